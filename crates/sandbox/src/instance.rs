@@ -99,6 +99,8 @@ pub(crate) struct Standing {
     /// Its process.
     handle: OwnedFd,
     pub(crate) mediated: bool,
+    /// Where the guard vouches for what the command wrote, if it has to.
+    pub(crate) fence: Option<UnixStream>,
     /// The proxy listens in its network.
     _accepting: Option<Accepting>,
 }
@@ -126,15 +128,22 @@ impl WaitingShell {
 
     async fn rise(&mut self, world: &SandboxInstance) -> Result<Standing, Fallen> {
         match self.guard.next().await {
-            Some(News::Standing { apart, mediated }) => {
+            Some(News::Standing {
+                apart,
+                mediated,
+                fenced,
+            }) => {
                 world.apart.store(apart, Ordering::Relaxed);
                 let handle = self.guard.file().ok_or(io::ErrorKind::NotFound);
+                let fence = fenced.then(|| self.guard.file().ok_or(io::ErrorKind::NotFound));
+                let fence = fence.map(|file| stream(file?)).transpose();
                 let listener = self.guard.file().map(TcpListener::from);
                 let accepting = world.proxy.as_ref().zip(listener);
                 let accepting = accepting.map(|(proxy, listener)| proxy.accept_from(listener));
                 Ok(Standing {
                     handle: handle.map_err(|kind| Fallen::Shell(kind.into()))?,
                     mediated,
+                    fence: fence.map_err(Fallen::Shell)?,
                     _accepting: accepting.transpose().map_err(Fallen::Shell)?,
                 })
             }
@@ -164,6 +173,12 @@ impl WaitingShell {
             _ => Err(Fallen::Shell(io::ErrorKind::BrokenPipe.into())),
         }
     }
+}
+
+fn stream(file: OwnedFd) -> io::Result<UnixStream> {
+    let stream = BlockingStream::from(file);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
 }
 
 /// Why a guard does not stand.

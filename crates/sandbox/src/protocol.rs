@@ -104,13 +104,15 @@ pub(crate) enum Order {
 /// What the guard of a command tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum News {
-    /// A handle of the guard's own process comes along, and where it has a network of its own with a
-    /// proxy, a listening socket.
+    /// A handle of the guard's own process comes along, the fence, and where it has a network of its own
+    /// with a proxy, a listening socket.
     Standing {
         /// No command can reach what waits or what other commands run.
         apart: bool,
         /// The command makes and changes no file but through its guard.
         mediated: bool,
+        /// Files are hidden from the command: what it writes may be used once its guard has vouched for it.
+        fenced: bool,
     },
     /// There is no shell, and no command will run.
     Unable {
@@ -135,6 +137,14 @@ pub(crate) enum News {
     /// Nothing of it is left.
     Gone,
 }
+
+/// What a guard says on the fence, each in a byte. Our process asks there, by a byte, after it has read
+/// something that the command wrote: nothing hidden could be read until now.
+pub(crate) const COVERED: u8 = b'c';
+/// Nor at any time: nothing of the command is left.
+pub(crate) const COVERED_TO_THE_END: u8 = b'e';
+/// Something hidden could be read.
+pub(crate) const UNCOVERED: u8 = b'u';
 
 /// Bytes of the system that need not be text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,24 +1,11 @@
 //! A command that runs.
 
-use std::{
-    ffi::OsString,
-    io,
-    os::fd::OwnedFd,
-    path::PathBuf,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::{
-    io::{AsyncRead, ReadBuf},
-    net::unix::pipe,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    Mechanism, NameJudge, Process,
+    CommandOutput, Mechanism, NameJudge, Process,
     guard_link::GuardLink,
     instance::{SandboxInstance, Standing, WaitingShell},
     protocol::{News, Order},
@@ -58,9 +45,6 @@ enum Culprit {
     Keeper,
 }
 
-/// What a command writes to standard output and standard error: one pipe, in order.
-pub struct CommandOutput(Option<pipe::Receiver>);
-
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandEnd {
@@ -95,7 +79,7 @@ impl Running {
     ) -> io::Result<Self> {
         // The shell waits with its guard, or neither is there: then it is known at once. A guard that
         // does not listen any more may have said why.
-        let standing = shell.stand(&world).await?;
+        let mut standing = shell.stand(&world).await?;
         // What is replaced from now on is seen by the guard. What was replaced before that is not: it
         // was hidden when the sandbox was set up, and is so no more.
         if !world.is_current() {
@@ -104,7 +88,7 @@ impl Running {
         shell.guard.send(order)?;
         shell.guard.told().await?;
         Ok(Self {
-            output: CommandOutput(Some(shell.output)),
+            output: CommandOutput::new(shell.output, standing.fence.take()),
             guard: shell.guard,
             standing,
             names,
@@ -237,40 +221,5 @@ impl Running {
                 None
             }
         };
-    }
-}
-
-impl CommandOutput {
-    /// The same for somebody else to read, beside whoever waits for the command; nothing comes from
-    /// here any more.
-    #[must_use]
-    pub fn take(&mut self) -> Self {
-        Self(self.0.take())
-    }
-
-    /// The pipe itself, for a thread that reads and waits.
-    pub fn into_blocking_fd(self) -> io::Result<OwnedFd> {
-        match self.0 {
-            Some(pipe) => pipe.into_blocking_fd(),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-        }
-    }
-
-    /// What is there now, without waiting.
-    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.as_ref().map_or(Ok(0), |pipe| pipe.try_read(buffer))
-    }
-}
-
-impl AsyncRead for CommandOutput {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match &mut self.0 {
-            Some(pipe) => Pin::new(pipe).poll_read(cx, buffer),
-            None => Poll::Ready(Ok(())),
-        }
     }
 }

@@ -1,139 +1,340 @@
 //! Hidden files stay hidden. What lies over a file is gone when another one is put in its place from
 //! outside, as many programs do to write it; so the guard watches the directories, and ends the command.
+//! What the command wrote is passed on only after a look that finds everything still covered.
 
 use std::{
-    ffi::OsString,
-    fs, io,
+    collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
+    fs::{self, Metadata},
+    io,
     mem::MaybeUninit,
     os::{
         fd::OwnedFd,
-        unix::{ffi::OsStringExt, fs::MetadataExt},
+        unix::{
+            ffi::OsStrExt,
+            fs::{MetadataExt, PermissionsExt},
+        },
     },
     path::{Path, PathBuf},
 };
 
-use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+use rustix::{
+    fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init},
+    io::Errno,
+};
 
-use super::keeper::{Step, step_at};
+use super::keeper::{Step, step, step_at};
 use crate::{Mechanism, SandboxProfile, protocol::Plan};
 
 /// What lies over the hidden files of a command.
 pub(super) struct Cover {
-    watch: OwnedFd,
-    hidden: Vec<(PathBuf, Option<CoverIdentity>)>,
-    /// What lies over all files and all directories, where that is the same.
-    masks: Vec<CoverIdentity>,
-    /// Names whose change may uncover something.
-    names: Vec<OsString>,
+    hidden: Vec<HiddenPath>,
+    masks: Masks,
+    inotify: OwnedFd,
+    /// Names whose change may uncover something: those of hidden files, and of directories above them.
+    names: Vec<WatchedName>,
+    /// Which of them each watch is for. A directory that was moved away stays watched: a command may still
+    /// be in it.
+    watches: BTreeMap<i32, BTreeSet<usize>>,
 }
 
-type CoverIdentity = (u64, u64);
+struct HiddenPath {
+    path: PathBuf,
+    /// It was there when the watch began.
+    there: bool,
+}
+
+struct WatchedName {
+    directory: PathBuf,
+    name: OsString,
+}
+
+/// What happened to watched names since the last look.
+#[derive(Default)]
+struct Changes {
+    any: bool,
+    /// What came into a place, by the number of its name.
+    arrived: BTreeSet<usize>,
+    /// So much happened that not all is reported.
+    incomplete: bool,
+}
+
+/// What there is in the place of a hidden file.
+#[derive(PartialEq, Eq)]
+enum InPlace {
+    Nothing,
+    Mask,
+    /// Something that can be read.
+    Other,
+}
 
 impl Cover {
     /// Begins to watch. `None`: nothing is hidden, or nothing can be. Fails if something is not hidden now:
     /// it was replaced, or came back, since the sandbox was set up.
     pub(super) fn of(plan: &Plan) -> Result<Option<Self>, Step> {
-        let Some(mut cover) = Self::begin(plan) else {
-            return Ok(None);
-        };
-        if plan.mechanism == Mechanism::Namespaces {
-            // Nothing else lies over files: what was seen in a path's place just now may be the file itself,
-            // which was away when the sandbox was set up, or is away for this moment.
-            let null = identity(Path::new("/dev/null"));
-            for (_, covered) in &mut cover.hidden {
-                *covered = null;
-            }
-            if let Some(path) = cover.open() {
-                let changed = io::Error::from_raw_os_error(libc::ESTALE);
-                return step_at(path, || Err(changed));
-            }
-        }
-        Ok(Some(cover))
-    }
-
-    fn begin(plan: &Plan) -> Option<Self> {
         let hidden = match &plan.profile {
             SandboxProfile::ReadOnly(reading) => &reading.hidden,
             SandboxProfile::Workspace(workspace) => &workspace.hidden,
-            SandboxProfile::Full => return None,
+            SandboxProfile::Full => return Ok(None),
         };
         if hidden.is_empty() || plan.mechanism >= Mechanism::Reduced {
-            return None;
+            return Ok(None);
         }
-        let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
-        let mut names: Vec<OsString> = Vec::new();
+        Self::over(hidden, plan.mechanism).map(Some)
+    }
+
+    fn over(hidden: &[PathBuf], mechanism: Mechanism) -> Result<Self, Step> {
+        let inotify = step("watching hidden files", || {
+            init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
+        })?;
+        let mut cover = Self {
+            hidden: Vec::new(),
+            masks: Masks::new(mechanism),
+            inotify,
+            names: hidden.iter().flat_map(|path| names(path)).collect(),
+            watches: BTreeMap::new(),
+        };
+        cover.watch_all();
+        // After the watch began: what changes from now on is seen.
         for path in hidden {
-            // A directory above that is replaced uncovers as well; not those at the top, in which
-            // everything on the machine happens.
-            let above = path.ancestors().enumerate();
-            let above = above.filter(|(at, path)| *at == 0 || path.components().count() > 3);
-            for (_, path) in above {
-                if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
-                    let flags = WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE;
-                    let _ = add_watch(&watch, directory, flags | WatchFlags::ONLYDIR);
-                    if !names.iter().any(|known| known == name) {
-                        names.push(name.to_owned());
-                    }
+            let there = match cover.masks.in_place_of(path) {
+                InPlace::Nothing => false,
+                InPlace::Mask => true,
+                InPlace::Other => {
+                    let changed = io::Error::from_raw_os_error(libc::ESTALE);
+                    return step_at(path, || Err(changed));
                 }
+            };
+            let path = path.clone();
+            cover.hidden.push(HiddenPath { path, there });
+        }
+        Ok(cover)
+    }
+
+    /// Watches all directories that are there now. Those that were watched before stay so.
+    fn watch_all(&mut self) {
+        let flags = WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE;
+        for (number, name) in self.names.iter().enumerate() {
+            let flags = flags | WatchFlags::ONLYDIR;
+            if let Ok(watch) = add_watch(&self.inotify, &name.directory, flags) {
+                self.watches.entry(watch).or_default().insert(number);
             }
         }
-        // After the watch began: what changes from now on is seen.
-        let hidden = hidden.iter().map(|path| (path.clone(), identity(path)));
-        Some(Self {
-            hidden: hidden.collect(),
-            masks: super::mounts::MASKS
-                .iter()
-                .filter_map(|mask| identity(Path::new(mask)))
-                .collect(),
-            watch,
-            names,
-        })
     }
 
     /// Becomes readable when something changed beside a hidden file.
     pub(super) fn watch(&self) -> &OwnedFd {
-        &self.watch
+        &self.inotify
     }
 
-    /// A hidden file that can be read now, if there is one.
-    pub(super) fn uncovered(&self) -> io::Result<Option<&Path>> {
-        if !self.concerns_a_name()? {
+    /// A hidden file that can be read, or could be since the last look: one that something was put in the
+    /// place of. Looks only if there is something to see.
+    pub(super) fn uncovered_by_change(&mut self) -> io::Result<Option<PathBuf>> {
+        let changes = self.changes()?;
+        if !changes.any {
             return Ok(None);
         }
-        Ok(self.open())
+        Ok(self.look(&changes))
     }
 
-    fn open(&self) -> Option<&Path> {
-        let open = self.hidden.iter().find(|(path, covered)| {
-            let now = identity(path);
-            now.is_some_and(|now| Some(now) != *covered && !self.masks.contains(&now))
-        });
-        open.map(|(path, _)| path.as_path())
+    /// The same, whether or not a change was reported: the kernel changes first, and reports then.
+    pub(super) fn uncovered(&mut self) -> io::Result<Option<PathBuf>> {
+        let changes = self.changes()?;
+        Ok(self.look(&changes))
     }
 
-    /// Is one of the names among what changed? More happens in these directories.
-    fn concerns_a_name(&self) -> io::Result<bool> {
+    fn look(&mut self, changes: &Changes) -> Option<PathBuf> {
+        if changes.any {
+            // A directory that came back is watched before it is looked at.
+            self.watch_all();
+        }
+        for hidden in &self.hidden {
+            let uncovered = match self.masks.in_place_of(&hidden.path) {
+                InPlace::Mask => false,
+                InPlace::Other => true,
+                // Gone before it could be looked at, and not known.
+                InPlace::Nothing => changes.incomplete && hidden.there,
+            };
+            if uncovered {
+                return Some(hidden.path.clone());
+            }
+        }
+        // Something came and is away again: it may have been read.
+        changes.arrived.iter().find_map(|number| {
+            let name = self.names.get(*number)?;
+            let path = name.directory.join(&name.name);
+            fs::symlink_metadata(&path).is_err().then_some(path)
+        })
+    }
+
+    /// What was reported since the last look.
+    fn changes(&mut self) -> io::Result<Changes> {
         let mut buffer = [MaybeUninit::uninit(); 8192];
-        let mut reader = Reader::new(&self.watch, &mut buffer);
-        let mut concerns = false;
+        let mut reader = Reader::new(&self.inotify, &mut buffer);
+        let mut changes = Changes::default();
         loop {
-            match reader.next() {
-                Ok(event) => {
-                    // Without a name: so much happened that not all is told.
-                    concerns |= event.file_name().is_none_or(|name| {
-                        let name = OsString::from_vec(name.to_bytes().to_vec());
-                        self.names.contains(&name)
-                    });
-                }
-                Err(rustix::io::Errno::AGAIN) => return Ok(concerns),
-                Err(rustix::io::Errno::INTR) => {}
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::AGAIN) => return Ok(changes),
+                Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
+            };
+            if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+                changes.any = true;
+                changes.incomplete = true;
+            }
+            let Some(name) = event.file_name() else {
+                continue; // of the directory itself
+            };
+            let name = OsStr::from_bytes(name.to_bytes());
+            let numbers = self.watches.get(&event.wd()).into_iter().flatten();
+            for number in numbers {
+                // More happens in these directories.
+                if self.names.get(*number).is_none_or(|one| one.name != name) {
+                    continue;
+                }
+                changes.any = true;
+                let arrives = ReadFlags::CREATE | ReadFlags::MOVED_TO;
+                if event.events().intersects(arrives) {
+                    changes.arrived.insert(*number);
+                }
             }
         }
     }
 }
 
-fn identity(path: &Path) -> Option<CoverIdentity> {
-    let found = fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
+/// A hidden file's name and those of the directories above it: one that is replaced uncovers as well. Not
+/// those at the top, in which everything on the machine happens.
+fn names(path: &Path) -> impl Iterator<Item = WatchedName> {
+    let above = path.ancestors().enumerate();
+    let above = above.filter(|(at, path)| *at == 0 || path.components().count() > 3);
+    above.filter_map(|(_, path)| {
+        Some(WatchedName {
+            directory: path.parent()?.to_path_buf(),
+            name: path.file_name()?.to_owned(),
+        })
+    })
+}
+
+/// What can lie over hidden files.
+struct Masks {
+    known: Vec<(u64, u64)>,
+    /// Bubblewrap mounts a new, closed directory over each.
+    of_bubblewrap: bool,
+}
+
+impl Masks {
+    fn new(mechanism: Mechanism) -> Self {
+        let known = super::mounts::MASKS.iter().chain(&["/dev/null"]);
+        Self {
+            known: known
+                .filter_map(|path| fs::metadata(path).ok())
+                .map(|found| (found.dev(), found.ino()))
+                .collect(),
+            of_bubblewrap: mechanism == Mechanism::Bubblewrap,
+        }
+    }
+
+    fn in_place_of(&self, path: &Path) -> InPlace {
+        match fs::metadata(path) {
+            Err(_) => InPlace::Nothing,
+            Ok(found) if self.known.contains(&(found.dev(), found.ino())) => InPlace::Mask,
+            Ok(found) if self.of_bubblewrap && is_closed_mount(path, &found) => InPlace::Mask,
+            Ok(_) => InPlace::Other,
+        }
+    }
+}
+
+fn is_closed_mount(path: &Path, found: &Metadata) -> bool {
+    let above = path.parent().and_then(|above| fs::metadata(above).ok());
+    found.is_dir()
+        && found.permissions().mode() & 0o777 == 0
+        && above.is_some_and(|above| above.dev() != found.dev())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A folder with a hidden file in it. The link leads to what lies over hidden files in a sandbox.
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Self {
+            let place = Self(tempfile::tempdir().unwrap());
+            fs::create_dir_all(place.at("a/b/folder")).unwrap();
+            symlink("/dev/null", place.hidden()).unwrap();
+            place
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn hidden(&self) -> PathBuf {
+            self.at("a/b/folder/secret")
+        }
+
+        fn moves(&self, from: &str, to: &str) {
+            fs::rename(self.at(from), self.at(to)).unwrap();
+        }
+
+        fn replaces(&self) {
+            fs::write(self.at("new"), "").unwrap();
+            fs::rename(self.at("new"), self.hidden()).unwrap();
+        }
+
+        fn cover(&self) -> Cover {
+            Cover::over(&[self.hidden()], Mechanism::Namespaces).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_is_seen_and_what_happens_beside_it_is_not() {
+        let place = Place::new();
+        let mut cover = place.cover();
+        fs::write(place.at("a/b/folder/other"), "").unwrap();
+        assert_eq!(cover.uncovered_by_change().unwrap(), None);
+        place.replaces();
+        assert_eq!(cover.uncovered_by_change().unwrap(), Some(place.hidden()));
+        assert!(Cover::over(&[place.hidden()], Mechanism::Namespaces).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_was_away_is_watched_when_it_is_back() {
+        let place = Place::new();
+        place.moves("a/b/folder", "away");
+        let mut cover = place.cover();
+        place.moves("away", "a/b/folder");
+        assert_eq!(cover.uncovered_by_change().unwrap(), None);
+        place.replaces();
+        assert_eq!(cover.uncovered_by_change().unwrap(), Some(place.hidden()));
+    }
+
+    #[test]
+    fn what_was_replaced_is_seen_though_its_folder_is_away() {
+        let place = Place::new();
+        let mut cover = place.cover();
+        place.moves("a/b/folder", "away");
+        assert_eq!(cover.uncovered_by_change().unwrap(), None);
+        place.moves("away", "a/b/folder");
+        place.replaces();
+        place.moves("a/b/folder", "away");
+        assert!(cover.uncovered().unwrap().is_some());
+    }
+
+    #[test]
+    fn what_came_and_went_is_seen_and_what_was_only_made_around_it_is_fine() {
+        let place = Place::new();
+        fs::remove_file(place.hidden()).unwrap();
+        fs::remove_dir(place.at("a/b/folder")).unwrap();
+        let mut cover = place.cover();
+        fs::create_dir(place.at("a/b/folder")).unwrap();
+        assert_eq!(cover.uncovered_by_change().unwrap(), None);
+        fs::write(place.hidden(), "").unwrap();
+        fs::remove_file(place.hidden()).unwrap();
+        assert_eq!(cover.uncovered_by_change().unwrap(), Some(place.hidden()));
+    }
 }

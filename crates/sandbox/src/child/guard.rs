@@ -69,6 +69,7 @@ pub(super) fn run(charge: Charge<'_>) -> i32 {
                 guard.kill();
             }
             let nothing_left = guard.reap();
+            guard.vouch_for_the_rest();
             let _ = protocol::write(&mut guard.socket, &News::Gone);
             i32::from(!nothing_left)
         }
@@ -97,6 +98,8 @@ struct Guard<'a> {
     confinement: Option<&'a Confinement>,
     /// What keeps hidden files hidden.
     cover: Option<Cover>,
+    /// Where our process asks whether they are.
+    fence: Option<UnixStream>,
     /// One that no longer is, because of which the command is ended.
     uncovered: Option<PathBuf>,
     shell: GuardedShell,
@@ -131,6 +134,7 @@ enum Watch {
     Report,
     Call,
     Cover,
+    Fence,
 }
 
 /// What it saw.
@@ -148,6 +152,8 @@ struct Happened {
     no_more_calls: bool,
     /// Something changed beside a hidden file.
     changed: bool,
+    /// Our process has read something that the command wrote.
+    read: bool,
 }
 
 impl<'a> Guard<'a> {
@@ -184,8 +190,15 @@ impl<'a> Guard<'a> {
         let standing = News::Standing {
             apart: own || held.apart,
             mediated: held.mediated,
+            fenced: cover.is_some(),
         };
+        let fence = match cover {
+            Some(_) => Some(step("", UnixStream::pair)?),
+            None => None,
+        };
+        let (fence, theirs) = fence.unzip();
         let mut files = vec![itself.as_fd()];
+        files.extend(theirs.iter().map(AsFd::as_fd));
         files.extend(listener.iter().map(AsFd::as_fd));
         step("", || {
             protocol::send(&socket, &protocol::frame(&standing)?, &files)
@@ -195,6 +208,7 @@ impl<'a> Guard<'a> {
             keeper,
             confinement,
             cover,
+            fence,
             uncovered: None,
             shell,
             output: Some(output),
@@ -230,15 +244,20 @@ impl<'a> Guard<'a> {
                 called,
                 no_more_calls,
                 changed,
+                read,
             } = self.wait(pause)?;
             if keeper_gone {
                 return Ok(Watched::Unwanted);
             }
-            if changed && self.is_uncovered()? {
+            if changed && self.is_uncovered(Cover::uncovered_by_change)? {
                 // Nothing runs yet: whoever wants something run takes another sandbox.
                 if !self.ordered && !heard {
                     return Ok(Watched::Unwanted);
                 }
+                self.kill();
+                continue;
+            }
+            if read && !self.vouch()? {
                 self.kill();
                 continue;
             }
@@ -311,8 +330,13 @@ impl<'a> Guard<'a> {
         if let Some(mediator) = self.shell.mediator.as_ref().filter(|one| !one.is_busy()) {
             watch(Watch::Call, mediator.listener().as_fd());
         }
-        if let Some(cover) = self.cover.as_ref().filter(|_| self.uncovered.is_none()) {
-            watch(Watch::Cover, cover.watch().as_fd());
+        if self.uncovered.is_none() {
+            if let Some(cover) = &self.cover {
+                watch(Watch::Cover, cover.watch().as_fd());
+            }
+            if let Some(fence) = &self.fence {
+                watch(Watch::Fence, fence.as_fd());
+            }
         }
         if !self.ended {
             watch(Watch::Shell, self.shell.handle.as_fd());
@@ -336,6 +360,7 @@ impl<'a> Guard<'a> {
                 Watch::Shell => happened.shell_ended = any,
                 Watch::Report => happened.told = any,
                 Watch::Cover => happened.changed = any,
+                Watch::Fence => happened.read = any,
                 Watch::Call => {
                     happened.called = events.contains(PollFlags::IN);
                     happened.no_more_calls = any && !happened.called;
@@ -345,11 +370,46 @@ impl<'a> Guard<'a> {
         Ok(happened)
     }
 
-    /// Can a hidden file be read now?
-    fn is_uncovered(&mut self) -> io::Result<bool> {
-        let cover = self.cover.as_ref().map(Cover::uncovered).transpose()?;
-        self.uncovered = cover.flatten().map(Path::to_path_buf);
+    /// Can a hidden file be read now? Once it can, nothing of the command's output is passed on.
+    fn is_uncovered(
+        &mut self,
+        look: impl FnOnce(&mut Cover) -> io::Result<Option<PathBuf>>,
+    ) -> io::Result<bool> {
+        if self.uncovered.is_none()
+            && let Some(cover) = &mut self.cover
+        {
+            self.uncovered = look(cover)?;
+            if self.uncovered.is_some()
+                && let Some(fence) = &mut self.fence
+            {
+                let _ = fence.write_all(&[protocol::UNCOVERED]);
+            }
+        }
         Ok(self.uncovered.is_some())
+    }
+
+    /// Lets our process use what it has read, if nothing hidden could be read until now: what was written
+    /// before that holds nothing of it. `false`: something could.
+    fn vouch(&mut self) -> io::Result<bool> {
+        if self.is_uncovered(Cover::uncovered)? {
+            return Ok(false);
+        }
+        if let Some(fence) = &mut self.fence {
+            let asked = fence.read(&mut [0])?;
+            if asked == 0 || fence.write_all(&[protocol::COVERED]).is_err() {
+                self.fence = None; // its output is not read any more
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same for all that is still on its way: nothing of the command runs any more.
+    fn vouch_for_the_rest(&mut self) {
+        if matches!(self.is_uncovered(Cover::uncovered), Ok(false))
+            && let Some(fence) = &mut self.fence
+        {
+            let _ = fence.write_all(&[protocol::COVERED_TO_THE_END]);
+        }
     }
 
     /// Does what a call of the command's asks for, or asks our process first.
@@ -424,6 +484,10 @@ impl<'a> Guard<'a> {
     /// The command's own process ended.
     fn end(&mut self) -> io::Result<()> {
         self.ended = true;
+        // What it read last may not have been reported yet.
+        if self.is_uncovered(Cover::uncovered)? {
+            tree::kill_below(process::id(), &[], || self.reap());
+        }
         self.output = None;
         let status = match self.status {
             None => waitpid(Some(self.shell.pid), WaitOptions::empty())?.map(|(_, status)| status),

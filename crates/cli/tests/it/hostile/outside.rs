@@ -17,20 +17,24 @@ use super::{
     arena::{Arena, OBSTACLES, SECRET},
 };
 
-/// Files that are replaced by others of the same name: control files and an ordinary one. Hidden ones are
-/// `meanwhile`'s: between their replacement and the end of a command lies an instant in which they can be read.
-const REPLACED: [&str; 3] = [
+/// Files that are replaced by others of the same name: control files, hidden ones, an ordinary one.
+const REPLACED: [&str; 5] = [
     "place/project/.git/config",
     "place/project/.vscode/settings.json",
     "place/project/plain.txt",
+    "place/project/hidden/secret.txt",
+    "home/.ssh/id_rsa",
 ];
 
 /// Directories that are moved away and put back: theirs, and those above them.
-const MOVED: [&str; 4] = [
+const MOVED: [&str; 7] = [
     "place/project/.git/hooks",
     "place/project/.git",
     "place/project/.vscode",
+    "place/project/hidden",
     "place/project/sub",
+    "place/project",
+    "home/.ssh",
 ];
 
 /// Works from the first to the last of a session's commands.

@@ -1,8 +1,11 @@
 //! What changes outside while a sandbox stands.
 
-use std::{fs, os::unix::net::UnixListener, path::Path};
+use std::{
+    fs, io::ErrorKind, os::unix::net::UnixListener, path::Path, process::Command, time::Duration,
+};
 
-use tokio::time::timeout;
+use haft_sandbox::CommandOutput;
+use tokio::{io::AsyncReadExt, time::timeout};
 
 use super::{
     stand::{Around, Stand, finish},
@@ -93,6 +96,56 @@ async fn a_command_ends_when_a_hidden_file_is_replaced_while_it_runs() {
         assert_eq!(stand.run("echo next").await, "next\n", "{}", stand.case);
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_wrote_is_read_only_when_its_guard_has_looked() {
+    let test = "scenarios::meanwhile::what_a_command_wrote_is_read_only_when_its_guard_has_looked";
+    let views = [View::ReadOnly, View::Nobody];
+    everywhere(test, Around::Hidden, &views, async |stand| {
+        if stand.case.reduced() {
+            return; // it hides none
+        }
+        let hidden = stand.ground.spots[0].outside.join("hidden");
+        let hides = hidden.display();
+        let text = format!("echo go; until [ -s {hides} ]; do :; done; cat {hides}; kill -STOP $$");
+        let mut running = stand.start(&text).await;
+        crate::lifetime::read_until(&mut running, "go").await;
+        let shell = running.processes()[0].pid;
+        let guard = stat(shell).1;
+        signal("STOP", guard);
+        replace(&hidden, "GOT it\n");
+        crate::outside::until("the command has read it", || stat(shell).0 == "T").await;
+        let mut output = CommandOutput::take(&mut running.output);
+        let mut buffer = [0; 4096];
+        // The guard looks before anything can be read; it cannot yet.
+        let early = timeout(Duration::from_millis(20), output.read(&mut buffer)).await;
+        assert!(early.is_err(), "{}: {early:?}", stand.case);
+        signal("CONT", guard);
+        let read = timeout(LONG, output.read(&mut buffer))
+            .await
+            .expect("an answer");
+        let kind = read.map_err(|error| error.kind());
+        assert_eq!(kind, Err(ErrorKind::PermissionDenied), "{}", stand.case);
+        let ended = timeout(LONG, running.exited()).await.expect("it goes on");
+        assert_eq!(ended.uncovered, Some(hidden), "{}", stand.case);
+        finish(running).await;
+    })
+    .await;
+}
+
+/// State and parent of a process.
+fn stat(pid: u32) -> (String, u32) {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let mut fields = stat.rsplit(')').next().unwrap().split_whitespace();
+    let state = fields.next().unwrap().to_owned();
+    (state, fields.next().unwrap().parse().unwrap())
+}
+
+fn signal(name: &str, pid: u32) {
+    let mut kill = Command::new("kill");
+    let status = kill.arg(format!("-{name}")).arg(pid.to_string()).status();
+    assert!(status.unwrap().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

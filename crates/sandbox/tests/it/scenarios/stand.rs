@@ -10,8 +10,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, GuardedNames, Line, Mechanism, Network, Reading, Running, Sandbox,
-    SandboxProfile, Setup, Workspace,
+    ClosedDirectories, CommandOutput, GuardedNames, Line, Mechanism, Network, Reading, Running,
+    Sandbox, SandboxProfile, Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -317,23 +317,21 @@ fn quoted(text: &str) -> String {
 
 /// Waits for a command's own process, and ends what it left behind. What did it all say?
 pub(super) async fn finish(mut running: Running) -> String {
-    let mut bytes = Vec::new();
+    let mut output = CommandOutput::take(&mut running.output);
+    // It may say more than the pipe holds, and what it leaves behind may hold the pipe.
+    let reading = tokio::spawn(async move {
+        let mut bytes = Vec::new();
+        // What is withheld is not there.
+        let _ = output.read_to_end(&mut bytes).await;
+        bytes
+    });
     let ended = timeout(LONG, async {
-        // It may say more than the pipe holds, and what it leaves behind may hold the pipe.
-        while timeout(Duration::from_millis(50), running.exited())
-            .await
-            .is_err()
-        {
-            let mut buffer = [0; 16384];
-            while let Ok(read @ 1..) = running.output.try_read(&mut buffer) {
-                bytes.extend(&buffer[..read]);
-            }
-        }
+        running.exited().await;
         running.kill(Duration::ZERO);
         running.gone().await;
-        running.output.read_to_end(&mut bytes).await
+        reading.await
     });
-    ended.await.expect("it does not end").unwrap();
+    let bytes = ended.await.expect("it does not end").unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
