@@ -27,6 +27,10 @@ pub struct Confinement {
     /// as they are. None of them holds a writable path.
     #[serde(with = "shared::list")]
     pub protected: Arc<[PathBuf]>,
+    /// Those of the protected files that it may replace as [`control`](Self::control) says, where
+    /// that is asked about every file.
+    #[serde(with = "shared::list", default)]
+    pub judged: Arc<[PathBuf]>,
     /// Existing files and directories that it may not even read, in every profile but
     /// [`Confined::Full`].
     #[serde(with = "shared::list")]

@@ -206,6 +206,7 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         profile: confined,
         writable: paths.writable.into(),
         caches: paths.caches.into(),
+        judged: paths.judged.into(),
         protected: paths.protected.into(),
         hidden: paths.hidden.into(),
         stores: paths.stores.into(),

@@ -41,6 +41,8 @@ pub(super) struct Paths {
     /// Those of the writable ones that are caches of tools.
     pub(super) caches: Vec<PathBuf>,
     pub(super) protected: Vec<PathBuf>,
+    /// Those of the protected ones whose new content is judged.
+    pub(super) judged: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// Those of the hidden ones that a person may open.
     pub(super) stores: Vec<PathBuf>,
@@ -107,8 +109,14 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     let writable = outermost(writable);
     let below = |path: &PathBuf| writable.iter().any(|root| path.starts_with(root));
     protected.retain(below);
+    let protected = outermost(protected);
+    // A rule that locks a file is not asked about what would be in it.
+    let judged = protected
+        .iter()
+        .filter(|path| control::is_judged(path) && !look.locked.contains(path));
     Paths {
-        protected: outermost(protected),
+        judged: judged.cloned().collect(),
+        protected,
         control: kept(policy, granted),
         writable,
         caches,
@@ -164,6 +172,11 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
         .iter()
         .filter_map(|root| repository_above(root));
     writable.extend(above);
+    let modules = policy
+        .roots
+        .iter()
+        .filter_map(|root| files::module_folder(root));
+    writable.extend(modules);
     writable
 }
 

@@ -131,7 +131,7 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Write(write) => format!("{:?} {}", write.how, path(&write.path)),
         Effect::Net(host) => format!("net {}", host.as_deref().unwrap_or("?")),
-        Effect::Service(service) => format!(\"service {service:?}\"),
+        Effect::Service(service) => format!("service {service:?}"),
         Effect::Env(name) => format!("env {name}"),
         Effect::Opaque(why) => format!("opaque {why}"),
     }

@@ -36,7 +36,10 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
             writable: confinement.writable.to_vec(),
             protected: confinement.protected.to_vec(),
             hidden,
-            guarded: confinement.control.names().map(guarded),
+            guarded: confinement
+                .control
+                .names()
+                .map(|names| guarded(names, confinement)),
             closed,
             network: network(&confinement.network),
         }),
@@ -52,12 +55,13 @@ fn network(access: &NetworkAccess) -> Network {
     }
 }
 
-fn guarded(names: ControlNames) -> GuardedNames {
+fn guarded(names: ControlNames, confinement: &Confinement) -> GuardedNames {
     GuardedNames {
         all: names.all,
         parts: names.parts,
         last: names.last,
         closed_to_directories: names.closed_to_directories,
+        judged: confinement.judged.iter().cloned().collect(),
     }
 }
 

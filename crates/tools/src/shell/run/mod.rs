@@ -192,7 +192,8 @@ impl Run<'_> {
 
     /// Looks at what the command may change.
     async fn watch(&self, confinement: &Confinement) -> Result<Option<Watched>, ToolError> {
-        changes::before(confinement, &self.analysis, self.cx, self.shell.folder()).await
+        let own = [self.shell.folder().to_path_buf(), self.shell.scratch()];
+        changes::before(confinement, &self.analysis, self.cx, own).await
     }
 
     async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<Job>, ToolError> {
