@@ -7,6 +7,7 @@ use super::{
     Because, Facts, Policy, Touched, matching,
     rules::{List, Rule, RuleClass, RuleContent, Target, collapse},
     shell_facts::{LONGEST, PathUse, ShellFacts, Where},
+    words,
 };
 
 /// Commands that edit files, which go where edits go.
@@ -193,23 +194,31 @@ fn one(
         return (by_edit_rules(policy, part, paths, why), false);
     }
     let mut written = vec![collapse(&part.text)];
+    let words = words::of_command(&part.argv);
     // What stands in front may make another command of it: then the rule must say that too.
     if assigns_harmlessly(part) {
         written.push(collapse(&part.words));
+        written.extend(words.clone());
     }
-    let texts: Vec<String> = loosely(policy, part)
+    let mut texts: Vec<String> = loosely(policy, part)
         .iter()
         .map(|text| collapse(text))
         .collect();
+    // `"npm" test` is `npm test`: what counts are the words.
+    texts.extend(words.filter(|_| assigns_harmlessly(part)));
     for rule in allowing(policy, facts) {
         let meaning = rule.meaning(facts);
-        let Some(RuleContent::Command { pattern, .. }) = meaning.as_deref() else {
+        let Some(RuleContent::Command { pattern, text }) = meaning.as_deref() else {
             continue;
         };
-        if pattern.is_exact() && written.iter().any(|text| pattern.matches(text)) {
+        let quoted = words::of_rule(text);
+        let matches = |text: &String| {
+            pattern.matches(text) || quoted.as_ref().is_some_and(|quoted| quoted.matches(text))
+        };
+        if pattern.is_exact() && written.iter().any(matches) {
             return (Covered::By(Because::rule(rule, part.text.clone())), true);
         }
-        let fits = texts.iter().any(|text| pattern.matches(text));
+        let fits = texts.iter().any(matches);
         if fits && fits_a_prefix(policy, part, paths) {
             return (Covered::By(Because::rule(rule, part.text.clone())), false);
         }
