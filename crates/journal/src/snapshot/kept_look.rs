@@ -67,7 +67,8 @@ impl KeptLook {
             Ok(tree) => tree,
             Err(reason) => return Some(Err(reason)),
         };
-        self.adopt(&tree).then_some(Ok(tree))
+        let is_same = Arc::ptr_eq(&tree.listings, &self.listings);
+        (is_same || self.adopt(&tree)).then_some(Ok(tree))
     }
 
     /// Takes over what a look found, and watches what is new in it. `false`: not all can be watched.

@@ -108,6 +108,8 @@ fn what_was_not_touched_is_the_same_listing() {
     fs::write(place.path().join("d1/f"), "").unwrap();
     let again = kept.again(&area).unwrap().unwrap();
     let same = |path: &&PathBuf| Arc::ptr_eq(&first.listings[*path], &again.listings[*path]);
-    let changed: Vec<_> = again.listings.keys().filter(|path| !same(path)).collect();
-    assert_eq!(changed, [&place.path().join("d1")]);
+    let mut changed: Vec<_> = again.listings.keys().filter(|path| !same(path)).collect();
+    changed.sort();
+    // The times of the one directory are listed in the other.
+    assert_eq!(changed, [place.path(), &place.path().join("d1")]);
 }
