@@ -60,7 +60,8 @@ impl<'a> EditableText<'a> {
             };
             let old = str::from_utf8(&file.text()[range.clone()]).map_err(|_| cut())?;
             let new = Composed::of(self, &change.new).ok_or_else(cut)?;
-            if file.splits_character(&range) {
+            let continues = |at: usize| matches!(file.text().get(at), Some(0x80..0xc0));
+            if file.splits_character(&range) || continues(range.start) || continues(range.end) {
                 return Err(cut());
             }
             let typed = match differ_only_in_breaks(old, &new.text) {

@@ -336,7 +336,7 @@ fn what_may_not_be_written_may_not_be_edited() {
     let mut rules = Rules::default();
     let source = RuleSource::of(Scope::User);
     rules
-        .add(List::Deny, "Write(/p/secret.txt)", source, &bases())
+        .add(List::Deny, "Write(//p/secret.txt)", source, &bases())
         .unwrap();
     let policy = Policy {
         rules: rules.into(),

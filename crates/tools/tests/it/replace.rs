@@ -299,7 +299,7 @@ async fn marks_breaks_and_code_pages_are_kept() {
     let input = json!({"pattern": r"fen\w*", "replacement": "x"});
     let said = replace(&session, input).await.unwrap();
     assert!(said.contains("windows-1252"), "{said}");
-    let input = json!({"pattern": r"dernier|garçon|le ", "replacement": "é$0"});
+    let input = json!({"pattern": r"dernier|le ", "replacement": "é$0"});
     let said = replace(&session, input).await.unwrap();
     assert!(said.contains("Changed 1 place"), "{said}");
     let found = Written::Western.text(&bytes(&session));

@@ -371,7 +371,10 @@ mod tests {
 
     #[test]
     fn files_of_a_project_are_read() {
-        assert_eq!(effects("docker compose -f x.yml ps"), ["read x.yml"]);
+        assert_eq!(
+            effects("docker compose -f x.yml ps"),
+            ["read x.yml", "service Containers"]
+        );
         assert_eq!(effects("docker pull x"), ["net ?"]);
     }
 

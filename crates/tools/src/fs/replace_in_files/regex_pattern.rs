@@ -86,6 +86,7 @@ impl RegexPattern {
         let ranges = self.ranges_in(file.text());
         ranges
             .iter()
+            .filter(|range| !is_inside_character(file.text(), range))
             .map(|range| file.source_range(range))
             .collect()
     }
@@ -97,7 +98,9 @@ impl RegexPattern {
                 let range = groups.get(number)?.as_ref()?;
                 Some(self.whole_breaks(text, range))
             };
-            let Some(range) = group(0) else { return };
+            let Some(range) = group(0).filter(|range| !is_inside_character(text, range)) else {
+                return;
+            };
             // Two empty matches around the CR of a break are one place.
             if changes.last().is_some_and(|last| {
                 range.start < last.range.end || range == last.range && range.is_empty()
@@ -125,6 +128,13 @@ impl RegexPattern {
         }
         start..end
     }
+}
+
+/// Is it nothing at all between the bytes of a character? Grep counts bytes; no line matches by such a
+/// place alone, for the same nothing is at its beginning.
+fn is_inside_character(text: &[u8], range: &Range<usize>) -> bool {
+    let continues = |byte: &u8| (0x80..0xc0).contains(byte);
+    range.is_empty() && text.get(range.start).is_some_and(continues)
 }
 
 /// Does the pattern speak of CR itself, rather than of any character or blank?
