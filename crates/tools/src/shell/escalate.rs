@@ -24,7 +24,7 @@ use crate::paths::escaped;
 /// What was asked, and what came of it.
 pub(crate) enum Asked {
     /// Run it again like this.
-    Again(Confinement),
+    Again(Box<Confinement>),
     /// It stays as it is; to be said of it.
     Not(String),
 }
@@ -142,7 +142,7 @@ pub(crate) async fn ask(
         ApprovalAnswer::Allow
         | ApprovalAnswer::Always
         | ApprovalAnswer::Updated { input: None, .. } => {
-            Asked::Again(widened(confinement, &grants, gate))
+            Asked::Again(Box::new(widened(confinement, &grants, gate)))
         }
         // It has run: another command in its place is not what was asked about.
         ApprovalAnswer::Changed { .. } | ApprovalAnswer::Updated { .. } => Asked::Not(format!(

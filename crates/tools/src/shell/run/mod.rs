@@ -165,7 +165,7 @@ impl Run<'_> {
                         // What only reads was not looked at before.
                         None => self.watch(&wider).await?,
                     };
-                    confinement = wider;
+                    confinement = *wider;
                     continue;
                 }
                 Some(Asked::Not(note)) => due.notes.push(note),
