@@ -418,8 +418,9 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Judge command lines: `readonly`, `mutating` or `unknown`, a tab, and why.
+    /// Judge command lines: `readonly`, `network`, `mutating` or `unknown`, a tab, and why.
     ///
+    /// `network` changes nothing, but asks a service of yours, such as `gh pr list`.
     /// Each line of stdin is {"cmd", "cwd"?}; each is answered by one line, in order, empty ones are
     /// passed over. No rule, no setting and no file is looked at. A line that is not valid is
     /// `unknown`.

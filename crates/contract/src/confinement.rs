@@ -14,14 +14,23 @@ use crate::{BoxFuture, ControlFiles, Hosts, shared};
 pub struct Confinement {
     /// How much of the machine it gets.
     pub profile: Confined,
-    /// With [`Confined::Workspace`]: what it may change, with everything below. What this very call
+    /// With [`Confined::Workspace`]: what it may change, with everything below. With
+    /// [`Confined::ReadOnly`] and a network: the sockets of the services it asks. What this very call
     /// was permitted to make may not exist yet.
     #[serde(with = "shared::list")]
     pub writable: Arc<[PathBuf]>,
+    /// Of what is writable: caches of tools, which are made if they are missing. What a command
+    /// changes there is not recorded.
+    #[serde(with = "shared::list", default)]
+    pub caches: Arc<[PathBuf]>,
     /// With [`Confined::Workspace`]: existing files and directories below what is writable that stay
     /// as they are. None of them holds a writable path.
     #[serde(with = "shared::list")]
     pub protected: Arc<[PathBuf]>,
+    /// Those of the protected files that it may replace as [`control`](Self::control) says, where
+    /// that is asked about every file.
+    #[serde(with = "shared::list", default)]
+    pub judged: Arc<[PathBuf]>,
     /// Existing files and directories that it may not even read, in every profile but
     /// [`Confined::Full`].
     #[serde(with = "shared::list")]

@@ -61,7 +61,7 @@ pub enum JournalError {
     },
     #[error("{} has not been read yet. Read it first, so that nothing unseen is overwritten.", .path.display())]
     NotRead { path: PathBuf },
-    #[error("{} has not been read yet as a whole: only a PARTIAL view was shown. Read it first: the rest, with offset and limit; or use Edit for a small change.", .path.display())]
+    #[error("{} has not been read yet as a whole: only a PARTIAL view was shown. Read it first: the rest, with offset and limit, and with char_offset where a line was cut; or use Edit for a small change.", .path.display())]
     PartlyRead { path: PathBuf },
     #[error("{} was modified since it was read (by the user, a command or a formatter). {}", .path.display(), drift_advice(.diff))]
     ModifiedSince { path: PathBuf, diff: Option<String> },

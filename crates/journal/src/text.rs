@@ -42,6 +42,13 @@ pub enum Encoding {
     },
 }
 
+#[cfg(test)]
+impl Encoding {
+    pub(crate) fn code_page(page: &'static encoding_rs::Encoding) -> Self {
+        Self::CodePage(CodePage::of(page))
+    }
+}
+
 impl fmt::Display for Encoding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {

@@ -7,6 +7,7 @@ use super::{
     Because, Facts, Policy, Touched, matching,
     rules::{List, Rule, RuleClass, RuleContent, Target, collapse},
     shell_facts::{LONGEST, PathUse, ShellFacts, Where},
+    words,
 };
 
 /// Commands that edit files, which go where edits go.
@@ -42,11 +43,32 @@ pub(super) fn is_harmless(policy: &Policy, shell: &ShellFacts) -> bool {
             .all(|(at, part, _)| harmless(policy, shell, at, part).is_none())
 }
 
+/// Does it change nothing, but ask a service of the user's own? Then it runs with exactly that reach.
+pub(super) fn reads_network(policy: &Policy, shell: &ShellFacts) -> bool {
+    let at_most = EffectVerdict::ReadsNetwork;
+    shell.analysis.verdict == at_most
+        && shell.line.len() <= LONGEST
+        && shell
+            .parts()
+            .all(|(at, part, _)| not_as_judged(policy, shell, at, part, at_most).is_none())
+}
+
 /// Why a part is not harmless here, if so.
 fn harmless(policy: &Policy, shell: &ShellFacts, at: usize, part: &LinePart) -> Option<String> {
     if part.finding.verdict != EffectVerdict::ReadOnly {
         return Some(part.finding.reason.to_string());
     }
+    not_as_judged(policy, shell, at, part, EffectVerdict::ReadOnly)
+}
+
+/// Why a part may be another one here than it was judged to be, if so.
+fn not_as_judged(
+    policy: &Policy,
+    shell: &ShellFacts,
+    at: usize,
+    part: &LinePart,
+    at_most: EffectVerdict,
+) -> Option<String> {
     if let Some(locale) = &shell.charset {
         return Some(format!(
             "in the character set of {locale} the line may be another one"
@@ -70,7 +92,7 @@ fn harmless(policy: &Policy, shell: &ShellFacts, at: usize, part: &LinePart) -> 
         }
     }
     let wrapper = part.finding.cover != Cover::Transparent && !part.finding.starts.is_empty();
-    if wrapper && !shell.starts_only_harmless(at) {
+    if wrapper && !shell.starts_only(at, at_most) {
         return Some("it starts a command that is not harmless".to_owned());
     }
     None
@@ -172,23 +194,31 @@ fn one(
         return (by_edit_rules(policy, part, paths, why), false);
     }
     let mut written = vec![collapse(&part.text)];
+    let words = words::of_command(&part.argv);
     // What stands in front may make another command of it: then the rule must say that too.
     if assigns_harmlessly(part) {
         written.push(collapse(&part.words));
+        written.extend(words.clone());
     }
-    let texts: Vec<String> = loosely(policy, part)
+    let mut texts: Vec<String> = loosely(policy, part)
         .iter()
         .map(|text| collapse(text))
         .collect();
+    // `"npm" test` is `npm test`: what counts are the words.
+    texts.extend(words.filter(|_| assigns_harmlessly(part)));
     for rule in allowing(policy, facts) {
         let meaning = rule.meaning(facts);
-        let Some(RuleContent::Command { pattern, .. }) = meaning.as_deref() else {
+        let Some(RuleContent::Command { pattern, text }) = meaning.as_deref() else {
             continue;
         };
-        if pattern.is_exact() && written.iter().any(|text| pattern.matches(text)) {
+        let quoted = words::of_rule(text);
+        let matches = |text: &String| {
+            pattern.matches(text) || quoted.as_ref().is_some_and(|quoted| quoted.matches(text))
+        };
+        if pattern.is_exact() && written.iter().any(matches) {
             return (Covered::By(Because::rule(rule, part.text.clone())), true);
         }
-        let fits = texts.iter().any(|text| pattern.matches(text));
+        let fits = texts.iter().any(matches);
         if fits && fits_a_prefix(policy, part, paths) {
             return (Covered::By(Because::rule(rule, part.text.clone())), false);
         }

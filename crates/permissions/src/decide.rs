@@ -313,6 +313,12 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
     let bypass = policy.mode == PermissionMode::BypassPermissions;
     let mut asked = None;
     let mut allowed = named_stores(policy, &is_store);
+    // What a service wants of whoever asks it was agreed to with the question.
+    if let Some(shell) = &facts.shell
+        && allow::reads_network(policy, shell)
+    {
+        allowed.extend(sandbox::stores_of(shell, home));
+    }
     for (touched, written) in touched(facts) {
         if !is_store(&touched.real) {
             continue;

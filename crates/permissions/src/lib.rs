@@ -38,6 +38,7 @@ pub mod rules;
 pub mod sandbox;
 pub mod shell_facts;
 pub mod suggest;
+mod words;
 
 pub use allow::Covered;
 pub use decide::{decide, uncovered};

@@ -72,7 +72,7 @@ impl Programs {
             .unwrap_or_default();
         for (at, part) in parts.iter().enumerate() {
             let Some(name) = part.called() else { continue };
-            if part.finding.verdict != EffectVerdict::ReadOnly {
+            if part.finding.verdict > EffectVerdict::ReadsNetwork {
                 continue;
             }
             let own = part.outer.is_none() && (is_builtin(name) || name == "time");

@@ -7,7 +7,8 @@ use std::{
 };
 
 use haft_shell::{
-    Analysis, Arg, Effect, EffectVerdict, LinePart, LinePlace, ReadLine, Value, WriteKind, analyze,
+    Analysis, Arg, Effect, EffectVerdict, LinePart, LinePlace, OwnService, ReadLine, Value,
+    WriteKind, analyze,
     commands::{is_known, variables::has_known_charset},
     is_stream, keeps_nothing,
 };
@@ -164,14 +165,27 @@ impl ShellFacts {
         parts.map(|(at, (part, paths))| (at, part, paths.as_slice()))
     }
 
-    /// Is everything that this part starts harmless?
-    pub(super) fn starts_only_harmless(&self, at: usize) -> bool {
+    /// Is everything that this part starts as harmless as this?
+    pub(super) fn starts_only(&self, at: usize, at_most: EffectVerdict) -> bool {
         let inner = self.analysis.parts.iter().enumerate();
         inner
             .filter(|(_, part)| part.outer == Some(at))
             .all(|(inner, part)| {
-                part.finding.verdict == EffectVerdict::ReadOnly && self.starts_only_harmless(inner)
+                part.finding.verdict <= at_most && self.starts_only(inner, at_most)
             })
+    }
+
+    /// The services of the user's own that it asks.
+    pub(super) fn services(&self) -> impl Iterator<Item = OwnService> {
+        let effects = self
+            .analysis
+            .parts
+            .iter()
+            .flat_map(|part| &part.finding.effects);
+        effects.filter_map(|effect| match effect {
+            Effect::Service(service) => Some(*service),
+            _ => None,
+        })
     }
 }
 
@@ -187,7 +201,7 @@ fn paths_of(part: &LinePart, line: &str) -> Vec<PathUse> {
                 },
             ),
             Effect::Write(write) => (&write.path, PathAccess::Write(write.how)),
-            Effect::Net(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
+            Effect::Net(_) | Effect::Service(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
         };
         let free = match access {
             PathAccess::Read { .. } => is_stream,
@@ -280,7 +294,7 @@ fn stored(part: &LinePart, line: &str) -> Vec<PathUse> {
         let path = match effect {
             Effect::Read(read) => &mut read.path,
             Effect::Write(write) => &mut write.path,
-            Effect::Net(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
+            Effect::Net(_) | Effect::Service(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
         };
         if let Value::Literal(text) = &mut path.value
             && let Ok(rest) = Path::new(text.as_str()).strip_prefix(&moved)

@@ -26,6 +26,9 @@ pub struct GuardedNames {
     /// A directory that is moved to a path with one of these in it brings along what nothing was asked
     /// about.
     pub closed_to_directories: BTreeSet<String>,
+    /// Protected files that a command may replace as the judge says. They are read-only only where
+    /// nothing is judged.
+    pub judged: BTreeSet<PathBuf>,
 }
 
 impl GuardedNames {
@@ -133,6 +136,7 @@ mod tests {
             parts: set(&[".claude", "hooks"]),
             last: set(&[".git", ".bashrc"]),
             closed_to_directories: set(&[".git"]),
+            judged: BTreeSet::new(),
         };
         let cases = [
             ("src/main.rs", false, false),

@@ -57,6 +57,21 @@ pub struct Workspace {
     pub network: Network,
 }
 
+impl Workspace {
+    /// What stays as it is, and what may be replaced by what is judged, if anything is.
+    pub(crate) fn kept_and_judged(&self, judges: bool) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let judged = |path: &PathBuf| {
+            judges
+                && self
+                    .guarded
+                    .as_ref()
+                    .is_some_and(|names| names.judged.contains(path))
+        };
+        let (judged, kept) = self.protected.iter().cloned().partition(judged);
+        (kept, judged)
+    }
+}
+
 /// Whom a command may talk to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {

@@ -16,7 +16,11 @@ pub(crate) fn listening(open: &[PathBuf]) -> Vec<PathBuf> {
     let found: BTreeSet<&Path> = table.lines().filter_map(parse).collect();
     found
         .into_iter()
-        .filter(|path| !open.iter().any(|open| path.starts_with(open)))
+        .filter(|path| {
+            let is_open = |path: &Path| open.iter().any(|open| path.starts_with(open));
+            // Its name may go through a link, as `/var/run` does.
+            !is_open(path) && !fs::canonicalize(path).is_ok_and(|real| is_open(&real))
+        })
         .map(Path::to_path_buf)
         .collect()
 }

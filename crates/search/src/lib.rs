@@ -33,8 +33,8 @@ pub use engine::SearchEngine;
 pub use error::SearchError;
 pub use glob::{GlobQuery, GlobReport, split_pattern};
 pub use grep::{
-    FileCount, Found, GrepMode, GrepQuery, GrepReport, MAX_COLUMNS, Row, RowKind, Tally,
-    split_globs,
+    FileCount, Found, GrepMode, GrepQuery, GrepReport, MAX_COLUMNS, MatchGroups, Row, RowKind,
+    Tally, TemplatePart, TextMatcher, split_globs,
 };
 pub use handle::EntryKind;
 pub use leave_out::LeaveOut;

@@ -311,6 +311,26 @@ pub fn repository_root(start: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
+/// Where git keeps what is committed in a directory that is a submodule: in the folder of the
+/// repository above, if that says so too. A file alone that names some folder opens nothing.
+pub fn module_folder(root: &Path) -> Option<PathBuf> {
+    let text = fs::metadata(root.join(".git"))
+        .ok()
+        .filter(fs::Metadata::is_file)
+        .and_then(|_| fs::read_to_string(root.join(".git")).ok())?;
+    let own = fs::canonicalize(root.join(text.strip_prefix("gitdir:")?.trim())).ok()?;
+    let real = fs::canonicalize(root).ok()?;
+    let mut above = real.ancestors().skip(1);
+    above.find(|above| own.starts_with(above.join(".git/modules")))?;
+    let settings = fs::read_to_string(own.join("config")).ok()?;
+    let worktree = settings.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "worktree").then(|| value.trim().trim_matches('"').to_owned())
+    })?;
+    let back = fs::canonicalize(own.join(worktree)).ok()?;
+    (back == real && own.join("HEAD").is_file()).then_some(own)
+}
+
 /// The checkout that a linked worktree belongs to. Believed only if that checkout knows of it: what
 /// a repository says of itself proves nothing.
 pub fn main_checkout(root: &Path) -> Option<PathBuf> {

@@ -10,6 +10,8 @@ pub enum EffectVerdict {
     /// It changes no file, process, setting or remote state, starts no program that the line's data
     /// or the workspace chooses, and contacts no host that the line chooses.
     ReadOnly,
+    /// It changes nothing either, but asks one of the user's own services, and cannot work without.
+    ReadsNetwork,
     /// It cannot be said.
     Unknown,
     /// It changes something.
@@ -21,6 +23,7 @@ impl EffectVerdict {
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "readonly",
+            Self::ReadsNetwork => "network",
             Self::Unknown => "unknown",
             Self::Mutating => "mutating",
         }
@@ -36,10 +39,39 @@ pub enum Effect {
     Write(Write),
     /// Contacts a host; `None` where the line does not name it plainly.
     Net(Option<String>),
+    /// Asks one of the user's own services, at the endpoint they configured.
+    Service(OwnService),
     /// Sets a variable that later commands inherit.
     Env(String),
     /// Runs something that cannot be read from the line: why.
     Opaque(Cow<'static, str>),
+}
+
+/// Services of one's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnService {
+    /// Where code is hosted (`gh`).
+    CodeHost,
+    /// A cluster (`kubectl`).
+    Cluster,
+    /// Containers of this machine (`docker`).
+    Containers,
+    /// The init system and what belongs to it (`systemctl`).
+    Init,
+}
+
+impl OwnService {
+    /// Why a command that asks it is not harmless, in words that fit behind "because".
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::CodeHost => "it reads from your code host, over the network and with your token",
+            Self::Cluster => {
+                "it reads from your cluster, over the network and with your credentials"
+            }
+            Self::Containers => "it asks the container service of this machine, through its socket",
+            Self::Init => "it asks the system service manager, through its socket",
+        }
+    }
 }
 
 /// A read.

@@ -34,6 +34,6 @@ pub use analysis::{Analysis, Assigned, LinePart, LinePlace};
 pub use arg::{Arg, Value};
 pub use ast::Span;
 pub use builtins::{is_builtin, is_reserved};
-pub use effect::{CommandFinding, Cover, Effect, EffectVerdict, Start, WriteKind};
+pub use effect::{CommandFinding, Cover, Effect, EffectVerdict, OwnService, Start, WriteKind};
 pub use read_line::ReadLine;
 pub use walk::{analyze, is_safe_variable, is_stream, keeps_nothing};

@@ -159,7 +159,7 @@ fn whole_number(number: f64) -> Option<Value> {
     Some(Value::from(whole))
 }
 
-fn wants(schema: &Value, kind: &str) -> bool {
+pub(super) fn wants(schema: &Value, kind: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(one)) => one == kind,
         Some(Value::Array(several)) => several.iter().any(|one| one == kind),

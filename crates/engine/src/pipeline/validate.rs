@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::coerce::wants;
 use crate::{
     schema::{SchemaProblem, SchemaProblemKind, SchemaValidator},
     settings::nearby,
@@ -18,10 +19,10 @@ pub(super) fn problems(
     schema: &Value,
     input: &Value,
 ) -> Option<Vec<String>> {
-    if validator.is_valid(input) {
+    let mut problems = too_large(schema, input);
+    if problems.is_empty() && validator.is_valid(input) {
         return None;
     }
-    let mut problems = Vec::new();
     for found in validator.problems(input) {
         for problem in wording(&found, schema, input) {
             if !problems.contains(&problem) {
@@ -35,6 +36,23 @@ pub(super) fn problems(
         problems.push(format!("and {more} more"));
     }
     Some(problems)
+}
+
+/// Whole numbers that no integer holds: to a schema `1e30` is one.
+fn too_large(schema: &Value, input: &Value) -> Vec<String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let given = input.as_object().into_iter().flatten();
+    given
+        .filter(|(name, value)| {
+            let wanted = properties.and_then(|all| all.get(name.as_str()));
+            value.is_f64()
+                && value.as_f64().is_some_and(|number| number.fract() == 0.0)
+                && wanted.is_some_and(|schema| wants(schema, "integer") && !wants(schema, "number"))
+        })
+        .map(|(name, value)| {
+            format!("`{name}`: expected an integer, got {value}, which is too large for one")
+        })
+        .collect()
 }
 
 fn wording(problem: &SchemaProblem<'_>, schema: &Value, input: &Value) -> Vec<String> {
@@ -297,6 +315,12 @@ mod tests {
         assert_eq!(
             problems(&validator, &schema, &json!({"file_path": "a"})),
             None
+        );
+        let huge = json!({"file_path": "a", "offset": 1e30});
+        let told = problems(&validator, &schema, &huge).unwrap();
+        assert_eq!(
+            told,
+            ["`offset`: expected an integer, got 1e+30, which is too large for one"]
         );
     }
 }

@@ -53,11 +53,19 @@ impl<'a> Writer<'a> {
                 .or(self.file.counts.majority())
                 .unwrap_or(Break::Lf),
         };
-        if counts.lf > 0 && counts.crlf > 0 {
-            aligned(matched, style, typed, extra)
-        } else {
-            vec![extra; typed.new_lines().len()]
+        if style != BreakStyle::Mixed {
+            return vec![extra; typed.new_lines().len()];
         }
+        let mut replaced: Vec<Option<Break>> = split_lines(matched, style)
+            .map(|line| line.line_break)
+            .collect();
+        // The match ends on a line whose break is behind it.
+        match replaced.last_mut() {
+            Some(Some(_)) => {}
+            Some(last) => *last = self.break_after(range.end),
+            None => replaced.push(self.break_after(range.end)),
+        }
+        aligned(&replaced, typed, extra)
     }
 
     fn break_after(&mut self, position: usize) -> Option<Break> {
@@ -99,15 +107,12 @@ pub(super) fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
     lines
 }
 
-/// The break for each new line when the matched range mixes LF and CRLF.
-fn aligned(matched: &[u8], style: BreakStyle, typed: &Typed<'_>, extra: Break) -> Vec<Break> {
-    let file_breaks: Vec<Option<Break>> = split_lines(matched, style)
-        .map(|line| line.line_break)
-        .collect();
+/// The break for each new line, given those of the lines that are replaced.
+fn aligned(replaced: &[Option<Break>], typed: &Typed<'_>, extra: Break) -> Vec<Break> {
     let mut breaks = vec![extra; typed.new_lines().len()];
     for run in typed.runs() {
         for (old_index, new_index) in run.old.clone().zip(run.new.clone()) {
-            if let Some(Some(line_break)) = file_breaks.get(old_index) {
+            if let Some(Some(line_break)) = replaced.get(old_index) {
                 breaks[new_index] = *line_break;
             }
         }

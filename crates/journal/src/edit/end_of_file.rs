@@ -17,13 +17,14 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
         return None;
     }
     let start = search.breaks.original(text.len() - needle.len());
-    if file.may_split_character(start) {
+    let range = start..file.text().len();
+    if file.splits_character(&range) {
         return None;
     }
     let without_break = |text| without_final_break(text, file.style).to_owned();
     Some(Match {
         tier: Tier::EndOfFile,
-        ranges: iter::once(start..file.text().len()).collect(),
+        ranges: iter::once(range).collect(),
         old: without_break(search.change.old),
         new: without_break(search.change.new),
     })

@@ -22,7 +22,7 @@ pub enum EditError {
         tier: Tier,
     },
     #[error(
-        "String to replace not found as whole characters: its only match, on line {line}, may begin inside a double-byte character (the file is not UTF-8). Include the text before it in old_string."
+        "String to replace not found as whole characters: its only match, on line {line}, may begin or end inside a double-byte character (the file is not UTF-8). Include the text around it in old_string."
     )]
     InsideCharacter { line: u64 },
     #[error(

@@ -51,7 +51,7 @@ fn whole_characters(file: &File<'_>, ranges: impl Iterator<Item = Range<usize>>)
     let mut first_inside_character = None;
     let ranges = ranges
         .filter(|range| {
-            let inside = file.may_split_character(range.start);
+            let inside = file.splits_character(range);
             if inside {
                 first_inside_character.get_or_insert(range.start);
             }

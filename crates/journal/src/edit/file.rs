@@ -1,5 +1,6 @@
 //! A file as the rules of Edit see it: its text, and the way back to its bytes.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::{BOM, EditError, EditPlan, Splice, Tier, places};
@@ -28,17 +29,23 @@ pub(super) struct File<'a> {
     pub(super) view: View<'a>,
     pub(super) style: BreakStyle,
     pub(super) counts: BreakCounts,
+    /// Borders of characters that are none under another page.
+    contested: OnceCell<Vec<usize>>,
 }
 
 impl<'a> File<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
-        let view = View::of(bytes).ok_or(EditError::Binary)?;
+        View::of(bytes).ok_or(EditError::Binary).map(Self::under)
+    }
+
+    pub(super) fn under(view: View<'a>) -> Self {
         let counts = BreakCounts::of(&view.text[view.mark_length..]);
-        Ok(Self {
+        Self {
             view,
             style: counts.style(),
             counts,
-        })
+            contested: OnceCell::new(),
+        }
     }
 
     pub(super) fn text(&self) -> &[u8] {
@@ -49,12 +56,27 @@ impl<'a> File<'a> {
         self.view.mark_length
     }
 
+    /// Could this begin or end inside a character? Not known where the code page is not, and
+    /// even a guess that is certain may be wrong.
+    pub(super) fn splits_character(&self, range: &Range<usize>) -> bool {
+        match self.view.encoding {
+            Encoding::Legacy { .. } => self.begins_inside_character(range.start),
+            Encoding::CodePage(page) => {
+                let contested = self
+                    .contested
+                    .get_or_init(|| encoding::contested_offsets(page, self.view.source()));
+                let source = self.view.source_range(range);
+                [source.start, source.end]
+                    .iter()
+                    .any(|end| contested.binary_search(end).is_ok())
+            }
+            _ => false,
+        }
+    }
+
     /// In an unknown code page: could this be the second half of a double-byte
     /// character, or a later part of one of four bytes (GB18030)?
-    pub(super) fn may_split_character(&self, position: usize) -> bool {
-        if !matches!(self.view.encoding, Encoding::Legacy { .. }) {
-            return false;
-        }
+    fn begins_inside_character(&self, position: usize) -> bool {
         let text = self.text();
         let at = |offset: isize| {
             let index = position.checked_add_signed(offset);

@@ -10,6 +10,7 @@
 //! - `fold`: texts made equal, and the way back
 //! - `project`, `line_diff`: what tolerant tiers write; `breaks`: with which breaks; `typed`: of what
 //! - `explain`, `similarity`: why nothing was found
+//! - `found`: changes at places that another search found
 //! - `error`, `places`: what is told
 
 mod breaks;
@@ -19,6 +20,7 @@ mod exact;
 mod explain;
 mod file;
 mod fold;
+mod found;
 mod indentation;
 mod line_diff;
 mod line_numbers;
@@ -37,6 +39,7 @@ pub use error::EditError;
 pub use explain::explain_missing;
 use file::{Draft, File, Piece};
 use fold::Folded;
+pub use found::{EditableText, NewText, TextChange};
 pub use places::{LineRange, SplicePlace};
 use typed::Typed;
 

@@ -293,6 +293,78 @@ fn bytes_of_an_unknown_code_page_are_kept() {
 }
 
 #[test]
+fn a_line_keeps_the_break_of_the_line_it_replaces() {
+    let cases: [(&str, &str, &str, &str, &str); 7] = [
+        (
+            "the last line of the match",
+            "a\nb\r\nc\n",
+            "a\nb",
+            "a\nb\nx",
+            "a\nb\r\nx\r\nc\n",
+        ),
+        (
+            "the first",
+            "a\r\nb\nc\n",
+            "a\nb\nc",
+            "A\nb\nc",
+            "A\r\nb\nc\n",
+        ),
+        (
+            "two changed",
+            "a\r\nb\nc\r\n",
+            "a\nb",
+            "A\nB",
+            "A\r\nB\nc\r\n",
+        ),
+        ("moved up", "a\r\nb\nc\r\n", "a\nb\n", "b\n", "b\nc\r\n"),
+        (
+            "one becomes two",
+            "a\nb\r\nc\n",
+            "b",
+            "b1\nb2",
+            "a\nb1\r\nb2\r\nc\n",
+        ),
+        ("at the end", "a\r\nb\nc", "b\nc", "B\nC\nd", "a\r\nB\nC\nd"),
+        (
+            "with blanks",
+            "a \r\nb\nc\r\n",
+            "a\nb",
+            "a\nB",
+            "a \r\nB\nc\r\n",
+        ),
+    ];
+    for (what, file, old, new, expected) in cases {
+        check(what, file.as_bytes(), old, new, expected.as_bytes());
+    }
+}
+
+#[test]
+fn a_wrong_guess_cuts_no_character() {
+    use crate::encoding::View;
+    let (bytes, _, _) = encoding_rs::BIG5.encode("許功蓋abc\n");
+    let page = |label: &[u8]| {
+        let page = encoding_rs::Encoding::for_label(label).unwrap();
+        let view = View::with(&bytes, Encoding::code_page(page), 0);
+        File::under(view)
+    };
+    let western = page(b"windows-1252");
+    // 許 is B3 5C: its second byte reads as a backslash, which is a match of its own.
+    let at = western
+        .text()
+        .iter()
+        .position(|byte| *byte == b'\\')
+        .unwrap();
+    assert!(western.splits_character(&(at..at + 1)), "the half");
+    assert!(western.splits_character(&(0..at)), "up to the half");
+    assert!(
+        !western.splits_character(&(0..at + 1)),
+        "the whole character"
+    );
+    let big5 = page(b"big5");
+    assert!(!big5.splits_character(&(0.."許".len())));
+}
+
+#[test]
 fn places_are_line_numbers_before_and_after() {
     let change = Change {
         old: "b\n",

@@ -41,7 +41,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Result<Option<Match>, EditError> 
             continue;
         }
         let range = search.original(start)..search.original(end);
-        if search.file.may_split_character(range.start) {
+        if search.file.splits_character(&range) {
             continue;
         }
         let deleted = search.change.new.is_empty();

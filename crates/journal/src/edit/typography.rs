@@ -16,7 +16,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
     }
     let ranges = Occurrences::new(&folded.text, &needle.text)
         .map(|start| search.original(start)..search.original(start + needle.text.len()))
-        .filter(|range| !search.file.may_split_character(range.start))
+        .filter(|range| !search.file.splits_character(range))
         .collect();
     search.matched(Tier::Typography, ranges)
 }

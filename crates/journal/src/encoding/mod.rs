@@ -3,17 +3,19 @@
 //! - `guess`: the code page of a legacy file, and whether that is certain
 //! - `view`: the text of a file as UTF-8, with every offset mapped to its bytes
 //! - `write`: text as the bytes of an encoding, or the character it lacks
-//! - `units`: how many bytes a character takes
+//! - `units`: how many bytes a character takes; `rivals`: where another page says otherwise
 //!
 //! Nothing decoded here is ever written back as a whole: a view only tells
 //! which bytes a piece of text is, and only new text is encoded.
 
 mod guess;
+mod rivals;
 mod units;
 mod view;
 mod write;
 
 pub(crate) use guess::{Guess, guess, is_broken_utf8};
+pub(crate) use rivals::contested_offsets;
 pub(crate) use view::View;
 pub(crate) use write::encode;
 
@@ -24,6 +26,11 @@ use std::fmt;
 pub struct CodePage(&'static encoding_rs::Encoding);
 
 impl CodePage {
+    #[cfg(test)]
+    pub(crate) fn of(page: &'static encoding_rs::Encoding) -> Self {
+        Self(page)
+    }
+
     pub fn name(self) -> &'static str {
         self.0.name()
     }

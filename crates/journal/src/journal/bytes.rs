@@ -32,6 +32,11 @@ impl Raw {
     pub fn mode(&self) -> u32 {
         self.sight.stamp.mode
     }
+
+    /// Device and inode: two names of one file have the same.
+    pub fn identity(&self) -> (u64, u64) {
+        (self.sight.stamp.device, self.sight.stamp.inode)
+    }
 }
 
 impl Journal {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::preimages::{Filled, Object, ShelvedFile};
@@ -34,10 +35,11 @@ pub(crate) struct TreeComparison<'a> {
     pub(crate) known: OnceCell<HashSet<Object>>,
 }
 
-/// How long to wait until a change must show in every stamp.
-pub(crate) fn until_certain(tree: &Tree) -> Duration {
+/// How long to wait until a change must show in every stamp: of the directories that are new since the
+/// last time, for the others were waited for then.
+pub(crate) fn until_certain(tree: &Tree, new: &[Arc<Listing>]) -> Duration {
     let now = now_ns();
-    let listed = tree.listings.values().flat_map(|listing| &listing.entries);
+    let listed = new.iter().flat_map(|listing| &listing.entries);
     let points = tree.points.values().flatten();
     let waits = listed
         .chain(points)
@@ -130,18 +132,24 @@ impl<'a> TreeComparison<'a> {
     fn pairs(&self) -> BTreeMap<PathBuf, TreePair<'a>> {
         let mut pairs = BTreeMap::new();
         let (before, after) = (self.before, self.after);
+        // One that both looks share was not touched in between.
+        let shared = |path: &PathBuf| {
+            let both = before.listings.get(path).zip(after.listings.get(path));
+            both.is_some_and(|(before, after)| Arc::ptr_eq(before, after))
+        };
         let directories: BTreeSet<&PathBuf> = before
             .listings
             .keys()
             .chain(after.listings.keys())
+            .filter(|path| !shared(path))
             .collect();
         for directory in directories {
             if self.is_unseen(directory) {
                 continue;
             }
             let lists = [
-                before.listings.get(directory),
-                after.listings.get(directory),
+                before.listings.get(directory).map(|one| &**one),
+                after.listings.get(directory).map(|one| &**one),
             ];
             for (old, new) in merged(lists) {
                 if self.differ(old, new)
@@ -229,8 +237,8 @@ impl<'a> TreeComparison<'a> {
             }
         }
         if let (None, Some(entry)) = (before, after)
-            && !self.is_known(entry)
             && is_older(path, self.begun)
+            && !self.is_known(entry)
         {
             return Err("it was moved here from elsewhere, so an undo leaves it".to_owned());
         }
@@ -431,7 +439,7 @@ fn twins<'t>(
         return HashMap::new();
     }
     let mut best: HashMap<Object, (bool, PathBuf)> = HashMap::new();
-    for (directory, listing) in &tree.listings {
+    for (directory, listing) in tree.listings.iter() {
         let other = other.listings.get(directory);
         for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
             let other = other.and_then(|other| other.find(&entry.name));

@@ -5,6 +5,7 @@
 //! not be kept is named with the reason. The cost is bounded: in entries, in bytes and in time.
 //!
 //! - `walk`, `rank`: the look, and what matters most in it
+//! - `kept_look`, `watch`: the last look, and what happened since
 //! - `preimages`: the contents, kept for the session
 //! - `compare`: what is different
 //!
@@ -13,9 +14,11 @@
 //! those of directories are not. Pipes, sockets and devices that a command removes are named only.
 
 mod compare;
+mod kept_look;
 pub(crate) mod preimages;
 mod rank;
 mod walk;
+mod watch;
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -34,6 +37,7 @@ use crate::stamp::now_ns;
 use crate::undo::{Left, RecordState, Swept, Undone, now};
 use crate::write_grant::WriteGrant;
 use compare::TreeComparison;
+use kept_look::{KeptLook, is_inside};
 use preimages::{Budget, Filled, Shelf, ShelvedFile};
 use walk::{TooMuch, grouped};
 
@@ -170,7 +174,7 @@ impl Journal {
         let mut narrowed = None;
         let mut looked = match self.given_up(&area.roots) {
             Some(why) => Err(why),
-            None => area.look().map_err(|reason| {
+            None => self.look(&area).map_err(|reason| {
                 let why = limits.why(reason);
                 let mut shelf = self.shelf();
                 shelf.gave_up = Some((area.roots.clone(), why.clone(), Instant::now()));
@@ -195,7 +199,7 @@ impl Journal {
             };
             let filled = self.shelf().fill(&tree, budget, &|| history.nameless());
             let filled = filled.map_err(|error| format!("contents cannot be kept: {error}"))?;
-            std::thread::sleep(compare::until_certain(&tree));
+            std::thread::sleep(compare::until_certain(&tree, &filled.new));
             Ok(TreeState {
                 tree,
                 filled,
@@ -208,6 +212,37 @@ impl Journal {
             narrowed,
             started,
         }
+    }
+
+    /// Looks at everything, or at what has changed since the last look.
+    fn look(&self, area: &Area) -> Result<Tree, TooMuch> {
+        if !is_inside(area) {
+            return area.look();
+        }
+        // Taken while it is used: another command meanwhile looks for itself.
+        let kept = self.shelf().look.take().filter(|kept| kept.fits(area));
+        if let Some(mut kept) = kept {
+            let tree = match kept.again(area) {
+                Some(tree) => tree?,
+                None => {
+                    let tree = area.look()?;
+                    if !kept.adopt(&tree) {
+                        return Ok(tree);
+                    }
+                    tree
+                }
+            };
+            self.shelf().look = Some(kept);
+            return Ok(tree);
+        }
+        let tree = area.look()?;
+        if !self.shelf().unwatched {
+            let kept = KeptLook::of(area, &tree);
+            let mut shelf = self.shelf();
+            shelf.unwatched = kept.is_none();
+            shelf.look = kept;
+        }
+        Ok(tree)
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -288,8 +323,8 @@ impl Journal {
         // It may have made as much again.
         area.entries = area.entries.saturating_mul(2);
         area.deadline = Instant::now().checked_add(limits.look.saturating_mul(2));
-        let tree = area
-            .look()
+        let tree = self
+            .look(&area)
             .map_err(|_| "after the command there was too much to be looked at".to_owned())?;
         let history = self.history().ok_or("this session keeps no undo journal")?;
         let claimed = history

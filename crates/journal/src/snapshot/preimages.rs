@@ -5,7 +5,7 @@
 //! that changes something has what it needs copied to where records name it. What has been kept once
 //! is known by its stamp: the second command only looks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -16,8 +16,9 @@ use std::time::Instant;
 
 use rustix::fs::OFlags;
 
+use super::kept_look::KeptLook;
 use super::rank::Rank;
-use super::walk::{EntryKind, Listing, Tree};
+use super::walk::{EntryKind, Listing, Listings, Tree};
 use crate::commit::Attributes;
 use crate::open::open_real;
 use crate::stamp::{ContentHash, Stamp, now_ns};
@@ -73,6 +74,14 @@ pub(crate) struct Budget {
 pub(crate) struct Shelf {
     contents: Arc<Contents>,
     packs: Vec<Pack>,
+    /// What of the last tree could not be kept, and why.
+    unkept: Arc<HashMap<Object, String>>,
+    /// The directories of the last tree, if there was time for all of them; and how much they hold.
+    complete: Option<(Arc<Listings>, u64)>,
+    /// The last look, kept up to date.
+    pub(crate) look: Option<KeptLook>,
+    /// Nothing can be watched here.
+    pub(crate) unwatched: bool,
     /// Where there was too much to look at, why, and when: it is not tried again at once.
     pub(crate) gave_up: Option<(Vec<PathBuf>, String, Instant)>,
 }
@@ -81,7 +90,9 @@ pub(crate) struct Shelf {
 #[derive(Debug, Default)]
 pub(crate) struct Filled {
     pub(crate) contents: Arc<Contents>,
-    pub(crate) unkept: HashMap<Object, String>,
+    pub(crate) unkept: Arc<HashMap<Object, String>>,
+    /// The directories that are new since the last time.
+    pub(crate) new: Vec<Arc<Listing>>,
     /// How many were read now.
     pub(crate) copied: usize,
 }
@@ -104,9 +115,18 @@ impl Shelf {
         let held: u64 = self.packs.iter().map(|pack| pack.end).sum();
         if held > budget.bytes.saturating_mul(2) {
             // Mostly what is no longer needed: begin anew.
-            *self = Self::default();
+            *self = Self {
+                look: self.look.take(),
+                unwatched: self.unwatched,
+                ..Self::default()
+            };
         }
-        let (mut contents, wanted, bytes) = self.known(tree);
+        let Known {
+            mut contents,
+            wanted,
+            bytes,
+            new,
+        } = self.known(tree);
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
         let threads = threads.min(wanted.len() / 64 + 1);
         while self.packs.len() < threads && !wanted.is_empty() {
@@ -133,37 +153,73 @@ impl Shelf {
             .done
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
-        let (mut unkept, mut copied) = (HashMap::new(), 0);
+        let in_time = budget
+            .deadline
+            .is_none_or(|deadline| Instant::now() < deadline);
+        let mut unkept = match self.complete.take() {
+            Some(_) => std::mem::take(&mut self.unkept),
+            None => Arc::default(),
+        };
+        let mut copied = 0;
+        let mut uncertain = HashSet::new();
         for (object, result) in done {
             match result {
                 Ok(kept) => {
                     copied += 1;
-                    contents.insert(object, Arc::new(kept));
+                    if !kept.certain {
+                        uncertain.insert(object);
+                    }
+                    Arc::make_mut(&mut contents).insert(object, Arc::new(kept));
                 }
                 Err(why) => {
-                    unkept.insert(object, why);
+                    Arc::make_mut(&mut unkept).insert(object, why);
                 }
             }
         }
-        self.contents = Arc::new(contents);
+        let bytes = copier.bytes.into_inner();
+        // Those of which a change might not show are looked at again.
+        let mut listings = Arc::clone(&tree.listings);
+        let unsure = wanted
+            .iter()
+            .filter(|one| uncertain.contains(&(one.stamp.device, one.stamp.inode)));
+        for one in unsure {
+            if let Some(directory) = one.path.parent() {
+                Arc::make_mut(&mut listings).remove(directory);
+            }
+        }
+        self.complete = in_time.then_some((listings, bytes));
+        self.contents = Arc::clone(&contents);
+        self.unkept = Arc::clone(&unkept);
         Ok(Filled {
-            contents: self.contents.clone(),
+            contents,
             unkept,
+            new,
             copied,
         })
     }
 
-    /// What of the tree is kept already, what is not, in order of preference, and how much the first is.
-    fn known(&self, tree: &Tree) -> (Contents, Vec<WantedContent>, u64) {
-        let mut contents = Contents::with_capacity(self.contents.len());
+    /// Sorts out what is kept already. Directories that the last tree had, too, need no look.
+    fn known(&mut self, tree: &Tree) -> Known {
+        let complete = self.complete.as_ref();
+        let known_before = Arc::clone(&self.contents);
+        let mut contents = match complete {
+            Some(_) => std::mem::take(&mut self.contents),
+            None => Arc::new(Contents::with_capacity(self.contents.len())),
+        };
         let mut wanted = Vec::new();
-        let mut bytes = 0;
+        let mut new = Vec::new();
+        let mut bytes = complete.map_or(0, |(_, bytes)| *bytes);
+        let adds = complete.is_none();
         let mut add = |stamp: &Stamp, path: &dyn Fn() -> PathBuf, listing: Option<&Listing>| {
             let object = (stamp.device, stamp.inode);
-            let known = self.contents.get(&object);
+            let known = known_before.get(&object);
             if let Some(kept) = known.filter(|kept| kept.certain && kept.stamp.is_same(stamp)) {
                 // Hard links are counted once.
-                if contents.insert(object, kept.clone()).is_none() {
+                if adds
+                    && Arc::make_mut(&mut contents)
+                        .insert(object, kept.clone())
+                        .is_none()
+                {
                     bytes += stamp.size;
                 }
                 return;
@@ -187,7 +243,12 @@ impl Shelf {
                 add(&entry.stamp, &|| path.clone(), None);
             }
         }
-        for (directory, listing) in &tree.listings {
+        for (directory, listing) in tree.listings.iter() {
+            let before = complete.and_then(|(listings, _)| listings.get(directory));
+            if before.is_some_and(|before| Arc::ptr_eq(before, listing)) {
+                continue;
+            }
+            new.push(Arc::clone(listing));
             for entry in listing
                 .entries
                 .iter()
@@ -200,10 +261,25 @@ impl Shelf {
         wanted.sort_unstable_by(|a, b| {
             (a.rank, a.stamp.size, &a.path).cmp(&(b.rank, b.stamp.size, &b.path))
         });
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         wanted.retain(|one| seen.insert((one.stamp.device, one.stamp.inode)));
-        (contents, wanted, bytes)
+        Known {
+            contents,
+            wanted,
+            bytes,
+            new,
+        }
     }
+}
+
+/// What of a tree is kept already, and what is not.
+struct Known {
+    contents: Arc<Contents>,
+    /// In order of preference.
+    wanted: Vec<WantedContent>,
+    /// How much is kept.
+    bytes: u64,
+    new: Vec<Arc<Listing>>,
 }
 
 /// A file of contents, one after another.

@@ -91,10 +91,14 @@ impl Listing {
     }
 }
 
+/// Directories by their paths.
+pub(crate) type Listings = HashMap<PathBuf, Arc<Listing>>;
+
 /// What there was at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    pub(crate) listings: HashMap<PathBuf, Listing>,
+    /// Those that another look has, too, are as they were in that.
+    pub(crate) listings: Arc<Listings>,
     /// Where the walk began, and what else was asked for: these may be missing.
     pub(crate) points: BTreeMap<PathBuf, Option<TreeEntry>>,
     /// What could not be looked at, and why.
@@ -136,19 +140,7 @@ impl Area {
     /// `Err`: not even what git does not ignore could be looked at.
     pub(crate) fn look(&self) -> Result<Tree, TooMuch> {
         let mut tree = Tree::default();
-        let mut first = Vec::new();
-        for root in self.roots.iter().chain(&self.named) {
-            self.point(root, &mut tree);
-            let is_named = self.named.contains(root);
-            let is_inside = is_named && self.roots.iter().any(|other| root.starts_with(other));
-            if !is_inside {
-                if let (true, Some(above)) = (is_named, root.parent()) {
-                    self.point(above, &mut tree);
-                }
-                let rank = if is_named { Rank::Named } else { Rank::Plain };
-                first.push(Pending::root(root, rank));
-            }
-        }
+        let first = self.look_at_points(&mut tree);
         let found = self.run(first, 0, false)?;
         tree.take(found.listings, found.unseen);
         let later: Vec<PathBuf> = found.later.iter().map(|one| one.path.clone()).collect();
@@ -165,6 +157,79 @@ impl Area {
         }
         tree.entries = tree.listings.values().map(|one| one.entries.len()).sum();
         Ok(tree)
+    }
+
+    /// Where it begins; gives the directories to be looked through.
+    pub(super) fn look_at_points(&self, tree: &mut Tree) -> Vec<Pending> {
+        let mut first = Vec::new();
+        for root in self.roots.iter().chain(&self.named) {
+            self.point(root, tree);
+            let is_named = self.named.contains(root);
+            let is_inside = is_named && self.roots.iter().any(|other| root.starts_with(other));
+            if !is_inside {
+                if let (true, Some(above)) = (is_named, root.parent()) {
+                    self.point(above, tree);
+                }
+                let rank = if is_named { Rank::Named } else { Rank::Plain };
+                first.push(Pending::root(root, rank));
+            }
+        }
+        first
+    }
+
+    /// Adds everything below these directories.
+    pub(super) fn look_below(
+        &self,
+        directories: Vec<Pending>,
+        already: usize,
+        tree: &mut Tree,
+    ) -> Result<(), TooMuch> {
+        if !directories.is_empty() {
+            let found = self.run(directories, already, true)?;
+            tree.take(found.listings, found.unseen);
+        }
+        Ok(())
+    }
+
+    /// The names in a directory, sorted, without what is left out.
+    pub(super) fn entries_in(&self, directory: &Path) -> io::Result<Vec<TreeEntry>> {
+        let mut entries = entries_of(directory)?;
+        entries.retain(|entry| {
+            self.leave_out.is_empty() || !self.leave_out.contains(&directory.join(&entry.name))
+        });
+        entries.sort_unstable_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+        Ok(entries)
+    }
+
+    /// The directories among these names, with their ranks.
+    pub(super) fn directories_in(
+        &self,
+        pending: &Pending,
+        entries: &[TreeEntry],
+        ignores: Option<&Arc<Ignores>>,
+    ) -> Vec<Pending> {
+        let is_repository = Rank::is_repository(entries);
+        let directories = entries.iter();
+        let directories = directories.filter(|entry| entry.kind() == EntryKind::Directory);
+        directories
+            .map(|entry| {
+                let path = pending.path.join(&entry.name);
+                let rank = if self.named.contains(&path) {
+                    Rank::Named
+                } else {
+                    let ignores = ignores.map(|ignores| &**ignores);
+                    pending
+                        .rank
+                        .of_directory(&path, &entry.name, is_repository, ignores)
+                };
+                Pending {
+                    path,
+                    rank,
+                    ignores: ignores.cloned(),
+                    device: Some(entry.stamp.device),
+                }
+            })
+            .collect()
     }
 
     /// The state of a path itself; if it is missing, also of what is above it.
@@ -227,18 +292,21 @@ impl Area {
 
 impl Tree {
     fn take(&mut self, listings: Vec<(PathBuf, Listing)>, unseen: Vec<(PathBuf, String)>) {
-        self.listings.extend(listings);
+        let listings = listings
+            .into_iter()
+            .map(|(path, listing)| (path, Arc::new(listing)));
+        Arc::make_mut(&mut self.listings).extend(listings);
         self.unseen.extend(unseen);
     }
 }
 
 /// A directory that is still to be looked at.
 #[derive(Debug)]
-struct Pending {
-    path: PathBuf,
-    rank: Rank,
-    ignores: Option<Arc<Ignores>>,
-    device: Option<u64>,
+pub(super) struct Pending {
+    pub(super) path: PathBuf,
+    pub(super) rank: Rank,
+    pub(super) ignores: Option<Arc<Ignores>>,
+    pub(super) device: Option<u64>,
 }
 
 impl Pending {
@@ -323,7 +391,7 @@ impl Shared<'_> {
 
     /// One directory; gives those in it that are to be looked at now.
     fn list(&self, pending: Pending, found: &mut WalkResult) -> Vec<Pending> {
-        let mut entries = match entries_of(&pending.path) {
+        let entries = match self.area.entries_in(&pending.path) {
             Ok(entries) => entries,
             Err(error) if is_gone(&error) => return Vec::new(),
             Err(error) => {
@@ -344,45 +412,25 @@ impl Shared<'_> {
             self.stopped.store(true, Ordering::Relaxed);
             return Vec::new();
         }
-        entries.retain(|entry| {
-            self.area.leave_out.is_empty()
-                || !self
-                    .area
-                    .leave_out
-                    .contains(&pending.path.join(&entry.name))
-        });
-        entries.sort_unstable_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
-        let ignores = Ignores::extend(&pending.path, &entries, pending.ignores, pending.rank);
-        let is_repository = Rank::is_repository(&entries);
+        let ignores = Ignores::extend(
+            &pending.path,
+            &entries,
+            pending.ignores.clone(),
+            pending.rank,
+        );
         let mut below = Vec::new();
-        for entry in &entries {
-            if entry.kind() != EntryKind::Directory {
-                continue;
-            }
-            let path = pending.path.join(&entry.name);
-            let crossed = pending
-                .device
-                .is_some_and(|above| above != entry.stamp.device);
-            if crossed && is_of_the_kernel(&path) {
+        for next in self
+            .area
+            .directories_in(&pending, &entries, ignores.as_ref())
+        {
+            let crossed = pending.device.is_some() && pending.device != next.device;
+            if crossed && is_of_the_kernel(&next.path) {
                 found
                     .unseen
-                    .push((path, "the kernel's own files".to_owned()));
+                    .push((next.path, "the kernel's own files".to_owned()));
                 continue;
             }
-            let rank = if self.area.named.contains(&path) {
-                Rank::Named
-            } else {
-                pending
-                    .rank
-                    .of_directory(&path, &entry.name, is_repository, ignores.as_deref())
-            };
-            let next = Pending {
-                path,
-                rank,
-                ignores: ignores.clone(),
-                device: Some(entry.stamp.device),
-            };
-            if rank == Rank::Ignored && !self.last {
+            if next.rank == Rank::Ignored && !self.last {
                 found.later.push(next);
             } else {
                 below.push(next);

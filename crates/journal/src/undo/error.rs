@@ -8,6 +8,10 @@ use std::path::PathBuf;
 pub enum UndoError {
     #[error("there is nothing to undo: no change of this session stands.")]
     Nothing,
+    #[error(
+        "there is nothing left to undo: {count} earlier changes of this session can no longer be undone, because undo data is kept for 30 days, 10,000 changes and 512 MB per session. Use version control, or change the files by hand."
+    )]
+    AllDropped { count: usize },
     #[error("nothing was changed since then, or everything has been taken back already.")]
     NothingSince,
     #[error("no change has the id {id}. {}", recent_names(.recent))]

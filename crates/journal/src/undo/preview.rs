@@ -2,9 +2,10 @@
 //! and what it is now; and what a merge would give, where one is clear.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::patch::{Patch, differences};
+use crate::patch::{Difference, Patch, differences};
 use crate::text;
 
 /// How much of each diff is shown.
@@ -70,11 +71,17 @@ impl Conflict {
         if let (Some(Some(was)), Some(Some(made)), Some(now)) = (&self.was, &self.made, &self.now)
             && let Some(merged) = merge(made, was, now)
         {
-            let shown = patch_of(now, &merged).render(DIFF_CHARS);
-            let _ = writeln!(
-                text,
-                "The two do not touch. Taking back only the call's own lines would be this edit:\n{shown}"
-            );
+            let shown = patch_of(now, &merged.text).render(DIFF_CHARS);
+            let title = match merged.conflicts {
+                0 => {
+                    "The two do not touch. Taking back only the call's own lines would be this edit:"
+                }
+                _ => {
+                    "The two touch. This is the merge; between the marks it is to decide what stays, \
+                     what is there now or what was there before the call:"
+                }
+            };
+            let _ = writeln!(text, "{title}\n{shown}");
         }
     }
 }
@@ -98,35 +105,89 @@ pub(super) fn patch_of(old: &[u8], new: &[u8]) -> Patch {
     Patch::between(old, new)
 }
 
-/// `theirs` with the change from `base` to `ours` made in it, if the two are apart.
-fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
+/// A merge, and how many places of it are left to decide.
+#[derive(Debug, PartialEq, Eq)]
+struct Merged {
+    text: Vec<u8>,
+    conflicts: usize,
+}
+
+/// `theirs` with the change from `base` to `ours` made in it. Where the two touch both are shown
+/// between marks. `None` for what is not UTF-8.
+fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Merged> {
     if [base, ours, theirs]
         .iter()
-        .any(|side| !side.contains(&b'\n'))
+        .any(|side| std::str::from_utf8(side).is_err())
     {
         return None;
     }
-    let (base_lines, our_lines, their_lines) = (lines(base), lines(ours), lines(theirs));
-    let (mine, other) = (differences(base, ours), differences(base, theirs));
-    let mut all: Vec<_> = mine
-        .iter()
-        .map(|change| (change, &our_lines))
-        .chain(other.iter().map(|change| (change, &their_lines)))
-        .collect();
-    all.sort_by_key(|(change, _)| (change.old.start, change.old.end));
-    let mut merged = Vec::new();
-    let mut done = 0;
-    for (at, (change, source)) in all.iter().enumerate() {
-        // Touching changes have no certain order.
-        if at > 0 && change.old.start <= all[at - 1].0.old.end {
-            return None;
+    let base_lines = lines(base);
+    let ours = MergeSide::of(base, ours);
+    let theirs = MergeSide::of(base, theirs);
+    let mut all: Vec<&Difference> = ours.changes.iter().chain(&theirs.changes).collect();
+    all.sort_by_key(|change| (change.old.start, change.old.end));
+    // Touching changes have no certain order, so they are one place.
+    let mut places: Vec<Range<usize>> = Vec::new();
+    for change in all {
+        match places.last_mut() {
+            Some(last) if change.old.start <= last.end => last.end = last.end.max(change.old.end),
+            _ => places.push(change.old.clone()),
         }
-        merged.extend(base_lines.get(done..change.old.start)?.concat());
-        merged.extend(source.get(change.new.clone())?.concat());
-        done = change.old.end;
     }
-    merged.extend(base_lines.get(done..)?.concat());
-    Some(merged)
+    let (mut text, mut conflicts, mut done) = (Vec::new(), 0, 0);
+    for place in places {
+        text.extend(base_lines.get(done..place.start)?.concat());
+        let before = base_lines.get(place.clone())?.concat();
+        let mine = ours.within(&place, &base_lines)?;
+        let other = theirs.within(&place, &base_lines)?;
+        if other == before || mine == other {
+            text.extend(mine);
+        } else if mine == before {
+            text.extend(other);
+        } else {
+            conflicts += 1;
+            for (mark, side) in [("<<<<<<< now", &other), ("======= before the call", &mine)] {
+                text.extend_from_slice(format!("{mark}\n").as_bytes());
+                text.extend_from_slice(side);
+                if !side.is_empty() && !side.ends_with(b"\n") {
+                    text.push(b'\n');
+                }
+            }
+            text.extend_from_slice(b">>>>>>>\n");
+        }
+        done = place.end;
+    }
+    text.extend(base_lines.get(done..)?.concat());
+    Some(Merged { text, conflicts })
+}
+
+/// What one side of a merge made of the lines they share.
+struct MergeSide<'a> {
+    lines: Vec<&'a [u8]>,
+    changes: Vec<Difference>,
+}
+
+impl<'a> MergeSide<'a> {
+    fn of(base: &[u8], side: &'a [u8]) -> Self {
+        Self {
+            lines: lines(side),
+            changes: differences(base, side),
+        }
+    }
+
+    /// What these lines of the base are on this side.
+    fn within(&self, place: &Range<usize>, base: &[&[u8]]) -> Option<Vec<u8>> {
+        let (mut text, mut done) = (Vec::new(), place.start);
+        let inside =
+            |change: &&Difference| place.start <= change.old.start && change.old.end <= place.end;
+        for change in self.changes.iter().filter(inside) {
+            text.extend(base.get(done..change.old.start)?.concat());
+            text.extend(self.lines.get(change.new.clone())?.concat());
+            done = change.old.end;
+        }
+        text.extend(base.get(done..place.end)?.concat());
+        Some(text)
+    }
 }
 
 fn lines(content: &[u8]) -> Vec<&[u8]> {
@@ -138,32 +199,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_that_do_not_touch_are_merged() {
-        let cases: [(&str, &str, &str, Option<&str>); 5] = [
-            // (base, ours, theirs, merged)
+    fn changes_are_merged_and_touching_ones_are_shown_both() {
+        let cases: [(&str, &str, &str, &str, usize); 6] = [
+            // (base, ours, theirs, merged, conflicts)
             (
                 "a\nb\nc\nd\n",
                 "A\nb\nc\nd\n",
                 "a\nb\nc\nD\n",
-                Some("A\nb\nc\nD\n"),
+                "A\nb\nc\nD\n",
+                0,
             ),
             (
                 "a\nb\nc\nd\n",
                 "b\nc\nd\n",
                 "a\nb\nc\nd\ne\n",
-                Some("b\nc\nd\ne\n"),
+                "b\nc\nd\ne\n",
+                0,
             ),
-            ("a\nb\n", "A\nb\n", "X\nb\n", None),
-            ("a\nb\n", "A\nb\n", "a\nB\n", None),
-            ("a", "b", "a\n", None),
+            ("a\nb\n", "A\nb\n", "A\nb\n", "A\nb\n", 0),
+            (
+                "a\nb\n",
+                "A\nb\n",
+                "X\nb\n",
+                "<<<<<<< now\nX\n======= before the call\nA\n>>>>>>>\nb\n",
+                1,
+            ),
+            (
+                "a\nb\n",
+                "A\nb\n",
+                "a\nB\n",
+                "<<<<<<< now\na\nB\n======= before the call\nA\nb\n>>>>>>>\n",
+                1,
+            ),
+            (
+                "a",
+                "b",
+                "a\n",
+                "<<<<<<< now\na\n======= before the call\nb\n>>>>>>>\n",
+                1,
+            ),
         ];
-        for (base, ours, theirs, merged) in cases {
-            let result = merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes());
-            assert_eq!(
-                result.as_deref(),
-                merged.map(str::as_bytes),
-                "{base:?} {theirs:?}"
-            );
+        for (base, ours, theirs, merged, conflicts) in cases {
+            let result = merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes()).unwrap();
+            let text = String::from_utf8(result.text).unwrap();
+            assert_eq!((text.as_str(), result.conflicts), (merged, conflicts));
         }
+        assert_eq!(merge(b"\xff\n", b"a\n", b"b\n"), None);
     }
 }

@@ -163,11 +163,15 @@ impl Units {
         let mut newest_first = self.all.iter().rev();
         newest_first
             .find(|unit| unit.stands() && !unit.is_undo())
-            .ok_or(UndoError::Nothing)
+            .ok_or(match self.dropped.len() {
+                0 => UndoError::Nothing,
+                count => UndoError::AllDropped { count },
+            })
     }
 
     /// By its id, a beginning of it that is clear, or the id of its call.
     pub(super) fn find(&self, id: &str) -> Result<&Unit, UndoError> {
+        let is_dropped = |dropped: &String| id.len() >= 8 && dropped.starts_with(id);
         if self.dropped.iter().any(|dropped| dropped == id) {
             return Err(UndoError::Dropped { id: id.to_owned() });
         }
@@ -184,6 +188,9 @@ impl Units {
             .filter(|unit| id.len() >= 8 && unit.id().starts_with(id));
         match (matching.next(), matching.next()) {
             (Some(unit), None) => Ok(unit),
+            (None, _) if self.dropped.iter().any(is_dropped) => {
+                Err(UndoError::Dropped { id: id.to_owned() })
+            }
             _ => Err(UndoError::Unknown {
                 id: id.to_owned(),
                 recent: self.recent(),

@@ -40,6 +40,33 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
+    fn replaced_lines_keep_their_breaks(
+        breaks in prop::collection::vec(any::<bool>(), 1..8),
+        from in 0_usize..8,
+        count in 1_usize..8,
+        changed in prop::collection::vec(any::<bool>(), 8),
+        ends in any::<bool>(),
+    ) {
+        let from = from % breaks.len();
+        let range = from..(from + count).min(breaks.len());
+        let name = |line: usize, new: bool| format!("line {line}{}", if new { "!" } else { "" });
+        let file = |new: &dyn Fn(usize) -> bool| -> String {
+            let line = |(at, crlf): (usize, &bool)| name(at, new(at)) + if *crlf { "\r\n" } else { "\n" };
+            breaks.iter().enumerate().map(line).collect()
+        };
+        let is_new = |line: usize| range.contains(&line) && (changed[line] || line == range.start);
+        let typed = |new: &dyn Fn(usize) -> bool| {
+            let lines: Vec<String> = range.clone().map(|line| name(line, new(line))).collect();
+            lines.join("\n") + if ends { "\n" } else { "" }
+        };
+        let (old, new) = (typed(&|_| false), typed(&is_new));
+        let before = file(&|_| false);
+        let plan = plan(before.as_bytes(), &Change { old: &old, new: &new, replace_all: false });
+        let after = apply(before.as_bytes(), &plan.unwrap());
+        prop_assert_eq!(String::from_utf8(after).unwrap(), file(&is_new));
+    }
+
+    #[test]
     fn bytes_outside_the_matches_never_change(
         file in file(), old in text(), new in text(), replace_all: bool
     ) {

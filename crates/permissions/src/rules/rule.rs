@@ -127,7 +127,11 @@ impl Rule {
             ToolName::One(name) => name.as_str(),
             ToolName::Server(_) | ToolName::Fitting(_) => "",
         };
-        let class = RuleClass::of(plain);
+        let class = match (plain, list, &content) {
+            // What may not be written may not be edited: whoever denies one way means the file.
+            ("Write", List::Deny | List::Ask, Some(_)) => RuleClass::Edits,
+            _ => RuleClass::of(plain),
+        };
         let content = match content {
             None => RuleContent::All,
             Some(text) => {

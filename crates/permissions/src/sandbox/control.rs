@@ -78,6 +78,17 @@ fn git(inner: &[&str]) -> Git {
     }
 }
 
+/// Is it a file of which it counts what it says? Such a one may be replaced.
+pub(super) fn is_judged(path: &Path) -> bool {
+    matches!(in_git(path), Some((_, Git::Config))) && path.is_file()
+}
+
+/// Is it the folder of a submodule, which git keeps in that of the repository above?
+pub(super) fn is_module(path: &Path) -> bool {
+    let inner = in_git(path).and_then(|(folder, _)| path.strip_prefix(folder).ok());
+    inner.is_some_and(|inner| inner.starts_with("modules")) && path.join("HEAD").is_file()
+}
+
 /// Is everything in this directory one of these files?
 pub(super) fn is_control_folder(path: &Path) -> bool {
     // No file of this name is named by anybody.

@@ -73,7 +73,7 @@ impl<'a> Look<'a> {
                 self.hidden.push(path);
             } else if covered(&self.locking) {
                 self.locked.push(path);
-            } else if controls && is_git(&path) {
+            } else if controls && (is_git(&path) || control::is_module(&path)) {
                 self.control.extend(control::of_git(&resolve::real(&path)));
             } else if controls && control::is_control_folder(&path) {
                 self.control.push(path);

@@ -3,6 +3,7 @@
 //! [`SandboxSettings`] is what the settings say of it, [`profile`] which profile a call gets (pure, like the
 //! decision), [`confine`] the whole of it, for which files are looked at.
 
+mod caches;
 mod control;
 pub(crate) mod from_settings;
 mod homes;
@@ -11,6 +12,7 @@ mod look;
 mod paths;
 mod profile;
 mod reads;
+mod services;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -27,6 +29,7 @@ pub use hosts::{SettingsHost, SettingsHosts};
 pub(crate) use paths::controlled;
 pub use profile::{ProfileReason, profile};
 pub(super) use profile::{is_enough, is_lifted, is_open};
+pub(crate) use services::stores_of;
 
 /// What the settings say of confining commands. The default is what holds without a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,7 +176,8 @@ impl SandboxSettings {
 /// How the command of a call is to be confined, if it has one and may run. Looks at files: which of
 /// those that matter exist.
 pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
-    let (confined, _) = profile(policy, facts)?;
+    let (confined, reason) = profile(policy, facts)?;
+    let asks_services = reason == ProfileReason::ReadsNetwork;
     let sandbox = &policy.sandbox;
     let env = Arc::clone(&sandbox.env);
     if confined == Confined::Full {
@@ -183,18 +187,26 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         });
     }
     let paths = paths::of(policy, facts, confined);
-    let homes = match confined {
+    let mut paths = paths;
+    let mut homes = match confined {
         Confined::Workspace if sandbox.files_open => homes::Homes::default(),
         _ => homes::of(policy, facts, confined),
     };
+    if let Some(shell) = facts.shell.as_ref().filter(|_| asks_services) {
+        let home = policy.home.as_deref();
+        homes.open.extend(stores_of(shell, home));
+        paths.writable = services::sockets_of(shell, home);
+    }
     let network = match (confined, sandbox.enabled) {
-        (Confined::ReadOnly, _) => NetworkAccess::Nobody,
+        (Confined::ReadOnly, _) if !asks_services => NetworkAccess::Nobody,
         (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::of(policy).judge()),
         _ => NetworkAccess::Anybody,
     };
     Some(Confinement {
         profile: confined,
         writable: paths.writable.into(),
+        caches: paths.caches.into(),
+        judged: paths.judged.into(),
         protected: paths.protected.into(),
         hidden: paths.hidden.into(),
         stores: paths.stores.into(),

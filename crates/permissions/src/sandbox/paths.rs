@@ -23,7 +23,7 @@ use super::{
         rules::{List, PathPattern, RuleClass, RuleContent},
         shell_facts::{PathAccess, ShellFacts, Where},
     },
-    SandboxSettings, control,
+    SandboxSettings, caches, control,
     look::Look,
 };
 use haft_settings::{files, resolve};
@@ -38,7 +38,11 @@ const MOST_MOVED: usize = 50_000;
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     pub(super) writable: Vec<PathBuf>,
+    /// Those of the writable ones that are caches of tools.
+    pub(super) caches: Vec<PathBuf>,
     pub(super) protected: Vec<PathBuf>,
+    /// Those of the protected ones whose new content is judged.
+    pub(super) judged: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// Those of the hidden ones that a person may open.
     pub(super) stores: Vec<PathBuf>,
@@ -67,7 +71,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
             ..Paths::default()
         };
     }
-    let granted = granted(policy, facts);
+    let mut granted = granted(policy, facts);
     let mut writable = permanent(policy);
     let mut neighbours = Vec::new();
     for one in &granted {
@@ -88,14 +92,34 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     }
     protected.extend(neighbours);
     protected.extend(look.locked.iter().cloned());
+    // Not looked through: what other people's code says in a cache is not obeyed there.
+    let caches = caches::of(policy, facts);
+    let locks = patterns(policy, RuleClass::Edits, &sandbox.deny_write);
+    let caches = caches.into_iter().filter(|cache| {
+        let locked = |pattern: &&PathPattern| pattern.covers(cache) || pattern.reaches_below(cache);
+        !locks.iter().any(locked)
+    });
+    let caches = outermost(caches.collect());
+    granted.extend(caches.iter().map(|cache| PermittedPath {
+        path: cache.clone(),
+        whole: true,
+    }));
+    writable.extend(caches.iter().cloned());
     writable.retain(|path| !protected.iter().any(|kept| path.starts_with(kept)));
     let writable = outermost(writable);
     let below = |path: &PathBuf| writable.iter().any(|root| path.starts_with(root));
     protected.retain(below);
+    let protected = outermost(protected);
+    // A rule that locks a file is not asked about what would be in it.
+    let judged = protected
+        .iter()
+        .filter(|path| control::is_judged(path) && !look.locked.contains(path));
     Paths {
-        protected: outermost(protected),
+        judged: judged.cloned().collect(),
+        protected,
         control: kept(policy, granted),
         writable,
+        caches,
         hidden,
         stores,
     }
@@ -148,6 +172,11 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
         .iter()
         .filter_map(|root| repository_above(root));
     writable.extend(above);
+    let modules = policy
+        .roots
+        .iter()
+        .filter_map(|root| files::module_folder(root));
+    writable.extend(modules);
     writable
 }
 

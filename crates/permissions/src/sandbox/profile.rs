@@ -12,6 +12,8 @@ use super::super::{Facts, Policy, allow};
 pub enum ProfileReason {
     /// It is known to change nothing.
     ReadOnly,
+    /// It changes nothing, but asks a service of the user's own.
+    ReadsNetwork,
     /// It may change something.
     MayChange,
     /// The settings name it as one that runs unconfined: in these words.
@@ -30,6 +32,7 @@ impl fmt::Display for ProfileReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReadOnly => f.write_str("it only reads"),
+            Self::ReadsNetwork => f.write_str("it only reads, and asks a service of yours"),
             Self::MayChange => f.write_str("it may change something"),
             Self::Excluded(pattern) => write!(f, "sandbox.excludedCommands names `{pattern}`"),
             Self::Lifted => f.write_str("dangerouslyDisableSandbox asks for it"),
@@ -63,7 +66,14 @@ fn without_lifting(policy: &Policy, facts: &Facts) -> Option<(Confined, ProfileR
         return Some((Confined::ReadOnly, ProfileReason::ReadOnly));
     }
     let bypass = policy.mode == PermissionMode::BypassPermissions;
+    // Where a sandbox is all that lets a command run, nobody agreed to what it may reach.
+    let agreed = !(sandbox.enabled == Some(true) && sandbox.lets_through);
+    let network = agreed && allow::reads_network(policy, shell);
     Some(match sandbox.enabled {
+        Some(true) if network => (Confined::ReadOnly, ProfileReason::ReadsNetwork),
+        None if network && !bypass && !sandbox.files_open => {
+            (Confined::ReadOnly, ProfileReason::ReadsNetwork)
+        }
         Some(true) => (Confined::Workspace, ProfileReason::MayChange),
         Some(false) => (Confined::Full, ProfileReason::Disabled),
         None if bypass => (Confined::Full, ProfileReason::Bypass),

@@ -70,7 +70,7 @@ fn is_reader(shell: &ShellFacts, at: usize) -> bool {
     };
     part.finding.effects.iter().any(reads)
         || follows(part)
-        || (part.finding.verdict == EffectVerdict::ReadOnly && gets_more(shell, at))
+        || (part.finding.verdict <= EffectVerdict::ReadsNetwork && gets_more(shell, at))
 }
 
 fn is_unsure(path: &PathUse) -> bool {

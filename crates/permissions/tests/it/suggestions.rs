@@ -310,3 +310,53 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn rules_compare_words_and_not_the_quotes_around_them() {
+    let cases = [
+        ("npm test *", r#""npm" test"#, true),
+        ("npm test *", r#"npm "test" --all"#, true),
+        ("npm test", r#"'npm' "test""#, true),
+        ("npm test *", r#"npm "test --all""#, false),
+        ("npm test *", r#""npm test""#, false),
+        ("/p/run.sh *", r#""/p/run.sh" now"#, true),
+        (r#""/my p/run.sh" *"#, r"'/my p/run.sh' now", true),
+        (r#""/p/run.sh" *"#, "/p/run.sh now", true),
+        ("npm test *", r#""$x" test"#, false),
+        ("npm test *", "npm test; rm -rf x", false),
+    ];
+    for (rule, line, expected) in cases {
+        let allow = [format!("Bash({rule})")];
+        assert_eq!(is_allowed(&allow, line), expected, "{rule}: {line}");
+    }
+}
+
+#[test]
+fn what_may_not_be_written_may_not_be_edited() {
+    let mut rules = Rules::default();
+    let source = RuleSource::of(Scope::User);
+    rules
+        .add(List::Deny, "Write(//p/secret.txt)", source, &bases())
+        .unwrap();
+    let policy = Policy {
+        rules: rules.into(),
+        ..policy(&[])
+    };
+    let calls = [
+        (
+            "Write",
+            json!({"file_path": "/p/secret.txt", "content": "x"}),
+        ),
+        (
+            "Edit",
+            json!({"file_path": "/p/secret.txt", "old_string": "a", "new_string": "b"}),
+        ),
+        ("Bash", json!({"command": "echo x > /p/secret.txt"})),
+    ];
+    for (tool, input) in calls {
+        let decided = decide(&policy, &facts(tool, &input));
+        assert_eq!(decided.behavior.name(), "deny", "{tool}");
+    }
+    let read = facts("Read", &json!({"file_path": "/p/secret.txt"}));
+    assert_ne!(decide(&policy, &read).behavior.name(), "deny");
+}

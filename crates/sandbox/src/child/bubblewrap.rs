@@ -1,5 +1,6 @@
 //! The same sandbox by another program: some systems let nobody but bubblewrap make name spaces.
 
+use std::path::PathBuf;
 use std::{collections::BTreeSet, env, ffi::OsString, io};
 
 use super::{close, mounts};
@@ -42,13 +43,15 @@ pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
                 add(&[&word("--bind-try"), &path, &path]);
             }
             // In order: what is mounted above comes first.
-            let protected: BTreeSet<_> = workspace
-                .protected
-                .iter()
-                .filter_map(|path| path.canonicalize().ok())
-                .collect();
+            let real = |paths: Vec<PathBuf>| -> BTreeSet<PathBuf> {
+                let paths = paths.iter();
+                paths.filter_map(|path| path.canonicalize().ok()).collect()
+            };
+            let (kept, judged) = workspace.kept_and_judged(plan.is_mediated());
+            let (protected, judged) = (real(kept), real(judged));
             let held: BTreeSet<_> = protected
                 .iter()
+                .chain(&judged)
                 .flat_map(|path| mounts::above(path, &workspace.writable))
                 .collect();
             for path in held {

@@ -81,10 +81,15 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     writable.extend(["/dev/shm", "/dev/pts"].map(PathBuf::from));
     step("read-only files", || freeze(&writable))?;
     let mut table = step("the list of mounts", mounts)?;
-    for path in &workspace.protected {
+    let (kept, judged) = workspace.kept_and_judged(plan.is_mediated());
+    for path in &kept {
         if path.exists() {
             step_at(path, || protect(path, &writable, &plan.scratch, &mut table))?;
         }
+    }
+    // They may be replaced; the directories they are in stay where they are.
+    for path in &judged {
+        step_at(path, || hold(&above(path, &writable), &mut table))?;
     }
     if plan.own_processes {
         step(super::PROCESSES, processes)?;

@@ -2,7 +2,7 @@
 //!
 //! - `query`: what is asked; `report`: what is answered.
 //! - `matcher` and `filter`: the regex, the globs and the file type, built as ripgrep builds them.
-//! - `scan`: one file, start to end; `rows`: what of a match is shown.
+//! - `scan`: one file, start to end; `rows`: what of a match is shown; `text`: the matches in a text.
 //! - `harvest`: what is kept of all files, and where the search may end early.
 
 mod filter;
@@ -12,6 +12,7 @@ mod query;
 mod report;
 mod rows;
 mod scan;
+mod text;
 
 use std::fs::File;
 use std::io;
@@ -24,6 +25,7 @@ use ignore::types::Types;
 
 pub use query::{GrepMode, GrepQuery, split_globs};
 pub use report::{FileCount, Found, GrepReport, MAX_COLUMNS, Row, RowKind, Tally};
+pub use text::{MatchGroups, TemplatePart, TextMatcher};
 
 use crate::handle::EntryKind;
 use crate::root::{Opened, Root};

@@ -138,6 +138,7 @@ pub fn look(name: &str, argv: &[Arg]) -> CommandFinding {
         None if shells::is_loader(name) => shells::loader(argv),
         None => return CommandFinding::unknown(format!("what {name} does is not known")),
     };
+    let finding = services::reach::with_service(name, argv, finding);
     let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
     if finding.verdict == EffectVerdict::ReadOnly
         || !HANDS_ON.contains(&name)

@@ -116,7 +116,7 @@ impl ParsedArguments<'_> {
         let reason = format!("{} {}", given.name, refused.why);
         let finding = match refused.verdict {
             EffectVerdict::Mutating => CommandFinding::mutating(reason),
-            EffectVerdict::Unknown | EffectVerdict::ReadOnly => CommandFinding::unknown(reason),
+            _ => CommandFinding::unknown(reason),
         };
         let finding = finding.at(given.span);
         Some(if refused.exact {

@@ -164,7 +164,7 @@ pub(super) fn opaque(finding: CommandFinding, why: &'static str) -> CommandFindi
 /// The same, but not harmless.
 pub(super) fn worse(finding: CommandFinding, why: &'static str) -> CommandFinding {
     match finding.verdict {
-        EffectVerdict::ReadOnly => CommandFinding {
+        EffectVerdict::ReadOnly | EffectVerdict::ReadsNetwork => CommandFinding {
             verdict: EffectVerdict::Unknown,
             reason: why.into(),
             ..finding

@@ -74,11 +74,23 @@ pub(super) fn assert_read_only(lines: &[&str]) {
     assert!(wrong.is_empty(), "not read-only:\n{}", wrong.join("\n"));
 }
 
-/// Each line is not harmless.
+/// Each line only reads, be it from a service of one's own.
+pub(super) fn assert_only_reads(lines: &[&str]) {
+    for line in lines {
+        let finding = find(line);
+        assert!(
+            finding.verdict <= EffectVerdict::ReadsNetwork,
+            "{line}: {}",
+            finding.reason
+        );
+    }
+}
+
+/// Each line is not harmless, nor does it only read the network.
 pub(super) fn assert_not_read_only(lines: &[&str]) {
     let wrong: Vec<&&str> = lines
         .iter()
-        .filter(|line| find(line).verdict == EffectVerdict::ReadOnly)
+        .filter(|line| find(line).verdict < EffectVerdict::Unknown)
         .collect();
     assert!(wrong.is_empty(), "read-only: {wrong:?}");
 }
@@ -119,6 +131,7 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Write(write) => format!("{:?} {}", write.how, path(&write.path)),
         Effect::Net(host) => format!("net {}", host.as_deref().unwrap_or("?")),
+        Effect::Service(service) => format!("service {service:?}"),
         Effect::Env(name) => format!("env {name}"),
         Effect::Opaque(why) => format!("opaque {why}"),
     }

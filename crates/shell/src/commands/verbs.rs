@@ -68,7 +68,7 @@ impl Other {
     fn finding(&self) -> CommandFinding {
         let finding = match self.verdict {
             EffectVerdict::Mutating => CommandFinding::mutating(self.why),
-            EffectVerdict::Unknown | EffectVerdict::ReadOnly => CommandFinding::unknown(self.why),
+            _ => CommandFinding::unknown(self.why),
         };
         if self.contacts {
             finding.with(Effect::Net(None))

@@ -239,7 +239,7 @@ pub(super) fn refuse_spying(finding: &mut CommandFinding, places: Option<&[PathB
         Effect::Read(read) => spies(read, places),
         _ => false,
     });
-    if spying && finding.verdict == EffectVerdict::ReadOnly {
+    if spying && finding.verdict < EffectVerdict::Unknown {
         finding.verdict = EffectVerdict::Unknown;
         finding.reason = "it reads what belongs to another process".into();
     }

@@ -397,7 +397,7 @@ fn judge_assignments(
         if fine && one.plain {
             continue;
         }
-        if finding.verdict == EffectVerdict::ReadOnly {
+        if finding.verdict < EffectVerdict::Unknown {
             finding.verdict = EffectVerdict::Unknown;
             finding.reason = format!("setting {} may change what runs", one.name).into();
             finding.span = Some(shell.span(written.span));

@@ -8,6 +8,7 @@ use haft_shell::{EffectVerdict, LinePlace};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Truth {
     ReadOnly,
+    Network,
     Mutating,
     Unknown,
     /// Either way is right: no bar counts it.
@@ -71,6 +72,7 @@ fn read(text: &str, lines: &mut Vec<Line>) {
             let (verdict, class) = header.split_once(": ").expect("a class is `verdict: name`");
             let truth = match verdict {
                 "readonly" => Truth::ReadOnly,
+                "network" => Truth::Network,
                 "mutating" => Truth::Mutating,
                 "unknown" => Truth::Unknown,
                 "open" => Truth::Open,

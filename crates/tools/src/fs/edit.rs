@@ -120,7 +120,7 @@ impl Tool for Edit {
                 "filePath": structured_path,
                 "oldString": input.old_string,
                 "newString": input.new_string,
-                "originalFile": readable_text(&edited.old),
+                "originalFile": patch::whole_file(readable_text(&edited.old)),
                 "structuredPatch": patch::hunks(&edited.patch),
                 "userModified": false,
                 "replaceAll": input.replace_all,

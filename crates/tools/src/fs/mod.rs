@@ -130,8 +130,18 @@ fn missing(path: &Path, cwd: &Path) -> String {
             spelt(&alike.to_string_lossy())
         );
     }
+    // A link is there, but what it names is not: a closed stdin, or a file that was moved.
+    if let Ok(target) = std::fs::read_link(path) {
+        return format!(
+            "{} is a symbolic link to {}, which does not exist or cannot be opened by its name. \
+             Read the file that was meant by its own path.",
+            path.display(),
+            target.display()
+        );
+    }
     let near: Vec<String> = nearby(path, Some(cwd))
         .iter()
+        .filter(|near| near.as_path() != path)
         .map(|near| match looks_like(near, path) {
             true => spelt(&near.to_string_lossy()),
             false => shown(near, cwd),

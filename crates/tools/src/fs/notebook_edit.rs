@@ -151,6 +151,7 @@ impl Tool for NotebookEdit {
         .await?
         .map_err(ToolError::Failed)?;
         let spliced = &edited.spliced;
+        let whole = |bytes| patch::whole_file(String::from_utf8_lossy(bytes).into_owned());
         let mut structured = json!({
             "new_source": input.new_source,
             "cell_id": spliced.cell,
@@ -158,12 +159,12 @@ impl Tool for NotebookEdit {
             "language": spliced.language.as_deref().unwrap_or("python"),
             "edit_mode": input.edit_mode,
             "notebook_path": notebook_path,
-            "original_file": String::from_utf8_lossy(&edited.old),
-            "updated_file": String::from_utf8_lossy(&spliced.content),
+            "original_file": whole(&edited.old),
+            "updated_file": whole(&spliced.content),
             "structuredPatch": patch::hunks(&edited.patch),
         });
         if let Some(old) = &spliced.old_source {
-            structured["old_source"] = json!(old);
+            structured["old_source"] = json!(patch::whole_file(old.clone()));
         }
         let text = text(&edited, input, &name);
         Ok(ToolOutput::text(text).with_structured(structured))

@@ -279,6 +279,7 @@ fn text(undone: &Undone, cwd: &Path) -> String {
 }
 
 fn structured(undone: &Undone) -> Value {
+    let mut room = patch::HUNK_BYTES;
     let files: Vec<Value> = undone
         .files
         .iter()
@@ -290,7 +291,7 @@ fn structured(undone: &Undone) -> Value {
                     ChangeKind::Changed => "changed",
                     ChangeKind::Removed => "deleted",
                 },
-                "structuredPatch": patch::hunks(&file.patch),
+                "structuredPatch": patch::hunks_within(&file.patch, &mut room),
             })
         })
         .collect();

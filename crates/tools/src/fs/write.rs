@@ -81,6 +81,7 @@ impl Tool for Write {
             WriteOutcome::Overwritten => "update",
         };
         let original = written.old.as_deref().map(readable_text);
+        let original = original.map(patch::whole_file);
         Ok(
             ToolOutput::text(text(&written, &name)).with_structured(json!({
                 "type": kind,

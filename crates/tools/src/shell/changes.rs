@@ -32,12 +32,12 @@ pub(crate) struct ChangeReport {
     pub(crate) uncovered: Option<String>,
 }
 
-/// Looks at what the command may change. `None`: nothing, or there is no journal.
+/// Looks at what the command may change; in our own folders nothing counts. `None`: nothing, or there is no journal.
 pub(crate) async fn before(
     confinement: &Confinement,
     analysis: &Analysis,
     cx: &CallContext,
-    session: &Path,
+    own: [PathBuf; 2],
 ) -> Result<Option<Watched>, ToolError> {
     let roots = match confinement.profile {
         Confined::ReadOnly => return Ok(None),
@@ -52,10 +52,10 @@ pub(crate) async fn before(
         // Everything is no place to look for changes.
         roots: roots
             .into_iter()
-            .filter(|root| root.parent().is_some())
+            .filter(|root| root.parent().is_some() && !confinement.caches.contains(root))
             .collect(),
         hints: written(analysis),
-        leave_out: vec![session.to_path_buf()],
+        leave_out: own.to_vec(),
     };
     let (call, cwd) = (cx.call, Arc::clone(&cx.cwd));
     let watched = blocking(move || Watched {

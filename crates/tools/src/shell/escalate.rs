@@ -24,7 +24,7 @@ use crate::paths::escaped;
 /// What was asked, and what came of it.
 pub(crate) enum Asked {
     /// Run it again like this.
-    Again(Confinement),
+    Again(Box<Confinement>),
     /// It stays as it is; to be said of it.
     Not(String),
 }
@@ -59,6 +59,16 @@ pub(crate) fn kept_from(
         },
     );
     refused.retain(|one| match one {
+        // It ended well: only a path that it could not change is worth a question.
+        Refused::Control(_)
+        | Refused::Read(_)
+        | Refused::Homes
+        | Refused::Network(_)
+        | Refused::Other(_)
+            if code == 0 =>
+        {
+            false
+        }
         // A file system that nobody can write, or a path it may change: not our doing.
         Refused::Write(path) => {
             let same =
@@ -113,7 +123,8 @@ pub(crate) async fn ask(
         card: call.card,
         reason: format!(
             "the sandbox kept it from: {told}. It has run, and would be run again with {allowing} \
-             allowed"
+             allowed{}",
+            for_all(&grants, confinement.profile)
         ),
         rules: Vec::new(),
         asked: Some(call.asked),
@@ -131,7 +142,7 @@ pub(crate) async fn ask(
         ApprovalAnswer::Allow
         | ApprovalAnswer::Always
         | ApprovalAnswer::Updated { input: None, .. } => {
-            Asked::Again(widened(confinement, &grants, gate))
+            Asked::Again(Box::new(widened(confinement, &grants, gate)))
         }
         // It has run: another command in its place is not what was asked about.
         ApprovalAnswer::Changed { .. } | ApprovalAnswer::Updated { .. } => Asked::Not(format!(
@@ -364,6 +375,15 @@ fn is_writable(confinement: &Confinement, path: &Path) -> bool {
 /// May the user, without a sandbox? As far as modes tell, and mounts.
 fn user_may(path: &Path) -> bool {
     existing(path).is_some_and(|place| access(&place, Access::WRITE_OK).is_ok())
+}
+
+/// The setting that would spare the question, if there is one.
+fn for_all(grants: &[Grant], profile: Confined) -> String {
+    let paths = grants.iter().any(|grant| matches!(grant, Grant::Path(_)));
+    match paths && profile == Confined::Workspace {
+        true => " (sandbox.filesystem.allowWrite allows it for all)".to_owned(),
+        false => String::new(),
+    }
 }
 
 fn remedy(grants: &[Grant], profile: Confined) -> String {

@@ -244,6 +244,18 @@ fn read(line: &str) -> Analysis {
     analyze(line, &place)
 }
 
+/// Programs that show what runs on the machine, or listens on it.
+const PROCESS_LISTS: [&str; 13] = [
+    "fuser", "htop", "killall", "lsof", "netstat", "pgrep", "pidof", "pidwait", "pkill", "ps",
+    "pstree", "ss", "top",
+];
+
+/// The first program of a line that lists processes or sockets, if there is one.
+pub(crate) fn lists_processes(analysis: &Analysis) -> Option<&str> {
+    let mut names = analysis.parts.iter().filter_map(LinePart::base_name);
+    names.find(|name| PROCESS_LISTS.contains(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{CommandEnd, CommandOutput, ExitKind, Process, Running, Sandbox};
+use haft_sandbox::{CommandEnd, CommandOutput, ExitKind, Mechanism, Process, Running, Sandbox};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::timeout,
@@ -32,6 +32,8 @@ pub(crate) struct Job {
     pub(crate) capture: Capture,
     /// It cannot make control files, so that none need be looked for.
     pub(crate) makes_none: bool,
+    /// Other processes are hidden from it.
+    pub(crate) sees_only_its_own: bool,
     stage: watch::Receiver<Stage>,
     orders: mpsc::UnboundedSender<Order>,
     cause: Mutex<Option<Cause>>,
@@ -75,6 +77,7 @@ impl Job {
     pub(crate) fn new(sandbox: Sandbox, mut running: Running, capture: Capture) -> Self {
         let output = running.output.take();
         let makes_none = running.is_mediated();
+        let sees_only_its_own = running.mechanism() < Mechanism::Reduced;
         let (orders, received) = mpsc::unbounded_channel();
         let (told, stage) = watch::channel(Stage::Running);
         let flooded = Arc::<AtomicBool>::default();
@@ -92,6 +95,7 @@ impl Job {
         Self {
             capture,
             makes_none,
+            sees_only_its_own,
             stage,
             orders,
             cause: Mutex::default(),

@@ -20,29 +20,48 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
         closed.open.extend(confinement.sourced.clone());
     }
     match confinement.profile {
-        Confined::ReadOnly => SandboxProfile::ReadOnly(Reading { hidden, closed }),
+        Confined::ReadOnly if matches!(confinement.network, NetworkAccess::Nobody) => {
+            SandboxProfile::ReadOnly(Reading { hidden, closed })
+        }
+        // It changes no file, but asks somebody.
+        Confined::ReadOnly => SandboxProfile::Workspace(Workspace {
+            writable: confinement.writable.to_vec(),
+            protected: Vec::new(),
+            hidden,
+            guarded: None,
+            closed,
+            network: network(&confinement.network),
+        }),
         Confined::Workspace => SandboxProfile::Workspace(Workspace {
             writable: confinement.writable.to_vec(),
             protected: confinement.protected.to_vec(),
             hidden,
-            guarded: confinement.control.names().map(guarded),
+            guarded: confinement
+                .control
+                .names()
+                .map(|names| guarded(names, confinement)),
             closed,
-            network: match confinement.network {
-                NetworkAccess::Nobody => Network::None,
-                NetworkAccess::ByRule(_) => Network::Proxy,
-                NetworkAccess::Anybody => Network::Open,
-            },
+            network: network(&confinement.network),
         }),
         Confined::Full => SandboxProfile::Full,
     }
 }
 
-fn guarded(names: ControlNames) -> GuardedNames {
+fn network(access: &NetworkAccess) -> Network {
+    match access {
+        NetworkAccess::Nobody => Network::None,
+        NetworkAccess::ByRule(_) => Network::Proxy,
+        NetworkAccess::Anybody => Network::Open,
+    }
+}
+
+fn guarded(names: ControlNames, confinement: &Confinement) -> GuardedNames {
     GuardedNames {
         all: names.all,
         parts: names.parts,
         last: names.last,
         closed_to_directories: names.closed_to_directories,
+        judged: confinement.judged.iter().cloned().collect(),
     }
 }
 

@@ -5,10 +5,12 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fmt, fs,
+    hash::{BuildHasher, RandomState},
     io::Write,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -85,6 +87,8 @@ pub struct Shell {
     program: Option<ShellProgram>,
     /// The session's folder.
     folder: PathBuf,
+    /// The folder for temporary files, once it is needed; `None` if it cannot be a short one.
+    scratch: OnceLock<Option<PathBuf>>,
     standing: tokio::sync::Mutex<Vec<Standing>>,
     tasks: Arc<Tasks>,
     /// The calls that wait for a command, and how to tell them not to.
@@ -173,6 +177,7 @@ impl Shell {
         Self {
             program: program.cloned(),
             folder: folder.to_path_buf(),
+            scratch: OnceLock::new(),
             standing: tokio::sync::Mutex::default(),
             tasks: Arc::new(Tasks::new(notices)),
             waiting: Mutex::default(),
@@ -374,7 +379,7 @@ impl Shell {
             program,
             shell,
             environment: Arc::new(move |profile| given.environment(profile, path.as_deref())),
-            scratch: self.folder.join("scratch"),
+            scratch: self.scratch(),
             snapshot: taken.map(|taken| taken.file),
             gate: Some(Arc::<HostGate>::clone(&self.gate)),
             best: Mechanism::Namespaces,
@@ -389,6 +394,13 @@ impl Shell {
             },
         );
         Ok(sandbox)
+    }
+
+    /// Where commands have their temporary files: a short path, since the names of sockets in it
+    /// must fit into 107 bytes. It goes away with the last of them.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        let short = self.scratch.get_or_init(|| short_folder(Path::new("/tmp")));
+        short.clone().unwrap_or_else(|| self.folder.join("scratch"))
     }
 
     /// Takes note of how commands are confined, and says once if that is less than it should be.
@@ -460,6 +472,16 @@ async fn too_weak(confinement: &Confinement, sandbox: &Sandbox) -> String {
         "the settings want it confined, and that cannot be done here: {}",
         why.join("; ")
     )
+}
+
+/// A new folder in this one that is ours alone; its name cannot be known before.
+fn short_folder(place: &Path) -> Option<PathBuf> {
+    (0..3).find_map(|_| {
+        let number = RandomState::new().hash_one(std::process::id());
+        let folder = place.join(format!("haft-{number:016x}"));
+        let made = fs::DirBuilder::new().mode(0o700).create(&folder);
+        made.is_ok().then_some(folder)
+    })
 }
 
 /// A call that waits for its command, and can be told not to.

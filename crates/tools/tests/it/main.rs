@@ -15,6 +15,7 @@
 //! - `planning`: the task list, plan mode, questions, notes, settings
 //! - `skill`: instructions that people wrote
 //! - `parts`: a file larger than an answer, read to its end
+//! - `replace`: many files by a regular expression
 //! - `grep`: the same text as ripgrep's
 
 #![expect(
@@ -32,6 +33,7 @@ mod parts;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod planning;
+mod replace;
 mod schemas;
 mod session;
 mod shell;

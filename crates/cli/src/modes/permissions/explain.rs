@@ -203,6 +203,7 @@ fn effect_text(effect: &Effect) -> String {
         },
         Effect::Net(Some(host)) => format!("contacts {host}"),
         Effect::Net(None) => "contacts a host".to_owned(),
+        Effect::Service(service) => service.reason().trim_start_matches("it ").to_owned(),
         Effect::Env(name) => format!("sets {name}"),
         Effect::Opaque(why) => format!("runs something unseen: {why}"),
     }

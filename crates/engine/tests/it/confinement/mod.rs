@@ -426,8 +426,9 @@ async fn an_excluded_command_takes_its_line_out_of_the_sandbox_and_into_the_regu
         ("docker run x", Confined::Full, 1),
         ("npm test && docker run x", Confined::Full, 1),
         ("make", Confined::Full, 1),
-        // The user has named it, so that it works: what only reads is let through all the same.
-        ("docker ps", Confined::Full, 0),
+        // It only reads, but from a service: that is asked about.
+        ("docker ps", Confined::Full, 1),
+        ("docker --version", Confined::Full, 0),
         ("timeout 5 make all", Confined::Full, 1),
         // A file of that name is another program, and so is one whose name begins the same.
         ("./docker run x", Confined::Workspace, 0),
@@ -614,4 +615,24 @@ async fn an_untrusted_project_may_switch_the_sandbox_on_but_not_let_commands_thr
     let mut session = Session::of_settings(trusted, true).await;
     session.run("make").await;
     assert_eq!(session.asked(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_reads_from_a_service_is_asked_about_and_runs_with_that_reach_alone() {
+    let mut session = Session::new(Machine::new([]), Setup::default()).await;
+    let confinement = session.run("gh pr list").await;
+    assert_eq!(session.asked().len(), 1);
+    assert_eq!(confinement.profile, Confined::ReadOnly);
+    assert!(matches!(confinement.network, NetworkAccess::Anybody));
+    assert!(confinement.writable.is_empty() && confinement.caches.is_empty());
+    // What needs no service has no network either.
+    let confinement = session.run("gh --version").await;
+    assert!(matches!(confinement.network, NetworkAccess::Nobody));
+    // A rule is as good as an answer.
+    let allow = r#"{"permissions": {"allow": ["Bash(kubectl get *)"]}}"#;
+    let mut session = Session::new(Machine::new([(USER, allow)]), Setup::default()).await;
+    let confinement = session.run("kubectl get pods | head").await;
+    assert_eq!(session.asked().len(), 0);
+    assert_eq!(confinement.profile, Confined::ReadOnly);
+    assert!(matches!(confinement.network, NetworkAccess::Anybody));
 }

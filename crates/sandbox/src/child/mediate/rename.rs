@@ -88,7 +88,9 @@ impl Acting<'_> {
             }
         } else {
             self.ask_to_leave(&source, directory)?;
-            if replaced.is_some() {
+            // Of a file whose new content is judged, that is the question.
+            let judged = !directory && self.mediator.names.judged.contains(&target.path);
+            if replaced.is_some() && !judged {
                 self.ask_to_leave(&target, false)?;
             }
         }

@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn reading_verbs_are_read_only() {
-        assert_read_only(&[
+        assert_only_reads(&[
             "kubectl get pods",
             "kubectl get pods -A -o wide",
             "kubectl -n kube-system get deploy,svc -l app=x",

@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn reading_verbs_are_read_only() {
-        assert_read_only(&[
+        assert_only_reads(&[
             "gh --version",
             "gh pr list",
             "gh pr list --state open --limit 5 --json number,title -q '.[]'",

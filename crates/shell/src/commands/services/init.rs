@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn asking_is_read_only() {
-        assert_read_only(&[
+        assert_only_reads(&[
             "systemctl",
             "systemctl status",
             "systemctl status nginx --no-pager -l",

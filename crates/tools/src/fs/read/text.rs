@@ -2,7 +2,7 @@
 
 use std::{env, fmt::Write, path::Path};
 
-use haft_journal::{BreakStyle, Encoding, PageRequest, TextPage};
+use haft_journal::{BreakStyle, Encoding, PageLine, PageRequest, TextPage};
 use serde_json::{Value, json};
 
 use super::Input;
@@ -44,16 +44,10 @@ pub(super) fn answer(page: &TextPage, request: &PageRequest, name: &str) -> Stri
         // Writing to a string cannot fail.
         let _ = write!(text, "{:>6}\t{}", line.number, line.text);
         if let Some(length) = line.cut {
-            let from = if line.number == page.first {
-                request.char_offset
-            } else {
-                0
-            };
-            let next = from + line.text.chars().count() as u64;
             let _ = write!(
                 text,
-                " [cut: the line has {length} characters; read on with offset {}, char_offset {next}]",
-                line.number
+                " [cut: the line has {length} characters; read on with {}]",
+                going_on(page, line, request)
             );
         }
         text.push('\n');
@@ -66,6 +60,17 @@ pub(super) fn answer(page: &TextPage, request: &PageRequest, name: &str) -> Stri
         let _ = write!(text, "\n[{note}]");
     }
     text
+}
+
+/// How to read on inside a line that was cut.
+fn going_on(page: &TextPage, line: &PageLine, request: &PageRequest) -> String {
+    let from = if line.number == page.first {
+        request.char_offset
+    } else {
+        0
+    };
+    let next = from + line.text.chars().count() as u64;
+    format!("offset {}, char_offset {next}", line.number)
 }
 
 /// Which lines these are, `of` how many if that is of interest.
@@ -91,7 +96,8 @@ pub(super) fn range(page: &TextPage, request: &PageRequest, of: Option<u64>) -> 
 /// Which lines these are and how to go on, unless they are the whole file.
 fn position(page: &TextPage, request: &PageRequest) -> Option<String> {
     let all_lines = page.first <= 1 && page.next_offset.is_none();
-    if all_lines && !page.unended && request.char_offset == 0 {
+    let cut = page.lines.iter().find(|line| line.cut.is_some());
+    if all_lines && !page.unended && request.char_offset == 0 && cut.is_none() {
         return None;
     }
     let mut note = String::new();
@@ -108,6 +114,14 @@ fn position(page: &TextPage, request: &PageRequest) -> Option<String> {
         }
         None if page.unended => note.push_str("; the rest of this special file is not read"),
         None => note.push_str("; the end of the file"),
+    }
+    if let Some(line) = cut {
+        let going_on = going_on(page, line, request);
+        let _ = write!(
+            note,
+            "; line {} is cut, the rest of it: {going_on}",
+            line.number
+        );
     }
     Some(note)
 }

@@ -2,9 +2,13 @@
 
 mod plans;
 mod preview;
+mod regex_pattern;
 mod rewrite;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use haft_contract::{
     Access, CallContext, Card, Check, Effects, PermissionSnapshot, Profile, Tool, ToolError,
@@ -21,7 +25,7 @@ use self::{
     preview::{Preview, Skipped},
     rewrite::Rewrite,
 };
-use super::{EDITS, explain, profile, target, ticket};
+use super::{EDITS, explain, is_notebook, profile, target, ticket};
 use crate::{
     blocking::blocking,
     judged::must_lead,
@@ -41,8 +45,8 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 ///   diff, and returns a `plan_id`. Call it again with only that `plan_id` to carry the plan out.
 /// - If any of the files has changed in between, nothing at all is written.
 /// - The pattern is taken literally unless `regex` is set; then `$1` and `${name}` in the replacement
-///   stand for groups and `$$` for a dollar.
-/// - Ignored, binary, read-only and very large files are left alone and listed.
+///   stand for groups and `$$` for a dollar. It matches what Grep matches; `^` and `$` mean lines.
+/// - Ignored, binary, read-only and very large files and notebooks are left alone and listed.
 /// - What was done is undone as one by Undo. For a single file Edit is simpler.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,7 +60,7 @@ pub(crate) struct Input {
     /// Take the pattern as a regular expression.
     #[serde(default)]
     regex: bool,
-    /// With `regex`: let `.` match line breaks too.
+    /// With `regex`: a match may span lines, and `.` matches line breaks too.
     #[serde(default)]
     multiline: bool,
     /// The file or directory to work in; the working directory if left out.
@@ -113,8 +117,7 @@ impl Input {
         if !self.regex {
             return Ok(Rewrite::literal(pattern, replacement));
         }
-        Rewrite::regex(pattern, replacement, self.multiline)
-            .map_err(|error| format!("`pattern` is not a regular expression: {error}"))
+        Rewrite::regex(pattern, replacement, self.multiline).map_err(|error| error.to_string())
     }
 
     fn base(&self, cwd: &Path) -> PathBuf {
@@ -333,7 +336,12 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
             return Ok(Preview::default());
         };
         files.sort();
-        let mut preview = Preview::default();
+        let mut preview = Preview {
+            matching: files.len(),
+            ..Preview::default()
+        };
+        // A file with two names is changed once.
+        let mut names: HashMap<(u64, u64), String> = HashMap::new();
         let total = Some(files.len() as u64);
         for (done, path) in (1..).zip(files) {
             if cx.cancel.is_cancelled() {
@@ -341,8 +349,9 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
             }
             match target(&path, &cx)
                 .map_err(|error| error.to_string())
-                .and_then(|target| one_file(&journal, &rewrite, target, is_shown))
-            {
+                .and_then(|target| {
+                    one_file(&journal, &rewrite, target, is_shown, &mut names, &cx.cwd)
+                }) {
                 Ok(Some(file)) => preview.files.push(file),
                 Ok(None) => {}
                 Err(reason) => preview.skipped.push(Skipped { path, reason }),
@@ -360,14 +369,25 @@ fn one_file(
     rewrite: &Rewrite,
     target: FileTarget,
     is_shown: bool,
+    names: &mut HashMap<(u64, u64), String>,
+    cwd: &Path,
 ) -> Result<Option<preview::Change>, String> {
     let path = target.path().to_path_buf();
+    if is_notebook(&path) {
+        return Err("a notebook: change its cells with NotebookEdit".to_owned());
+    }
     let raw = journal
         .read_bytes(target, LARGEST)
         .map_err(|error| error.to_string())?;
     if raw.mode() & 0o222 == 0 {
         return Err("read-only".to_owned());
     }
+    if let Some(first) = names.get(&raw.identity()) {
+        return Err(format!(
+            "the same file as {first} (a hard link), and changed with it"
+        ));
+    }
+    names.insert(raw.identity(), shown(&path, cwd));
     let new = rewrite.apply(&raw.bytes)?;
     Ok(new.map(|new| preview::Change::new(path, &raw.bytes, &new, is_shown)))
 }

@@ -44,6 +44,8 @@ pub(super) struct Skipped {
 pub(super) struct Preview {
     pub(super) files: Vec<Change>,
     pub(super) skipped: Vec<Skipped>,
+    /// In how many files the search found the pattern.
+    pub(super) matching: usize,
 }
 
 impl Change {
@@ -88,7 +90,14 @@ impl Preview {
         let mut text = String::new();
         let places: usize = self.files.iter().map(|file| file.places).sum();
         if self.files.is_empty() {
-            text += "Nothing to replace: the pattern matches in no file.";
+            text += match self.matching {
+                0 => "Nothing to replace: the pattern matches in no file.",
+                _ if self.skipped.is_empty() => {
+                    "Nothing to replace: the pattern matches, but what would be written is already \
+                     there."
+                }
+                _ => "Nothing to replace: every file in which the pattern matches is left alone.",
+            };
         } else {
             let _ = write!(
                 text,
@@ -124,6 +133,7 @@ impl Preview {
             }
         }
         let plan_id = (!self.files.is_empty()).then_some(plan_id);
+        let mut hunks = patch::HUNK_BYTES;
         ToolOutput::text(text).with_structured(json!({
             "applied": false,
             "planId": plan_id,
@@ -131,7 +141,10 @@ impl Preview {
             "files": self.files.iter().map(|file| json!({
                 "filePath": file.path,
                 "places": file.places,
-                "structuredPatch": file.patch.as_ref().map(patch::hunks),
+                "structuredPatch": file
+                    .patch
+                    .as_ref()
+                    .map(|patch| patch::hunks_within(patch, &mut hunks)),
             })).collect::<Vec<_>>(),
             "skipped": self.skipped.iter().map(|skipped| json!({
                 "filePath": skipped.path,

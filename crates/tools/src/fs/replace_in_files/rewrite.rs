@@ -1,7 +1,9 @@
 //! What becomes of one file's bytes.
 
 use haft_journal::edit::{self, Change, EditError, Tier};
-use regex::bytes::{Regex, RegexBuilder};
+use haft_search::SearchError;
+
+use super::regex_pattern::RegexPattern;
 
 /// A pattern and what takes the place of its matches.
 #[derive(Debug, Clone)]
@@ -13,7 +15,7 @@ pub(super) struct Rewrite {
 #[derive(Debug, Clone)]
 enum Pattern {
     Literal(String),
-    Regex(Box<Regex>),
+    Regex(RegexPattern),
 }
 
 /// A file's new bytes, and in how many places they differ.
@@ -37,26 +39,20 @@ impl Rewrite {
         pattern: &str,
         replacement: &str,
         multiline: bool,
-    ) -> Result<Self, regex::Error> {
-        let regex = RegexBuilder::new(pattern)
-            // `^` and `$` mean lines, and a line may end in CRLF; only `multiline` lets `.` go on.
-            .multi_line(true)
-            .crlf(true)
-            .dot_matches_new_line(multiline)
-            .build()?;
+    ) -> Result<Self, SearchError> {
         Ok(Self {
-            pattern: Pattern::Regex(Box::new(regex)),
+            pattern: Pattern::Regex(RegexPattern::new(pattern, multiline)?),
             replacement: replacement.to_owned(),
         })
     }
 
-    /// A pattern for the search engine that finds at least the files this would change.
+    /// A pattern for the search engine that finds the files this would change.
     pub(super) fn search_pattern(&self) -> String {
         match &self.pattern {
             Pattern::Literal(text) => regex::escape(text)
                 .replace("\r\n", "\n")
                 .replace('\n', "\\r?\\n"),
-            Pattern::Regex(regex) => format!("(?R){}", regex.as_str()),
+            Pattern::Regex(pattern) => pattern.source.clone(),
         }
     }
 
@@ -64,7 +60,7 @@ impl Rewrite {
     pub(super) fn spans_lines(&self) -> bool {
         match &self.pattern {
             Pattern::Literal(text) => text.contains('\n'),
-            Pattern::Regex(_) => true,
+            Pattern::Regex(pattern) => pattern.multiline,
         }
     }
 
@@ -72,7 +68,7 @@ impl Rewrite {
     pub(super) fn apply(&self, bytes: &[u8]) -> Result<Option<Rewritten>, String> {
         match &self.pattern {
             Pattern::Literal(old) => self.apply_literal(bytes, old),
-            Pattern::Regex(regex) => self.apply_regex(bytes, regex),
+            Pattern::Regex(pattern) => pattern.apply(bytes, &self.replacement),
         }
     }
 
@@ -92,54 +88,6 @@ impl Rewrite {
             Err(error) => Err(error.to_string()),
         }
     }
-
-    fn apply_regex(&self, bytes: &[u8], regex: &Regex) -> Result<Option<Rewritten>, String> {
-        if std::str::from_utf8(bytes).is_err() {
-            return Err("not UTF-8: a regular expression could split a character".to_owned());
-        }
-        let mut places = 0;
-        let mut rewritten = Vec::with_capacity(bytes.len());
-        let mut copied = 0;
-        // New lines follow a file that has CRLF everywhere; a mixed one gets what is written.
-        let crlf = is_crlf(bytes);
-        for found in regex.captures_iter(bytes) {
-            let whole = found.get_match();
-            let mut new = Vec::new();
-            found.expand(self.replacement.as_bytes(), &mut new);
-            if crlf {
-                new = with_crlf(&new);
-            }
-            if new == whole.as_bytes() {
-                continue;
-            }
-            places += 1;
-            rewritten.extend_from_slice(&bytes[copied..whole.start()]);
-            rewritten.extend_from_slice(&new);
-            copied = whole.end();
-        }
-        rewritten.extend_from_slice(&bytes[copied..]);
-        let changed = places > 0;
-        Ok(changed.then_some(Rewritten {
-            bytes: rewritten,
-            places,
-        }))
-    }
-}
-
-fn is_crlf(bytes: &[u8]) -> bool {
-    let breaks = bytes.iter().filter(|byte| **byte == b'\n').count();
-    breaks > 0 && bytes.windows(2).filter(|pair| *pair == b"\r\n").count() == breaks
-}
-
-fn with_crlf(text: &[u8]) -> Vec<u8> {
-    let mut converted = Vec::with_capacity(text.len());
-    for (at, byte) in text.iter().enumerate() {
-        if *byte == b'\n' && (at == 0 || text[at - 1] != b'\r') {
-            converted.push(b'\r');
-        }
-        converted.push(*byte);
-    }
-    converted
 }
 
 #[cfg(test)]
@@ -190,10 +138,16 @@ mod tests {
                 Some(("$\n", 1)),
             ),
             (
-                "the end of a CRLF line",
+                "the end of a CRLF line is behind its CR, as for Grep",
                 regex("a$", "b", false),
                 "a\r\na\r\n",
-                Some(("b\r\nb\r\n", 2)),
+                None,
+            ),
+            (
+                "what is added there comes before the break",
+                regex("$", ";", false),
+                "a\r\nb\r\n",
+                Some(("a;\r\nb;\r\n", 2)),
             ),
             (
                 "a dot stays on its line",
@@ -237,6 +191,13 @@ mod tests {
     #[test]
     fn a_regular_expression_never_touches_what_is_not_text() {
         let rewrite = Rewrite::regex("a", "b", false).unwrap();
-        assert!(rewrite.apply(b"a \xe9\n").is_err());
+        for bytes in [
+            &b"a \xe9\n"[..],
+            b"a\0",
+            b"\xff\xfea\0\0\xd8",
+            b"\xff\xfe\0\0a\0\0\0",
+        ] {
+            assert!(rewrite.apply(bytes).is_err(), "{}", bytes.escape_ascii());
+        }
     }
 }

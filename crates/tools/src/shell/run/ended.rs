@@ -3,7 +3,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use haft_contract::{ContextPatch, ToolError, ToolOutput};
+use haft_contract::{Confined, ContextPatch, ToolError, ToolOutput};
 use haft_sandbox::{CommandEnd, ExitKind};
 
 use super::{Due, Run, add_notes, milliseconds};
@@ -80,8 +80,22 @@ impl Run<'_> {
         let moved = self.moved_to(ended, &mut answer).await?;
         let mut output = answer.with(body);
         output.patches.extend(moved);
+        due.notes.extend(self.unseen(&due));
         add_notes(&mut output, &due.notes);
         Ok(output)
+    }
+
+    /// What the answer of a command that lists processes or sockets leaves out.
+    fn unseen(&self, due: &Due) -> Option<String> {
+        let name = exit_code::lists_processes(&self.analysis)?;
+        let isolated = due.confinement.profile != Confined::Full && due.job.sees_only_its_own;
+        isolated.then(|| {
+            format!(
+                "{name} ran in a sandbox, where only the processes and sockets of this command itself \
+                 are seen, and none of the user's. To see those, run it with \
+                 dangerouslyDisableSandbox: true, which the user is asked about."
+            )
+        })
     }
 
     /// Somebody interrupted it.

@@ -165,7 +165,7 @@ impl Run<'_> {
                         // What only reads was not looked at before.
                         None => self.watch(&wider).await?,
                     };
-                    confinement = wider;
+                    confinement = *wider;
                     continue;
                 }
                 Some(Asked::Not(note)) => due.notes.push(note),
@@ -192,12 +192,14 @@ impl Run<'_> {
 
     /// Looks at what the command may change.
     async fn watch(&self, confinement: &Confinement) -> Result<Option<Watched>, ToolError> {
-        changes::before(confinement, &self.analysis, self.cx, self.shell.folder()).await
+        let own = [self.shell.folder().to_path_buf(), self.shell.scratch()];
+        changes::before(confinement, &self.analysis, self.cx, own).await
     }
 
     async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<Job>, ToolError> {
         let gate = self.shell.gate();
         gate.open_for(self.cx, &confinement.network, &self.named());
+        make_caches(confinement);
         let line = Line {
             text: match self.variables.get("CLAUDE_CODE_SHELL_PREFIX") {
                 Some(prefix) => format!("{prefix} {}", quoted(&self.input.command)),
@@ -289,9 +291,13 @@ impl Run<'_> {
         if confinement.profile == Confined::Full {
             return None;
         }
-        if code == 0 {
+        if code == 0 && !files.is_empty() {
             // It came to terms with it, and is not run again; what is missing must be known.
             return escalate::note(&files).map(Asked::Not);
+        }
+        // What only reads prints such words of others.
+        if code == 0 && confinement.profile == Confined::ReadOnly {
+            return None;
         }
         let (capture, cwd) = (due.job.capture.clone(), Arc::clone(&self.cx.cwd));
         let confined = confinement.clone();
@@ -335,6 +341,15 @@ impl Run<'_> {
             answer.field("dangerouslyDisableSandbox", true);
         }
         answer
+    }
+}
+
+/// Makes the caches that a tool would make itself, were it not confined. One that cannot be made is
+/// missed by the tool, which says so.
+fn make_caches(confinement: &Confinement) {
+    let missing = confinement.caches.iter().filter(|cache| !cache.exists());
+    for cache in missing {
+        let _ = std::fs::create_dir_all(cache);
     }
 }
 

@@ -104,6 +104,24 @@ async fn with_a_yes_it_runs_again_and_may_change_just_that() {
 }
 
 #[tokio::test]
+async fn a_refused_write_is_asked_about_though_the_command_ended_well() {
+    let mut terminal = Terminal::new();
+    terminal.confinement = workspace(&terminal);
+    let person = person(&mut terminal, ApprovalAnswer::Allow);
+    let outside = tempfile::tempdir().unwrap();
+    let file = outside.path().canonicalize().unwrap().join("new");
+    let command = format!("echo x > {}; true", file.display());
+    terminal.bash(&command).await.ok();
+    assert!(file.exists());
+    let asked = person.asked.lock().unwrap().clone();
+    assert!(
+        asked[0].contains(&format!("changing {}", file.display()))
+            && asked[0].contains("sandbox.filesystem.allowWrite"),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_no_is_told_with_its_reason() {
     let mut terminal = Terminal::new();
     terminal.confinement = workspace(&terminal);

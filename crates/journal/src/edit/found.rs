@@ -1,0 +1,143 @@
+//! Replacing what someone else found: ranges of the text, spliced by the rules of Edit.
+
+use std::{iter, ops::Range};
+
+use super::typed::Typed;
+use super::{Draft, EditError, EditPlan, File, Piece, Tier, breaks, differ_only_in_breaks, places};
+use crate::lines::{Break, BreakStyle};
+use crate::text::Encoding;
+
+/// The text of a file without its byte order mark, and the way back to its bytes.
+pub struct EditableText<'a> {
+    file: File<'a>,
+}
+
+/// A piece of the text, and what takes its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextChange {
+    pub range: Range<usize>,
+    pub new: Vec<NewText>,
+}
+
+/// A part of what is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewText {
+    /// Its line breaks follow the file.
+    Typed(String),
+    /// What the file says there, line breaks and all.
+    Kept(Range<usize>),
+}
+
+impl<'a> EditableText<'a> {
+    pub fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
+        File::of(bytes).map(|file| Self { file })
+    }
+
+    /// Decoded to UTF-8 where the encoding is known, else the bytes themselves.
+    pub fn text(&self) -> &[u8] {
+        &self.file.text()[self.file.mark_length()..]
+    }
+
+    pub fn encoding(&self) -> Encoding {
+        self.file.view.encoding
+    }
+
+    /// The bytes of the file that a range of the text is.
+    pub fn source_range(&self, range: &Range<usize>) -> Range<usize> {
+        self.file.view.source_range(&self.in_file(range))
+    }
+
+    /// The changes that change anything, as splices; they must be ascending and must not overlap.
+    /// `None` where nothing changes.
+    pub fn plan(&self, changes: &[TextChange]) -> Result<Option<EditPlan>, EditError> {
+        let file = &self.file;
+        let mut writer = breaks::Writer::new(file);
+        let mut drafts = Vec::new();
+        for change in changes {
+            let range = self.in_file(&change.range);
+            let cut = || EditError::InsideCharacter {
+                line: places::line_of(file, range.start),
+            };
+            let old = str::from_utf8(&file.text()[range.clone()]).map_err(|_| cut())?;
+            let new = Composed::of(self, &change.new).ok_or_else(cut)?;
+            let continues = |at: usize| matches!(file.text().get(at), Some(0x80..0xc0));
+            if file.splits_character(&range) || continues(range.start) || continues(range.end) {
+                return Err(cut());
+            }
+            let typed = match differ_only_in_breaks(old, &new.text) {
+                true => new.text.into_bytes(),
+                false => new.written(&mut writer, &range, old, file.style),
+            };
+            if typed != file.text()[range.clone()] {
+                let pieces = vec![Piece::Typed(typed)];
+                drafts.push(Draft { range, pieces });
+            }
+        }
+        match file.finish(drafts, Tier::Exact) {
+            Ok(plan) => Ok(Some(plan)),
+            Err(EditError::NoEffect) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn in_file(&self, range: &Range<usize>) -> Range<usize> {
+        let mark = self.file.mark_length();
+        range.start + mark..range.end + mark
+    }
+}
+
+/// New text in one piece, and which of its line feeds are the file's own.
+struct Composed {
+    text: String,
+    /// One for each line feed: the break it was in the file, if it comes from there.
+    breaks: Vec<Option<Break>>,
+}
+
+impl Composed {
+    /// `None` where a kept piece is no text.
+    fn of(file: &EditableText<'_>, parts: &[NewText]) -> Option<Self> {
+        let (mut text, mut breaks) = (String::new(), Vec::new());
+        for part in parts {
+            let kept = matches!(part, NewText::Kept(_));
+            let piece = match part {
+                NewText::Typed(typed) => typed,
+                NewText::Kept(range) => str::from_utf8(&file.text()[range.clone()]).ok()?,
+            };
+            for line in piece
+                .split_inclusive('\n')
+                .filter(|line| line.ends_with('\n'))
+            {
+                breaks.push(match (kept, line.ends_with("\r\n")) {
+                    (false, _) => None,
+                    (true, true) => Some(Break::CrLf),
+                    (true, false) => Some(Break::Lf),
+                });
+            }
+            text += piece;
+        }
+        Some(Self { text, breaks })
+    }
+
+    fn written(
+        &self,
+        writer: &mut breaks::Writer<'_>,
+        range: &Range<usize>,
+        old: &str,
+        style: BreakStyle,
+    ) -> Vec<u8> {
+        let typed = Typed::new(old, &self.text, style);
+        if style == BreakStyle::Cr || self.breaks.iter().all(Option::is_none) {
+            return writer.write(range, &typed);
+        }
+        let mut text = Vec::with_capacity(self.text.len());
+        let own = self.breaks.iter().chain(iter::repeat(&None));
+        let lines = typed.new_lines().iter().zip(writer.breaks(range, &typed));
+        for ((line, line_break), own) in lines.zip(own) {
+            text.extend_from_slice(line.text);
+            if line.line_break.is_some() {
+                text.extend_from_slice(own.unwrap_or(line_break).bytes());
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,240 @@
+//! Caches of package managers and compilers in the home: a permitted command may fill them.
+//!
+//! Only what a tool can make anew is listed: neither settings nor credentials, and no folder whose
+//! programs are found by their names (`~/.cargo/bin`).
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    super::{Facts, Policy, credentials, shell_facts::ShellFacts},
+    paths::{permanent, unlinked},
+};
+use haft_settings::resolve;
+
+/// The caches of one tool.
+struct ToolCache {
+    /// Programs that fill it. Where a line calls one, folders that are missing are made.
+    programs: &'static [&'static str],
+    /// A variable that says where its home is, and where that is without.
+    home: (&'static str, &'static str),
+    /// The caches in there.
+    folders: &'static [&'static str],
+}
+
+const CACHES: &[ToolCache] = &[
+    ToolCache {
+        programs: &["npm", "npx", "node", "corepack"],
+        home: ("npm_config_cache", ".npm"),
+        folders: &["_cacache", "_locks", "_logs", "_npx"],
+    },
+    ToolCache {
+        programs: &["pnpm", "pnpx"],
+        home: ("PNPM_HOME", ".local/share/pnpm"),
+        folders: &["store"],
+    },
+    ToolCache {
+        programs: &["pnpm", "pnpx"],
+        home: ("", ".pnpm-store"),
+        folders: &[""],
+    },
+    ToolCache {
+        programs: &["yarn", "yarnpkg"],
+        home: ("YARN_GLOBAL_FOLDER", ".yarn/berry"),
+        folders: &["cache", "index", "metadata"],
+    },
+    ToolCache {
+        programs: &["cargo"],
+        home: ("CARGO_HOME", ".cargo"),
+        folders: &["registry", "git"],
+    },
+    ToolCache {
+        programs: &["go"],
+        home: ("GOPATH", "go"),
+        folders: &["pkg/mod", "pkg/sumdb"],
+    },
+    ToolCache {
+        programs: &["gradle", "gradlew"],
+        home: ("GRADLE_USER_HOME", ".gradle"),
+        folders: &[
+            "caches",
+            "daemon",
+            "native",
+            "notifications",
+            "wrapper/dists",
+            ".tmp",
+        ],
+    },
+    ToolCache {
+        programs: &["mvn", "mvnw", "gradle", "gradlew"],
+        home: ("", ".m2"),
+        folders: &["repository", "wrapper/dists"],
+    },
+];
+
+/// Caches that have a variable of their own, and are in the folder of caches without it.
+const NAMED: &[(&[&str], &str, &str)] = &[
+    (
+        &["pip", "pip3", "python", "python3"],
+        "PIP_CACHE_DIR",
+        "pip",
+    ),
+    (&["uv", "uvx"], "UV_CACHE_DIR", "uv"),
+    (&["poetry"], "POETRY_CACHE_DIR", "pypoetry"),
+    (&["yarn", "yarnpkg"], "YARN_CACHE_FOLDER", "yarn"),
+    (&["pnpm", "pnpx"], "", "pnpm"),
+    (&["go"], "GOCACHE", "go-build"),
+    (&["go"], "GOMODCACHE", ""),
+    (&["ccache"], "CCACHE_DIR", "ccache"),
+    (&["npm", "npx", "node", "corepack"], "", "node"),
+    (&["node-gyp", "npm", "npx"], "", "node-gyp"),
+];
+
+/// In the folder of caches, and no caches of tools: what people looked at, answers that were given
+/// for their credentials, programs that are run outside, and our own.
+const PRIVATE: &[&str] = &[
+    "bravesoftware",
+    "chromium",
+    "evolution",
+    "gh",
+    "google-chrome",
+    "haft",
+    "librewolf",
+    "microsoft-edge",
+    "mozilla",
+    "opera",
+    "pre-commit",
+    "spotify",
+    "thumbnails",
+    "thunderbird",
+    "tracker3",
+    "vivaldi",
+];
+
+/// Real paths of the caches that a command of this call may fill; those that it needs may be missing.
+pub(super) fn of(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
+    let (Some(home), Some(shell)) = (policy.home.as_deref(), facts.shell.as_ref()) else {
+        return Vec::new();
+    };
+    let writable = permanent(policy);
+    let variable = |name: &str| env::var_os(name).map(PathBuf::from);
+    of_home(home, shell, &writable, &variable)
+}
+
+fn of_home(
+    home: &Path,
+    shell: &ShellFacts,
+    writable: &[PathBuf],
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<PathBuf> {
+    let set = |name: &str| match name {
+        "" => None,
+        name => variable(name).filter(|path| path.is_absolute()),
+    };
+    let calls = |programs: &[&str]| {
+        let mut names = shell.parts().filter_map(|(_, part, _)| part.base_name());
+        names.any(|name| programs.contains(&name))
+    };
+    let folder = set("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache"));
+    let mut caches: Vec<(PathBuf, bool)> = Vec::new();
+    for tool in CACHES {
+        let top = set(tool.home.0).unwrap_or_else(|| home.join(tool.home.1));
+        let wanted = calls(tool.programs);
+        let folders = tool.folders.iter().map(|below| top.join(below));
+        caches.extend(folders.map(|path| (path, wanted)));
+    }
+    for (programs, name, below) in NAMED {
+        let path = set(name).or_else(|| (!below.is_empty()).then(|| folder.join(below)));
+        caches.extend(path.map(|path| (path, calls(programs))));
+    }
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_dir
+            && !PRIVATE.iter().any(|private| name.starts_with(private))
+            && !name.contains("keyring")
+        {
+            caches.push((entry.path(), false));
+        }
+    }
+    let mut found: Vec<PathBuf> = caches
+        .into_iter()
+        .filter(|(path, wanted)| *wanted || path.is_dir())
+        .filter_map(|(path, _)| {
+            let real = unlinked(&path, writable)?;
+            let beyond = resolve::real(home).starts_with(&real);
+            (!beyond && !credentials::is_store(&real, Some(home))).then_some(real)
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PathContext;
+
+    fn caches(home: &Path, line: &str) -> Vec<String> {
+        let context = PathContext {
+            cwd: home.join("work"),
+            home: Some(home.to_path_buf()),
+        };
+        let shell = ShellFacts::in_environment(line, &context, &|_| None);
+        let found = of_home(home, &shell, &[home.join("work")], &|_| None);
+        let below = |path: &PathBuf| path.strip_prefix(home).unwrap().display().to_string();
+        found.iter().map(below).collect()
+    }
+
+    #[test]
+    fn caches_are_those_that_are_there_and_those_the_line_fills() {
+        let home = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(home.path()).unwrap();
+        let none: [&str; 0] = [];
+        assert_eq!(caches(&root, "make"), none);
+        assert_eq!(
+            caches(&root, "cargo build"),
+            [".cargo/git", ".cargo/registry"]
+        );
+        let made = [
+            ".cache/mozilla",
+            ".cache/pip",
+            ".cache/haft",
+            ".cache/pre-commit",
+            ".cache/any-tool",
+            ".cargo/registry",
+            ".cargo/bin",
+            ".npm",
+        ];
+        for path in made {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        assert_eq!(
+            caches(&root, "make"),
+            [".cache/any-tool", ".cache/pip", ".cargo/registry"]
+        );
+        let npm = caches(&root, "npm ci");
+        assert!(npm.iter().any(|path| path == ".npm/_cacache"), "{npm:?}");
+        assert!(!npm.iter().any(|path| path == ".npm"), "{npm:?}");
+    }
+
+    #[test]
+    fn a_link_that_a_command_made_is_followed_to_no_cache() {
+        let home = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(home.path()).unwrap();
+        for path in ["work", ".ssh", ".cargo"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        let link = |to: &str, from: &str| {
+            std::os::unix::fs::symlink(root.join(to), root.join(from)).unwrap();
+        };
+        link("work/planted", ".cargo/registry");
+        link(".ssh", "work/planted");
+        link(".ssh", ".cargo/git");
+        let none: [&str; 0] = [];
+        assert_eq!(caches(&root, "cargo build"), none);
+    }
+}

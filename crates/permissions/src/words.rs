@@ -1,0 +1,102 @@
+//! The words of a command in one spelling, so that rules compare words and not the quotes around them.
+//!
+//! A word of plain characters stands as it is, any other in single quotes: so two words never look like
+//! one, nor one like two.
+
+use haft_shell::{Arg, Value};
+
+use super::rules::Wildcard;
+
+/// A command in that spelling; `None` where a word is not known before it runs.
+pub(super) fn of_command(argv: &[Arg]) -> Option<String> {
+    let words: Option<Vec<String>> = argv
+        .iter()
+        .map(|arg| match &arg.value {
+            Value::Literal(text) => Some(spelt(text)),
+            Value::Glob(text) if !text.contains(['\'', '"', '\\', ' ']) => Some(text.clone()),
+            Value::Glob(_) | Value::Braced(_) | Value::Unknown { .. } => None,
+        })
+        .collect();
+    words.map(|words| words.join(" "))
+}
+
+fn spelt(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_@%+=:,./-".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// A rule with quotes in it, in that spelling; `None` where it has none, or more than quotes.
+pub(super) fn of_rule(text: &str) -> Option<Wildcard> {
+    if !text.contains(['"', '\'']) || text.contains(['\\', '$', '`']) {
+        return None;
+    }
+    let (text, any) = match text.strip_suffix(":*") {
+        Some(prefix) => (prefix, " *"),
+        None => (text, ""),
+    };
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (word, behind) = word(rest)?;
+        words.push(word);
+        rest = behind.trim_start();
+    }
+    Some(Wildcard::of_command(&(words.join(" ") + any)))
+}
+
+/// The first word in the spelling of patterns, and what is behind it. Quotes must be around the whole
+/// word.
+fn word(text: &str) -> Option<(String, &str)> {
+    let quote = text.chars().next().filter(|first| "\"'".contains(*first));
+    let (word, behind) = match quote {
+        Some(quote) => {
+            let (word, behind) = text[1..].split_once(quote)?;
+            (spelt(word).replace('*', r"\*"), behind)
+        }
+        None => {
+            let end = text.find(' ').unwrap_or(text.len());
+            (text[..end].to_owned(), &text[end..])
+        }
+    };
+    let ends = behind.is_empty() || behind.starts_with(' ');
+    (ends && !(quote.is_none() && word.contains(['"', '\'']))).then_some((word, behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_and_a_command_meet_in_their_words() {
+        let words = |line: &str| {
+            let place = haft_shell::LinePlace {
+                cwd: "/w".into(),
+                home: None,
+            };
+            let read = haft_shell::analyze(line, &place);
+            of_command(&read.parts[0].argv)
+        };
+        let cases = [
+            (r#""npm" test"#, Some("npm test")),
+            (r#"npm 'te'"st" -- 'a b'"#, Some("npm test -- 'a b'")),
+            (r#"npm "test x""#, Some("npm 'test x'")),
+            (r"echo \*", Some("echo '*'")),
+            ("echo *.rs", Some("echo *.rs")),
+            ("echo $x", None),
+            ("echo ''", Some("echo ''")),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(words(line).as_deref(), expected, "{line}");
+        }
+        let rule = of_rule(r#""/my plugins/a.sh" *"#).unwrap();
+        assert!(rule.matches(&words(r#"'/my plugins/a.sh' now"#).unwrap()));
+        assert!(!rule.matches(&words("/my plugins/a.sh").unwrap()));
+        assert!(of_rule(r#""/p/a.sh" *"#).unwrap().matches("/p/a.sh x"));
+        assert!(of_rule("npm test *").is_none());
+        assert!(of_rule(r#""$HOME/a.sh" *"#).is_none());
+        assert!(of_rule(r#"a"b" c"#).is_none());
+    }
+}
