@@ -26,6 +26,8 @@ use crate::{
 pub struct ModelSettings {
     /// The model, as its provider names it.
     pub name: String,
+    /// Another one in plan mode.
+    pub plan_name: Option<String>,
     /// At most so many tokens in a reply.
     pub max_tokens: u32,
     /// Whether and how it thinks first.
@@ -41,6 +43,7 @@ impl ModelSettings {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            plan_name: None,
             max_tokens: 32_000,
             thinking: Thinking::Off,
             effort: None,
@@ -222,7 +225,7 @@ impl Agent {
         &self.dialogue.conversation
     }
 
-    /// Where the session is written down.
+    /// Where the session is recorded.
     pub fn transcript(&self) -> &Arc<Transcript> {
         &self.dialogue.transcript
     }
@@ -335,7 +338,7 @@ impl AgentBuilder {
         self
     }
 
-    /// What people laid in folders for the model to know. Default: the memory files of the project.
+    /// What people put in folders for the model to know. Default: the memory files of the project.
     #[must_use]
     pub fn knowledge(mut self, knowledge: Knowledge) -> Self {
         self.knowledge = Some(knowledge);

@@ -33,7 +33,7 @@ use crate::{
 const PRUNE_AT: u64 = 70;
 /// …and not again before it has filled by so much more.
 const PRUNE_AGAIN: u64 = 10;
-/// The conversation is summed up from this part on.
+/// The conversation is summarized from this part on.
 const COMPACT_AT: u64 = 85;
 /// The newest messages keep their results.
 const KEEP: usize = 8;
@@ -140,7 +140,7 @@ impl Compaction<'_> {
             return;
         }
         match self.sum_up(Trigger::Auto, "", last, tally).await {
-            // A prompt that fills the window by itself is not summed up again and again.
+            // A prompt that fills the window by itself is not summarized again and again.
             Ok(done) => {
                 let is_full = self.dialogue.window.is_over(COMPACT_AT, window);
                 tally.compaction_refused = !done || is_full;
@@ -150,7 +150,7 @@ impl Compaction<'_> {
                 tally.compaction_refused = true;
                 self.to.notice(
                     NoticeLevel::Warning,
-                    format!("the conversation could not be summed up: {error}"),
+                    format!("the conversation could not be summarized: {error}"),
                 );
             }
         }
@@ -179,7 +179,7 @@ impl Compaction<'_> {
         if let Some(why) = word.block {
             to.notice(
                 NoticeLevel::Info,
-                format!("the conversation is not summed up: {why}"),
+                format!("the conversation is not summarized: {why}"),
             );
             return Ok(false);
         }
@@ -322,7 +322,7 @@ pub(crate) fn text_of(content: &[Block]) -> String {
 /// The message that takes the place of a conversation.
 fn written(summary: &str, files: &Files) -> String {
     let mut text = format!(
-        "This conversation was longer than the model can read. What came before, summed up:\n\n{}",
+        "This conversation was longer than the model can read. A summary of what came before:\n\n{}",
         summary.trim()
     );
     // Folders that were searched, and files that are gone, tell the model nothing.

@@ -32,6 +32,8 @@ struct ControlState {
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) model: Option<String>,
+    /// How many tokens the model can read.
+    pub(crate) window: Option<u64>,
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) thinking: Option<Thinking>,
     /// `Some(None)`: as the provider does by itself.
@@ -78,6 +80,11 @@ impl Control {
     /// From the next request on, another model is asked.
     pub fn set_model(&self, model: impl Into<String>) {
         self.state().changes.model = Some(model.into());
+    }
+
+    /// From the next request on, the model is known to read so many tokens.
+    pub fn set_window(&self, window: u64) {
+        self.state().changes.window = Some(window);
     }
 
     /// From the next request on, this permission mode.

@@ -179,7 +179,7 @@ impl HookRunner {
         agent.kind.as_deref()
     }
 
-    /// Somebody says something.
+    /// Someone says something.
     pub(crate) async fn prompt(&self, prompt: &str, to: RunContext<'_>) -> HookWord {
         if self.subagent().is_some() {
             return HookWord::default();
@@ -222,7 +222,7 @@ impl HookRunner {
         self.fire(HookMoment::STOP, "", fields, to).await
     }
 
-    /// The conversation is about to be summed up.
+    /// The conversation is about to be summarized.
     pub(crate) async fn before_compaction(
         &self,
         trigger: &str,
@@ -234,7 +234,7 @@ impl HookRunner {
             .await
     }
 
-    /// The conversation was summed up.
+    /// The conversation was summarized.
     pub(crate) async fn compacted(&self, trigger: &str, summary: &str, to: RunContext<'_>) {
         let fields = json!({"trigger": trigger, "compact_summary": summary});
         self.fire(HookMoment::POST_COMPACT, trigger, fields, to)

@@ -81,7 +81,7 @@ struct Course {
     tool_rounds: u32,
     stop_blocks: u32,
     pauses: u32,
-    /// The conversation was summed up because the provider would not take it.
+    /// The conversation was summarized because the provider would not take it.
     shortened: bool,
 }
 
@@ -95,7 +95,7 @@ impl Agent {
     }
 
     /// Tells the model what ended in the background since it last heard of it, and lets it work like
-    /// [`run`](Self::run). For when nobody else has anything to say.
+    /// [`run`](Self::run). For when no one else has anything to say.
     pub async fn run_notices(&mut self, sink: &dyn Sink) -> RunResult {
         self.run_from(None, sink).await
     }
@@ -154,7 +154,7 @@ impl Agent {
     async fn go(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
-        // What hooks want said first is for whoever began the session before.
+        // What hooks want said first is for the one who began the session before.
         self.start(to).await;
         to.sink.on_event(&AgentEvent::Began(self.began()));
         if let Some(why) = self.session.held_up.take() {
@@ -564,7 +564,7 @@ impl Agent {
         if let Some(trouble) = self.dialogue.transcript.trouble() {
             to.notice(
                 NoticeLevel::Warning,
-                format!("this session is not written down: {trouble}"),
+                format!("this session is not recorded: {trouble}"),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What happens to a session between runs: it begins, gets directories and permissions, is summed up,
+//! What happens to a session between runs: it begins, gets directories and permissions, is summarized,
 //! forgotten, and ends.
 
 use std::{path::PathBuf, sync::Arc};

@@ -3,6 +3,7 @@
 mod complete;
 mod shared;
 mod which;
+mod words;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -13,9 +14,9 @@ pub(crate) use complete::{answer_if_asked, script as completion_script};
 pub(crate) use shared::{pages, show_help, show_shared_options};
 
 use crate::{
-    VERSION,
+    OWN_VERSION, VERSION,
     exit::Exit,
-    modes::headless::flags::{Headless, InputFormat, OutputFormat},
+    modes::headless::flags::{Headless, InputFormat, OutputFormat, ProviderKind},
     show,
 };
 
@@ -23,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
   haft demo                                    watch an agent at work, without a key
+  haft models                                  which models there are
   haft tools                                   which tools there are
   haft call Grep pattern='fn main' type=rust   one call, shown for people
   haft call Read '{\"file_path\": \"README.md\"}'  the same with JSON
@@ -45,7 +47,7 @@ Environment:
 
 const HEADLESS: &str = "\
 Examples:
-  haft -p --model MODEL 'what does this do?'      the answer, as text
+  haft -p 'what does this do?'                    the answer, as text
   git diff | haft -p 'review this'                what comes on stdin is put behind the prompt
   haft -p --output-format stream-json 'fix it'    every message, one JSON object a line
   haft -p --continue 'and now the tests'          the newest conversation of this directory
@@ -59,7 +61,7 @@ Exit codes:
 
 Environment:
   ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL, ANTHROPIC_MODEL
-  OPENAI_API_KEY, OPENAI_BASE_URL
+  OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL
   CLAUDE_CODE_MAX_TURNS, CLAUDE_CODE_MAX_OUTPUT_TOKENS, MAX_THINKING_TOKENS
   CLAUDE_CODE_MAX_RETRIES, API_TIMEOUT_MS";
 
@@ -75,15 +77,36 @@ Environment:
 // Behind a flag that takes several values the command is still one.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
-    /// Print the version: the level of the conventions we speak, then our own.
-    #[arg(short = 'v', long)]
-    version: bool,
+    #[command(flatten)]
+    version: VersionFlags,
 
     #[command(flatten)]
     session: SessionArgs,
 
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+#[derive(Debug, Args)]
+struct VersionFlags {
+    /// Print the version.
+    #[arg(short = 'V', long)]
+    version: bool,
+
+    /// Print the version as SDKs read it: the level of the conventions we speak, then our own.
+    #[arg(short = 'v')]
+    level: bool,
+}
+
+impl VersionFlags {
+    /// Which line was asked for.
+    fn line(&self) -> Option<&'static str> {
+        match (self.version, self.level) {
+            (true, _) => Some(OWN_VERSION),
+            (false, true) => Some(VERSION),
+            (false, false) => None,
+        }
+    }
 }
 
 /// What a session is set up with.
@@ -174,9 +197,8 @@ impl From<Mode> for PermissionMode {
 #[command(name = "haft", disable_version_flag = true, args_override_self = true)]
 #[command(override_usage = "haft -p [OPTIONS] [PROMPT]", after_help = HEADLESS)]
 struct HeadlessCli {
-    /// Print the version: the level of the conventions we speak, then our own.
-    #[arg(short = 'v', long)]
-    version: bool,
+    #[command(flatten)]
+    version: VersionFlags,
 
     #[command(flatten)]
     session: SessionArgs,
@@ -227,6 +249,13 @@ and further lines come in, at any time:
     Call(CallFlags),
     /// List the tools, or show one.
     Tools(Tools),
+    /// Which models can be asked, and which one is.
+    ///
+    /// The provider is asked for its list, which is then kept for a day. `*` marks the model that a session
+    /// asks: that of --model, else of `model` in the settings, else of ANTHROPIC_MODEL (or OPENAI_MODEL), else
+    /// the only one there is or the newest of a usual family. Short names (`sonnet`, `opus`, `haiku`) mean the
+    /// newest of their family, unless ANTHROPIC_DEFAULT_SONNET_MODEL and its like say which.
+    Models(Models),
     /// Take back what calls changed in this directory.
     ///
     /// Without an id the last change, asked again the one before it. Files get exactly the bytes they
@@ -236,9 +265,10 @@ and further lines come in, at any time:
     /// What may run here, and why.
     #[command(subcommand)]
     Permissions(Permissions),
-    /// Look at what a session here would find: settings, trust, programs.
+    /// Look at what a session here would find: settings, key, model, server, trust, programs, sandbox.
     ///
-    /// Starts nothing and changes nothing. Exits with 1 if something the settings ask for cannot be had
+    /// Starts nothing of the workspace and changes nothing; the model's server is asked for its list, if a
+    /// key or an address is set. Exits with 1 if something the settings ask for cannot be had
     /// here.
     Doctor {
         /// Print it as JSON.
@@ -246,6 +276,9 @@ and further lines come in, at any time:
         json: bool,
     },
     /// The conversations of this directory.
+    ///
+    /// Those of other programs that keep theirs in the same folder are listed, too, and can be continued.
+    /// `haft help state` says where everything is kept.
     #[command(subcommand)]
     Sessions(Sessions),
     /// Print a completion script for a shell: bash, elvish, fish, powershell or zsh.
@@ -292,6 +325,35 @@ pub(crate) struct Demo {
     pub(crate) keep: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  haft models                        what the provider lists
+  haft models use NAME               ask this one from now on
+  haft models --base-url http://127.0.0.1:8080/v1")]
+pub(crate) struct Models {
+    /// Print them as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Where the models are; as for `haft -p`.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// How they are asked; as for `haft -p`.
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) provider: Option<ProviderKind>,
+    #[command(subcommand)]
+    pub(crate) choice: Option<ModelChoiceCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelChoiceCommand {
+    /// Ask this model from now on: saved as `model` in your own settings.
+    Use {
+        /// Its name, or a short one such as `sonnet`.
+        name: String,
+    },
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
     /// List them, the newest first.
@@ -302,12 +364,38 @@ pub(crate) enum Sessions {
     },
     /// Show what was said in one.
     Show {
-        /// Its id or title.
+        /// Its id, a clear beginning of it, or its title.
         #[arg(value_name = "SESSION")]
         session: String,
         /// Print its messages as JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Give one a title.
+    Rename {
+        /// Its id, a clear beginning of it, or its title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// The new title.
+        title: String,
+    },
+    /// Write what was said in one as Markdown.
+    Export {
+        /// Its id, a clear beginning of it, or its title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Into this file, which must not be there yet. Default: to stdout.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Remove one, with its results and what undo needs of it.
+    Delete {
+        /// Its id, a clear beginning of it, or its title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -448,14 +536,22 @@ pub(crate) struct RequestedCommand {
 /// Reads the command line. `None`: it was answered already (help, version).
 pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
     let args: Vec<OsString> = std::env::args_os().collect();
+    // Before flags are read: those of another program's command mean nothing here.
+    if let Some(word) = args.get(1).and_then(|word| word.to_str()) {
+        if word == "version" {
+            show::line(OWN_VERSION)?;
+            return Ok(None);
+        }
+        words::check(word)?;
+    }
     if which::is_headless(args.get(1..).unwrap_or_default()) {
         return headless(&args);
     }
     let Some(cli): Option<Cli> = read(&shared::cli(), &args)? else {
         return Ok(None);
     };
-    if cli.version {
-        show::line(VERSION)?;
+    if let Some(version) = cli.version.line() {
+        show::line(version)?;
         return Ok(None);
     }
     match cli.command {
@@ -471,15 +567,27 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
     let Some(cli): Option<HeadlessCli> = read(&shared::headless(), args)? else {
         return Ok(None);
     };
-    if cli.version {
-        show::line(VERSION)?;
+    if let Some(version) = cli.version.line() {
+        show::line(version)?;
         return Ok(None);
     }
     let said_so = cli.headless.print
         || cli.headless.output_format != OutputFormat::Text
         || cli.headless.input_format != InputFormat::Text;
+    let prompt = &cli.headless.prompt;
+    if !said_so && let Some(word) = prompt {
+        words::check(word)?;
+    }
+    if !cli.headless.more_words.is_empty() {
+        let all = prompt.iter().chain(&cli.headless.more_words);
+        let prompt = all.cloned().collect::<Vec<_>>().join(" ");
+        anyhow::bail!(
+            "a prompt is one argument: quote it, as in haft -p {}",
+            quoted(&prompt)
+        );
+    }
     if !said_so
-        && let Some(word) = &cli.headless.prompt
+        && let Some(word) = prompt
         && let Some(meant) = which::mistyped(word)
     {
         anyhow::bail!(
@@ -490,6 +598,11 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
         session: cli.session,
         command: Command::Headless(Box::new(cli.headless)),
     }))
+}
+
+/// As a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// What was parsed; or the help that was asked for, shown. What is wrong ends the process.

@@ -4,7 +4,9 @@ use std::{env, path::PathBuf};
 
 use anyhow::Context;
 use haft::{Haft, Progress, engine::permissions::Scope, engine::settings::Problem};
-use haft_host::{Questions, SessionConfig, SessionEvent, SessionParts, open_tools};
+use haft_host::{
+    Questions, SessionConfig, SessionEvent, SessionParts, open_agent_tools, open_tools,
+};
 
 use crate::{
     approver::Terminal,
@@ -69,6 +71,13 @@ pub(crate) async fn asking(
         .questions(questions)
         .progress(progress);
     Ok(open_tools(&config(session)?, parts).await?)
+}
+
+/// The same with those tools that only an agent has.
+pub(crate) async fn agent_tools(session: &SessionArgs) -> anyhow::Result<Haft> {
+    // What there is to warn of was reported when the others were opened.
+    let parts = SessionParts::new(|_: &SessionEvent| {});
+    Ok(open_agent_tools(&config(session)?, parts).await?)
 }
 
 /// What a person must know of what happens in a session.

@@ -31,7 +31,7 @@ pub enum ToolError {
     /// Something that the tool needs is not there.
     #[error("{0} is not available in this session")]
     Unavailable(&'static str),
-    /// Somebody interrupted it.
+    /// Someone interrupted it.
     #[error("cancelled")]
     Cancelled,
     /// It ran longer than it may.

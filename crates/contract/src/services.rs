@@ -24,7 +24,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// No services, and nobody to ask.
+    /// No services, and no one to ask.
     pub fn none() -> Self {
         Self {
             approver: Arc::new(NobodyToAsk),

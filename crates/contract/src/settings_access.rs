@@ -29,7 +29,7 @@ pub trait SettingsAccess: Send + Sync {
     /// What this setting can do, named with dots as in `permissions.allow`.
     fn weigh(&self, setting: &str) -> SettingRisk;
 
-    /// Its value now, all files together; `Null` where nobody has set it.
+    /// Its value now, all files together; `Null` where no one has set it.
     fn read(&self, setting: &str) -> Result<Value, String>;
 
     /// Writes it; `Null` takes it out. The error says what is wrong with the value.

@@ -43,7 +43,7 @@ pub struct Engine {
     pub(crate) keeper: Option<Arc<dyn RuleStore>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
-    /// Calls can be put off: whoever runs the session ends it there.
+    /// Calls can be put off: the one who runs the session ends it there.
     pub(crate) defers: bool,
     /// Refusals name flags of the command line.
     names_flags: bool,
@@ -85,7 +85,7 @@ impl Engine {
         }
     }
 
-    /// What hooks are told of every event.
+    /// What hooks are informed of every event.
     pub(crate) fn common(&self) -> Common {
         common(&self.conversation, &self.agent)
     }

@@ -195,7 +195,7 @@ fn plain_value(line: &str) -> Option<(&str, &str)> {
     let value = value.strip_prefix([' ', '\t'])?.trim();
     let first = value.chars().next()?;
     let is_meant = match first {
-        // A string in quotes, or one that somebody forgot to end.
+        // A string in quotes, or one that someone forgot to end.
         '"' | '\'' => true,
         // A list; but `[file] [mode]` is none.
         '[' => value.find(']').is_none_or(|end| end + 1 == value.len()),
@@ -223,7 +223,7 @@ impl Head {
     /// Text; numbers, booleans and lists of them as they would be written. Blank is none.
     pub fn text(&self, key: &str) -> Option<String> {
         let text = match self.get(key)? {
-            // A hint like `[file]` is a list to YAML, and a text to whoever wrote it.
+            // A hint like `[file]` is a list to YAML, and a text to the one who wrote it.
             Value::Array(items) => {
                 let items: Option<Vec<String>> = items.iter().map(scalar).collect();
                 format!("[{}]", items?.join(", "))

@@ -202,7 +202,7 @@ impl HaftBuilder {
         self
     }
 
-    /// Who asks the person. Default: nobody can be asked, and what needs asking is refused.
+    /// Who asks the person. Default: no one can be asked, and what needs asking is refused.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.services = self.services.with_approver(approver);
         self

@@ -17,9 +17,13 @@ use haft_tools::SkillBook;
 
 use crate::{
     Haft, HaftBuilder, OpenError, SessionConfig, SessionParts,
+    budget::Budget,
     event::Events,
+    extensions::Extensions,
+    model,
     questions::{self, EventQuestions},
     settings::{self, LocalRuleStore, Permitted},
+    subagents::Kinds,
 };
 
 /// What a model adds to a session of tools.
@@ -54,6 +58,10 @@ pub(crate) struct Additions {
 /// The tools of a session of this configuration, without a model: for those who bring calls.
 pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<Haft, OpenError> {
     let permitted = Permitted::load(config)?;
+    let config = &SessionConfig {
+        environment: permitted.environment.clone(),
+        ..config.clone()
+    };
     let events = Arc::new(Events::new(parts.events));
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
     let approver = questions::approver(&parts.asked, &questions, permitted.patience);
@@ -62,6 +70,36 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
         progress: parts.progress,
         ..Additions::default()
     };
+    Ok(build(config, permitted, approver, &events, additions).await?)
+}
+
+/// The same with those tools that only an agent has: for people who look at what there is.
+pub async fn open_agent_tools(
+    config: &SessionConfig,
+    parts: SessionParts,
+) -> Result<Haft, OpenError> {
+    let permitted = Permitted::load(config)?;
+    let config = &SessionConfig {
+        environment: permitted.environment.clone(),
+        ..config.clone()
+    };
+    let events = Arc::new(Events::new(parts.events));
+    let extensions = Extensions::load(config, &permitted);
+    let trusted = permitted.settings.trust.runs;
+    let kinds = Kinds::find(config, &extensions, trusted, &events);
+    let environment = &config.environment;
+    let chosen = model::choose(&config.model, &permitted.settings, environment, None)?;
+    let subagents = kinds.crew(config, None, &chosen, Budget::default())?;
+    let id = SessionId::new();
+    let additions = Additions {
+        id: Some(id),
+        own: parts.tools,
+        subagents: Some(subagents.service()),
+        skills: extensions.book(id, None).map(Arc::new),
+        ..Additions::default()
+    };
+    let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
+    let approver = questions::approver(&parts.asked, &questions, permitted.patience);
     Ok(build(config, permitted, approver, &events, additions).await?)
 }
 

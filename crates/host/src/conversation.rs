@@ -58,7 +58,10 @@ pub(crate) fn choose(
 fn another(choice: &ConversationChoice, here: &Sessions, id: SessionId) -> anyhow::Result<Session> {
     Ok(match choice.forget {
         true => Session::in_memory(id),
-        false => here.create(id)?,
+        false => here.create(id).with_context(|| {
+            "the session cannot be kept; set CLAUDE_CONFIG_DIR to a folder that can be written, or use \
+             --no-session-persistence"
+        })?,
     })
 }
 

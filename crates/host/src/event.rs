@@ -23,7 +23,7 @@ use crate::{ExtensionNames, ServerList};
 pub enum SessionEvent {
     /// Something is not as it should be; for a person, at once.
     Warning(String),
-    /// Something worth knowing, for whoever follows the session.
+    /// Something worth knowing, for the one who follows the session.
     Notice {
         /// How much it matters.
         level: NoticeLevel,

@@ -1,4 +1,4 @@
-//! What people laid in folders: skills, commands, agents, memory files, output styles.
+//! What people put in folders: skills, commands, agents, memory files, output styles.
 
 use std::{
     path::PathBuf,
@@ -21,7 +21,7 @@ use crate::{
     Environment, SessionConfig, live_changes::ExtensionReload, settings::Permitted, slash::BUILT_IN,
 };
 
-/// What people laid in folders.
+/// What people put in folders.
 pub(crate) struct Extensions {
     /// None if they are switched off.
     pub(crate) skills: Option<Arc<Skills>>,
@@ -129,7 +129,7 @@ impl Extensions {
         }
     }
 
-    /// What the model is told of them before the first words; `None` if nothing. Skills only where it has
+    /// What the model is informed of them before the first words; `None` if nothing. Skills only where it has
     /// the tool to call them.
     pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
         let options = self.memory.take()?;

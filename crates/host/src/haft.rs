@@ -75,7 +75,7 @@ impl Haft {
         self.scheduler.engine()
     }
 
-    /// The scheduler, for whoever runs turns themselves.
+    /// The scheduler, for the one who runs turns themselves.
     pub fn into_scheduler(self) -> Scheduler {
         self.scheduler
     }

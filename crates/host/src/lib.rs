@@ -26,7 +26,9 @@
 
 mod access;
 mod background;
+mod budget;
 mod builder;
+mod catalog;
 mod compose;
 pub mod config;
 mod conversation;
@@ -41,8 +43,10 @@ mod input;
 mod judge;
 mod live_changes;
 mod mcp;
+mod mentions;
 pub mod messages;
 mod model;
+mod model_list;
 pub mod moment;
 mod names;
 mod pace;
@@ -61,14 +65,14 @@ mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
-pub use compose::open_tools;
+pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
 };
 pub use conversation::conversations;
 pub use environment::Environment;
-pub use error::OpenError;
+pub use error::{OpenError, error_in_words};
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
@@ -78,10 +82,13 @@ pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
 pub use haft_agent as agent;
 pub use haft_models as models;
+#[cfg(feature = "fs")]
+pub use haft_tools::image_content;
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
 pub use messages::{MessageError, Messages};
+pub use model_list::{AvailableModels, available_models, save_model};
 pub use pace::SpeakingPace;
 pub use parts::{ServerLink, SessionParts};
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};

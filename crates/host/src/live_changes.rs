@@ -82,7 +82,10 @@ impl SessionInput {
 
     /// Settings as if they had been given with the configuration. The error says which of them cannot be
     /// changed while a session goes on; nothing is changed then. The answer names those that change nothing.
-    pub fn apply_settings(&self, settings: &Map<String, Value>) -> Result<Vec<String>, String> {
+    pub async fn apply_settings(
+        &self,
+        settings: &Map<String, Value>,
+    ) -> Result<Vec<String>, String> {
         let mut unused = Vec::new();
         let mut changes: Vec<Change> = Vec::new();
         for (key, value) in settings {
@@ -102,7 +105,7 @@ impl SessionInput {
         changes.sort_by_key(|change| !matches!(change, Change::Mode(_) | Change::Model(_)));
         for change in changes {
             match change {
-                Change::Model(name) => self.set_model(name.as_deref())?,
+                Change::Model(name) => self.set_model(name.as_deref()).await?,
                 Change::Effort(effort) => self.0.control.set_effort(effort),
                 Change::Mode(mode) => self.set_permission_mode(mode)?,
                 Change::Rule(list, rule) => self.0.control.add_rule(list, rule),

@@ -25,7 +25,7 @@ pub(crate) enum Asked {
     /// No one: what needs asking is refused.
     NoOne,
     Face(Arc<dyn Questions>),
-    /// Whoever follows the events.
+    /// Anyone who follows the events.
     Events,
 }
 

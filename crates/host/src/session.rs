@@ -1,6 +1,6 @@
 //! A whole session: opened from a configuration, driven by its input, followed by its events.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 use haft_agent::{Agent, Control, Prompt, RunLimits};
 use haft_contract::{Content, DynTool, PermissionMode, Progress};
@@ -9,6 +9,7 @@ use haft_engine::hooks::HookMoment;
 use crate::{
     OpenError, SessionActivity, SessionConfig, SessionEvent, SessionInput, SessionParts, StopKind,
     background::Background,
+    budget::Budget,
     conversation,
     event::{Events, TellsEnd},
     extensions::Extensions,
@@ -97,7 +98,12 @@ impl AgentSession {
         let Some(first) = self.first_message().await? else {
             return Ok(self.stopped());
         };
-        let mut plan = self.plan()?;
+        let resolving = self.chosen.resolve(&self.shared.control);
+        let Some(resolved) = self.shared.stop.until(resolving).await else {
+            return Ok(self.stopped());
+        };
+        resolved?;
+        let mut plan = self.plan().await?;
         self.announce(&mut plan).await?;
         let setting_up = self.shared.queue.set_up_begins();
         let Some(tools) = self.connect(&plan, &setting_up).await? else {
@@ -127,7 +133,8 @@ impl AgentSession {
             one_result: self.config.one_result,
             commands: Commands {
                 book: ready.skills,
-                prices: self.shared.prices.clone(),
+                names: self.shared.names.clone(),
+                budget: self.shared.budget.clone(),
                 launches: ready.launches,
                 successor: Some(self.successor()),
             },
@@ -181,7 +188,7 @@ impl AgentSession {
                     .map_or(FirstWords::Silent, FirstWords::OfHooks),
             }
         });
-        // Whoever ends it now ends a run, and hears of it.
+        // Anyone who ends it now ends a run, and hears of it.
         match begun.await.unwrap_or(FirstWords::Silent) {
             FirstWords::Over => None,
             FirstWords::Silent => first,
@@ -232,6 +239,8 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let doubts = Doubts::of(&config);
     let events = Arc::new(Events::new(parts.events));
     let mut permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
+    // Before anyone is asked: the settings may say where.
+    config.environment = permitted.environment.clone();
     let environment = config.environment.clone();
     let chosen = model::choose(
         &config.model,
@@ -239,10 +248,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         &environment,
         parts.model,
     )?;
-    if let Some(warning) = &chosen.warning {
-        events.warn(warning);
-    }
-    limits(&config, &chosen)?;
+    limits(&config)?;
     let shape = config.output_schema.as_deref();
     let shape = shape.map(Shape::read).transpose()?;
     let servers = Servers::read(&config.mcp_servers, &config.cwd)?;
@@ -263,10 +269,9 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         kinds,
         extensions: extensions.described(),
         reload: extensions.reload(config.bare),
-        model: chosen.settings.name.clone(),
-        window: chosen.settings.window,
+        current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
-        prices: config.max_budget_usd.map(|_| chosen.prices.clone()),
+        budget: Budget::of(&config, &chosen, &events),
         bypass: bypass(&config, &permitted),
         environment,
         is_abandoned: AtomicBool::new(false),
@@ -330,7 +335,7 @@ fn bypass(config: &SessionConfig, permitted: &Permitted) -> Result<(), String> {
 }
 
 /// When a run ends though the model would go on.
-pub(crate) fn limits(config: &SessionConfig, chosen: &Chosen) -> anyhow::Result<RunLimits> {
+pub(crate) fn limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
     let mut limits = RunLimits::default();
     limits.max_turns = match config.max_turns {
         Some(most) => Some(most),
@@ -344,14 +349,6 @@ pub(crate) fn limits(config: &SessionConfig, chosen: &Chosen) -> anyhow::Result<
             most > 0.0 && most.is_finite(),
             "--max-budget-usd {most}: expected an amount above 0"
         );
-        // A limit that can never be reached would be none.
-        for name in [&chosen.settings.name].into_iter().chain(&chosen.fallbacks) {
-            anyhow::ensure!(
-                chosen.prices.of(name).is_some(),
-                "--max-budget-usd: the price of {name} is not known; give it with --prices, or with \
-                 modelPrices in the settings"
-            );
-        }
         limits.max_budget_usd = Some(most);
     }
     Ok(limits)

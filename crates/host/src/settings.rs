@@ -40,6 +40,8 @@ pub struct Permitted {
     pub patience: Option<Duration>,
     /// The folder of notes that outlive a session.
     pub memory: Option<PathBuf>,
+    /// The variables the session goes by: what the settings say of them comes first.
+    pub environment: Environment,
 }
 
 impl Permitted {
@@ -83,7 +85,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let flags = config.settings.clone();
     let places = environment.settings_places(cwd);
     if let Some(given) = &flags.settings {
-        // Whoever names a file means it: a session without its rules would be another one.
+        // Anyone who names a file means it: a session without its rules would be another one.
         files::of_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
     }
     let mut settings = Settings::load(places, &flags, Trust::default());
@@ -106,11 +108,13 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let http_hooks = settings.http_hooks();
     let env = settings.env();
     let hooks = hooks.with_env(env.clone());
+    let env = Arc::new(env);
+    let environment = &environment.with_settings(&env);
     let sandbox = settings.sandbox();
     let sandbox = SandboxSettings {
         // It takes some milliseconds to find out, and only this asks for it.
         available: sandbox.enabled == Some(true) && can_confine(config),
-        env: Arc::new(env),
+        env,
         ..sandbox
     };
     settings.note_steering();
@@ -135,6 +139,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
         plans,
         patience,
         memory,
+        environment: environment.clone(),
     })
 }
 

@@ -66,7 +66,7 @@ struct Shaped {
 
 impl Model for Shaped {
     fn stream(&self, mut request: ModelRequest, cancel: CancellationToken) -> EventStream {
-        // Where no tool may be used the conversation is summed up: that is no answer.
+        // Where no tool may be used the conversation is summarized: that is no answer.
         if request.tool_choice != ToolChoice::None {
             request.output_schema = Some(self.schema.clone());
         }

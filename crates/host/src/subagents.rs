@@ -19,10 +19,10 @@ use serde_json::{Map, Value};
 
 use crate::{
     SessionConfig,
+    budget::Budget,
     event::Events,
     extensions::Extensions,
     model::Chosen,
-    names::Names,
     settings::{Permitted, known_tools},
 };
 
@@ -149,6 +149,7 @@ impl Kinds {
         config: &SessionConfig,
         main: Option<&AgentDefinition>,
         chosen: &Chosen,
+        budget: Budget,
     ) -> anyhow::Result<SubagentPool> {
         let usual = SubagentLimits::default();
         let environment = &config.environment;
@@ -165,7 +166,14 @@ impl Kinds {
             .services(haft_tools::for_subagent)
             .model_names({
                 let names = chosen.names.clone();
-                move |name| model_name(&names, name)
+                move |name| {
+                    let (names, budget) = (names.clone(), budget.clone());
+                    Box::pin(async move {
+                        let id = names.resolve(&name).await.ok()?;
+                        budget.covers(&id);
+                        Some(id)
+                    })
+                }
             })
             .model(Arc::clone(&chosen.model))
             .model_name(environment.variable("CLAUDE_CODE_SUBAGENT_MODEL"))
@@ -180,22 +188,16 @@ impl Kinds {
     }
 }
 
-/// The id of a model, out of what people call it; `None`: which one is meant is not configured, or it may not
-/// be had.
-fn model_name(names: &Names, name: &str) -> Option<String> {
-    match names.unknown(name) {
-        Some(_) => None,
-        None => names.choose(name).ok(),
-    }
-}
-
-/// The main agent is of this kind: the model is its own.
-pub(crate) fn take_over(main: &AgentDefinition, config: &SessionConfig, chosen: &mut Chosen) {
+/// The main agent is of this kind: the model is its own. One that cannot be had gives way to the session's.
+pub(crate) async fn take_over(main: &AgentDefinition, config: &SessionConfig, chosen: &mut Chosen) {
     let named = main
         .model
         .as_deref()
         .filter(|_| config.model.name.is_none());
-    if let Some(id) = named.and_then(|name| model_name(&chosen.names, name)) {
+    if let Some(name) = named.filter(|name| *name != "inherit")
+        && let Ok(id) = chosen.names.resolve(name).await
+    {
+        chosen.settings.plan_name = chosen.names.planner(name).await;
         chosen.settings.name = id;
     }
     if config.model.effort.is_none() && main.effort.is_some() {

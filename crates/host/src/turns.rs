@@ -10,6 +10,7 @@ use crate::{
     background::Background,
     event::Events,
     input::SharedState,
+    mentions,
     slash::{Commands, PromptMeaning},
     structured_output::{self, Shape},
 };
@@ -28,7 +29,7 @@ pub(crate) struct Turns<'a> {
 
 /// Why the model is asked.
 pub(crate) enum Turn {
-    /// Somebody said this.
+    /// Someone said this.
     Message(Prompt),
     /// Something ended in the background.
     News,
@@ -128,7 +129,12 @@ impl Turns<'_> {
                     .commands
                     .read(prompt, self.agent, self.events, &self.shared.stop);
                 match meant.await {
-                    PromptMeaning::Said(prompt) => Turn::Message(prompt),
+                    PromptMeaning::Said(prompt) => {
+                        let home = self.shared.environment.home();
+                        let prompt =
+                            mentions::attach(prompt, self.agent, home.as_deref(), self.events);
+                        Turn::Message(prompt.await)
+                    }
                     PromptMeaning::Answered(ended) => return (*ended, None),
                 }
             }

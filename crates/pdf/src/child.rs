@@ -275,7 +275,7 @@ fn end_of(status: ExitStatus) -> String {
 
 /// The whole life of the child. Never returns.
 pub fn main() -> ! {
-    // Nobody reads what a panic says; the answer, or its absence, says enough.
+    // No one reads what a panic says; the answer, or its absence, says enough.
     std::panic::set_hook(Box::new(|_| {}));
     let worker = thread::Builder::new().stack_size(STACK).spawn(serve);
     let served = worker.map(|worker| worker.join());

@@ -204,7 +204,7 @@ pub struct ContextUsageAnswer {
     pub percentage: u64,
     /// The model.
     pub model: String,
-    /// Is it summed up before it is full?
+    /// Is it summarized before it is full?
     pub is_auto_compact_enabled: bool,
     /// Files of instructions.
     pub memory_files: Vec<Value>,
@@ -238,7 +238,7 @@ pub struct ContextMcpTool {
     pub server_name: String,
     /// How much.
     pub tokens: u64,
-    /// The model has been told of it.
+    /// The model has been informed of it.
     pub is_loaded: bool,
 }
 

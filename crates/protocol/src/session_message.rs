@@ -109,7 +109,7 @@ pub struct RateLimitMessage {
     pub uuid: Option<WireId>,
 }
 
-/// Lines of the transcript, as they are written down.
+/// Lines of the transcript, as they are recorded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TranscriptMirror<'a> {
     /// The transcript.

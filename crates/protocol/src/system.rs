@@ -15,7 +15,7 @@ use crate::{
 pub enum SystemMessage<'a> {
     /// A turn begins, and what with.
     Init(Box<InitMessage<'a>>),
-    /// What came before has been summed up.
+    /// What came before has been summarized.
     CompactBoundary(CompactBoundaryMessage<'a>),
     /// What the session is busy with.
     Status(StatusMessage<'a>),
@@ -122,7 +122,7 @@ pub struct ServerProblem<'a> {
     pub message: Cow<'a, str>,
 }
 
-/// What came before has been summed up.
+/// What came before has been summarized.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactBoundaryMessage<'a> {
     /// How.
@@ -135,7 +135,7 @@ pub struct CompactBoundaryMessage<'a> {
     pub session_id: Option<WireId>,
 }
 
-/// How the conversation was summed up.
+/// How the conversation was summarized.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactMetadata<'a> {
     /// `manual` or `auto`.

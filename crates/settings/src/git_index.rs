@@ -1,6 +1,6 @@
 //! Is a file in git's index, and so part of what others send?
 //!
-//! git itself is not started: a repository that nobody trusts yet would say what it runs. Where the
+//! git itself is not started: a repository that no one trusts yet would say what it runs. Where the
 //! index cannot be understood the answer is yes, which is the side of distrust.
 
 use std::{

@@ -35,7 +35,7 @@ pub struct Settings {
     pub trust: Trust,
 }
 
-/// What settings say of servers that are told of events.
+/// What settings say of servers that are informed of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpLimits {
     /// Addresses that may be told, with `*` for anything; `None`: all.
@@ -109,7 +109,7 @@ impl Settings {
         use PermissionMode as Mode;
         let pointer = "/permissions/defaultMode";
         let mut found = None;
-        // What a workspace asks for that is not trusted, where nobody above it has said anything.
+        // What a workspace asks for that is not trusted, where no one above it has said anything.
         let mut untrusted = None;
         for layer in &self.layers {
             let Some(value) = layer.document.value.pointer(pointer) else {
@@ -413,7 +413,7 @@ impl Settings {
         }
     }
 
-    /// Has somebody of this rank switched it on?
+    /// Has someone of this rank switched it on?
     pub fn flag_of(&self, scope: Scope, key: &str) -> bool {
         self.layers.iter().any(|layer| {
             layer.scope == scope && layer.document.value.get(key) == Some(&Value::Bool(true))

@@ -59,7 +59,7 @@ use haft_contract::{
 };
 
 #[cfg(feature = "fs")]
-pub use fs::PdfReader;
+pub use fs::{PdfReader, image_content};
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]

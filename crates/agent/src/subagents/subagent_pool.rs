@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use haft_contract::{BackgroundTasks, CancellationToken, Services, Subagents};
+use haft_contract::{BackgroundTasks, BoxFuture, CancellationToken, Services, Subagents};
 use haft_engine::hooks::Handler;
 use haft_extensions::AgentDefinition;
 use haft_models::Model;
@@ -68,7 +68,7 @@ pub struct Own {
 
 type OwnOf = dyn Fn(&AgentDefinition) -> Own + Send + Sync;
 type Fork = dyn Fn(&Services) -> Services + Send + Sync;
-type Resolve = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Resolve = dyn Fn(String) -> BoxFuture<'static, Option<String>> + Send + Sync;
 
 /// What all levels share.
 pub(super) struct Shared {
@@ -94,7 +94,7 @@ pub(super) struct Shared {
     /// One permit for each that may work.
     pub(super) places: Arc<Semaphore>,
     pub(super) tasks: TaskTracker,
-    /// Ends those that nobody waits for.
+    /// Ends those that no one waits for.
     pub(super) cancel: CancellationToken,
     members: Mutex<Vec<Arc<Member>>>,
     denials: Mutex<Vec<Denial>>,
@@ -108,7 +108,7 @@ impl SubagentPool {
             limits: SubagentLimits::default(),
             sink: None,
             fork: Arc::new(Services::clone),
-            resolve: Arc::new(|name| Some(name.to_owned())),
+            resolve: Arc::new(|name| Box::pin(std::future::ready(Some(name)))),
             model: None,
             name: None,
             append: None,
@@ -180,7 +180,7 @@ impl SubagentPoolBuilder {
     #[must_use]
     pub fn model_names(
         mut self,
-        resolve: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        resolve: impl Fn(String) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
     ) -> Self {
         self.resolve = Arc::new(resolve);
         self

@@ -27,7 +27,7 @@ pub struct Loaded {
     pub conversation: Conversation,
     /// What was not as it should be, and what was done about it; for people.
     pub repairs: Vec<String>,
-    /// Results that were made up for the calls of the last reply: they are to be written down.
+    /// Results that were made up for the calls of the last reply: they are to be recorded.
     pub made_up: Vec<ToolResult>,
     /// The last message of the chain.
     pub last: Option<Uuid>,
@@ -151,7 +151,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     for line in lines.iter().filter(|line| line.kind == STARTED) {
         loaded.files.add(line.files.clone());
     }
-    // What was kept or permitted after that message belongs to somebody who had read on.
+    // What was kept or permitted after that message belongs to someone who had read on.
     let heard = match until.and(leaf) {
         Some(leaf) => &lines[..=leaf],
         None => &lines[..],
@@ -326,7 +326,7 @@ fn answer_open_calls(
     let last_reply = messages
         .iter()
         .rposition(|message| message.role == Role::Assistant);
-    // Only answers to the last reply can be written down where they belong.
+    // Only answers to the last reply can be recorded where they belong.
     let at_the_end = |reply: usize| {
         Some(reply) == last_reply
             && messages[reply + 1..].iter().all(|message| {

@@ -70,7 +70,7 @@ async fn killed_in_the_middle_of_a_call() {
         patience -= 1;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // While it lives, nobody else can have its session.
+    // While it lives, no one else can have its session.
     let sessions = Sessions::new(folder.join("sessions"));
     let in_use = sessions.resume(id, None).unwrap_err().to_string();
     // SIGKILL.
@@ -93,7 +93,7 @@ async fn killed_in_the_middle_of_a_call() {
     insta::assert_snapshot!("what_the_model_is_told", history);
     // Nothing ran twice.
     assert_eq!(fs::read_to_string(&ran).unwrap(), "hangs\n");
-    // What was made up is written down: the second time there is nothing to repair.
+    // What was made up is recorded: the second time there is nothing to repair.
     drop(agent);
     let session = sessions.resume(id, None).unwrap();
     assert_eq!(session.repairs(), Vec::<String>::new());

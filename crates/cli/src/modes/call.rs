@@ -47,7 +47,7 @@ pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Ex
     })
 }
 
-/// A session of one call has read nothing, so nothing could ever be edited in it. Whoever names a
+/// A session of one call has read nothing, so nothing could ever be edited in it. Anyone who names a
 /// file in it is taken to know that file as it is now.
 async fn look_first(haft: &mut Haft, name: &str, input: &Value) {
     if name == "Read" {

@@ -1,4 +1,4 @@
-//! Runs the built binary, away from the settings of whoever runs the tests.
+//! Runs the built binary, away from the settings of the one who runs the tests.
 
 use std::{
     io::{BufRead, BufReader, Write},

@@ -48,7 +48,7 @@ fn public_types_have_names_of_their_own_and_so_have_others_in_their_crate() {
 }
 
 /// The type that a line defines: is it public, and its name. Those inside of functions and tests are told
-/// by nobody else, and stand deeper.
+/// by no one else, and stand deeper.
 fn definition(line: &str) -> Option<(bool, &str)> {
     let (is_public, rest) = match line.strip_prefix("pub ") {
         Some(rest) => (true, rest),

@@ -1,4 +1,4 @@
-//! The binary answers thousands of calls while links are swapped in and out of its way: as whoever
+//! The binary answers thousands of calls while links are swapped in and out of its way: as the one who
 //! runs the tests, and as an ordinary user where that is someone else.
 
 use std::{

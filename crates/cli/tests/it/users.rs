@@ -15,7 +15,7 @@ const NOBODY: u32 = 65534;
 /// Who runs something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Whoever runs the tests.
+    /// The one who runs the tests.
     Same,
     /// Someone without rights, in the place of root.
     Ordinary,

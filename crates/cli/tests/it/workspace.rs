@@ -96,7 +96,7 @@ const LICENCES: [&str; 12] = [
     "BSL-1.0",
 ];
 
-/// Crates that stand in the tree in two versions, and why nobody can help it.
+/// Crates that stand in the tree in two versions, and why no one can help it.
 const TWICE: [(&str, &str); 2] = [
     (
         "syn",

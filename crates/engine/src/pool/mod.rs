@@ -35,7 +35,7 @@ pub struct Pool {
     by_name: HashMap<String, usize>,
     /// Deferred tools are sent in full all the same.
     undefer: bool,
-    /// So are these, since somebody asked for them by name.
+    /// So are these, since someone asked for them by name.
     named: BTreeSet<String>,
     forbidden: Vec<Forbidden>,
     /// Tools that were there, each with the server that had it.
@@ -130,7 +130,7 @@ impl Pool {
         }
     }
 
-    /// The same, with nothing deferred: for whoever has named each of them.
+    /// The same, with nothing deferred: for the one who has named each of them.
     #[must_use]
     pub fn in_full(self) -> Self {
         Self {
@@ -188,7 +188,7 @@ impl Pool {
         deferred.map(|tool| Arc::clone(tool.tool())).collect()
     }
 
-    /// The tools whose definitions the model is sent: all but the deferred ones nobody activated.
+    /// The tools whose definitions the model is sent: all but the deferred ones no one activated.
     pub fn offered<'a>(
         &'a self,
         activated: &'a BTreeSet<String>,

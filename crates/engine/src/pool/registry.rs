@@ -95,7 +95,7 @@ impl Registry {
     }
 
     /// The pool of a session: what passes the filters, in its final order. The second part names
-    /// what the filters asked for and nobody has.
+    /// what the filters asked for and no one has.
     pub async fn pool(self, filters: &Filters) -> (Pool, Vec<String>) {
         let tools = self.built_in.iter().chain(&self.external);
         let forbidden = tools.filter_map(|tool| {

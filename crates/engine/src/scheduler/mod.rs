@@ -145,7 +145,7 @@ impl Scheduler {
 
 impl Scheduler {
     /// Takes over what has become stricter in settings files that have changed, unless hooks object to
-    /// all of it. To what the administrator wants nobody objects.
+    /// all of it. To what the administrator wants no one objects.
     async fn tighten(&self) {
         let engine = &self.shared.engine;
         let Some(watch) = &engine.watch else { return };

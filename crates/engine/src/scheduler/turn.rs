@@ -143,7 +143,7 @@ impl<'a> CallBatch<'a> {
                     return Some(*finished);
                 }
             }
-            // A permit is stored when nobody waits, so an end between the two is not missed.
+            // A permit is stored when no one waits, so an end between the two is not missed.
             self.inner.settled.notified().await;
         }
     }

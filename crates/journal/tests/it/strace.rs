@@ -183,7 +183,7 @@ fn traced(
     command.arg(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture", "--quiet"]);
     command.envs(variables.iter().copied());
-    // The loader looks in all of these first, and makes calls that nobody needs.
+    // The loader looks in all of these first, and makes calls that no one needs.
     command.env_remove("LD_LIBRARY_PATH");
     let output = command
         .stdin(Stdio::null())

@@ -2,6 +2,7 @@
 
 mod body;
 mod calls;
+mod endpoints;
 mod quirks;
 mod repair_json;
 mod schema;
@@ -121,10 +122,10 @@ impl OpenAiOptions {
         }
     }
 
-    fn url(&self) -> Result<Url, ModelError> {
+    fn url(&self, path: &str) -> Result<Url, ModelError> {
         let base = self.base();
         let bare = Url::parse(base).is_ok_and(|url| matches!(url.path(), "" | "/"));
-        let mut url = http::join(base, if bare { "v1" } else { "" }, "chat/completions")?;
+        let mut url = http::join(base, if bare { "v1" } else { "" }, path)?;
         if let Some(version) = &self.api_version {
             url.query_pairs_mut().append_pair("api-version", version);
         }
@@ -204,7 +205,7 @@ impl OpenAi {
         quirks: &Quirks,
         cancel: &CancellationToken,
     ) -> Result<(Response, usize), ModelError> {
-        let url = self.options.url()?;
+        let url = self.options.url("chat/completions")?;
         loop {
             let sent = self.accepted(quirks);
             let body = body::body(request, quirks, sent);

@@ -302,7 +302,7 @@ async fn without_skills_the_tool_is_not_offered() {
     ));
 }
 
-/// Launches nobody, and says what it was asked for.
+/// Launches no one, and says what it was asked for.
 #[derive(Default)]
 struct Launches(Mutex<Vec<LaunchRequest>>);
 

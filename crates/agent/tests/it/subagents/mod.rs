@@ -110,7 +110,7 @@ async fn ten_at_once_three_fail_and_one_hangs_until_it_is_interrupted() {
     let denied: Vec<_> = ended.permission_denials.iter().collect();
     assert_eq!(denied.len(), 10);
     assert!(denied.iter().all(|denial| denial.tool_name == "Echo"));
-    // Hooks were told of each, and who it is.
+    // Hooks were informed of each, and who it is.
     let told = told.lock().unwrap();
     let ids = |event: &str| -> BTreeSet<&str> {
         let told = told.iter().filter(|told| told["hook_event_name"] == event);
@@ -486,7 +486,7 @@ async fn what_one_has_read_another_has_not_and_all_of_it_can_be_undone() {
     // Its launcher has not seen what is there now, and is told so.
     let (is_error, text) = &results["toolu_2_0"];
     assert!(*is_error && text.contains("modified since"), "{text}");
-    // What it takes back is the last change, whoever made it.
+    // What it takes back is the last change, no matter who made it.
     assert!(!results["toolu_3_0"].0, "{results:#?}");
     let text = fs::read_to_string(rig.project.path("work").join("a.txt")).unwrap();
     assert_eq!(text, "alpha\n");

@@ -1,4 +1,4 @@
-//! As fast as somebody can follow; or as fast as it goes.
+//! As fast as someone can follow; or as fast as it goes.
 
 use std::{io, time::Duration};
 

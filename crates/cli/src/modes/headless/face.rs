@@ -23,7 +23,12 @@ impl EventSink for Output {
             SessionEvent::Servers(servers) => self.has_servers(servers.clone()),
             SessionEvent::Activity(SessionActivity::Running) => self.put_state("running"),
             SessionEvent::Activity(SessionActivity::Idle) => self.put_state("idle"),
-            SessionEvent::Agent(event) => Sink::on_event(self, event),
+            SessionEvent::Agent(event) => {
+                if let Some(person) = self.person() {
+                    person.on_event(event);
+                }
+                Sink::on_event(self, event);
+            }
             SessionEvent::Task(event) => {
                 for message in tasks::messages(event) {
                     self.put(message);

@@ -2,8 +2,8 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use haft::PermissionMode;
-use haft_agent::Prompt;
+use haft::{Content, PermissionMode};
+use haft_agent::{Prompt, mentioned};
 use haft_host::{SessionInput, StartOptions};
 use haft_models::Thinking;
 use haft_protocol::{
@@ -33,7 +33,7 @@ impl Reader {
             let problem = match line {
                 InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
                 InputLine::Text(text) => match ClientMessage::read(&text) {
-                    Ok(message) => self.take(message).err(),
+                    Ok(message) => self.take(message).await.err(),
                     Err(error) => Some(format!("a line of the input is not JSON: {error}")),
                 },
                 InputLine::TooLong { bytes } => {
@@ -50,10 +50,10 @@ impl Reader {
         self.session.close();
     }
 
-    fn take(&self, message: ClientMessage) -> Result<(), String> {
+    async fn take(&self, message: ClientMessage) -> Result<(), String> {
         match message {
             ClientMessage::User(message) => self.user(&message)?,
-            ClientMessage::ControlRequest(request) => self.serve(request),
+            ClientMessage::ControlRequest(request) => self.serve(request).await,
             ClientMessage::ControlResponse(answer) => self.channel.answered(answer.response),
             ClientMessage::ControlCancelRequest(_) | ClientMessage::KeepAlive => {}
             ClientMessage::Other(message) => {
@@ -85,10 +85,16 @@ impl Reader {
             self.session.aside(content);
             return Ok(());
         }
+        let texts = content.iter().filter_map(Content::as_text);
+        let mentions = match message.client_composed {
+            true => Vec::new(),
+            false => texts.flat_map(mentioned).collect(),
+        };
         let prompt = Prompt {
             content,
             uuid,
             origin,
+            mentions,
         };
         match message.is_urgent() {
             true => self.session.steer(prompt),
@@ -97,14 +103,14 @@ impl Reader {
         Ok(())
     }
 
-    fn serve(&self, message: ControlRequest<ClientRequest>) {
+    async fn serve(&self, message: ControlRequest<ClientRequest>) {
         let (id, request) = (message.request_id, message.request);
         let is_interrupt = matches!(request, ClientRequest::Interrupt(_));
         let served = match request {
             ClientRequest::Initialize(request) => self.initialize(*request),
             ClientRequest::Interrupt(request) => Ok(self.interrupt(&request)),
             ClientRequest::SetPermissionMode(request) => self.set_mode(&request.mode),
-            ClientRequest::SetModel(request) => self.set_model(request.model.as_deref()),
+            ClientRequest::SetModel(request) => self.set_model(request.model.as_deref()).await,
             ClientRequest::SetMaxThinkingTokens(request) => {
                 self.session
                     .set_thinking(match request.max_thinking_tokens {
@@ -118,7 +124,7 @@ impl Reader {
             })),
             ClientRequest::RewindFiles(request) => return self.rewind(id, request),
             ClientRequest::ReadFile(request) => return self.read_file(id, request),
-            other => self.serve_more(&other),
+            other => self.serve_more(&other).await,
         };
         self.channel.respond(id, served);
         // Its answer stands before the result that it brings about.
@@ -176,9 +182,9 @@ impl Reader {
         })
     }
 
-    fn set_model(&self, asked: Option<&str>) -> Result<SessionAnswer, String> {
+    async fn set_model(&self, asked: Option<&str>) -> Result<SessionAnswer, String> {
         let name = asked.filter(|name| *name != "default");
-        self.session.set_model(name)?;
+        self.session.set_model(name).await?;
         Ok(SessionAnswer::DONE)
     }
 

@@ -29,11 +29,11 @@ pub(super) struct Facts {
     pub(super) key_source: &'static str,
     pub(super) window: u64,
     pub(super) max_tokens: u32,
-    /// What was left out because nobody trusts the directory.
+    /// What was left out because no one trusts the directory.
     pub(super) left_out: Option<String>,
     /// Commands are less confined than they should be: in what.
     pub(super) sandbox_warning: Option<String>,
-    /// What people laid in folders.
+    /// What people put in folders.
     pub(super) told: ExtensionNames,
     pub(super) servers: ServerList,
 }

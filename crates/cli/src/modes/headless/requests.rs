@@ -12,7 +12,10 @@ use super::{input::Reader, status};
 
 impl Reader {
     /// Serves a request, if it is one of these.
-    pub(super) fn serve_more(&self, request: &ClientRequest) -> Result<SessionAnswer, String> {
+    pub(super) async fn serve_more(
+        &self,
+        request: &ClientRequest,
+    ) -> Result<SessionAnswer, String> {
         match request {
             ClientRequest::McpStatus(_) => {
                 let servers = status::servers(self.session.servers());
@@ -43,7 +46,7 @@ impl Reader {
                 title => done(self.session.rename(title)),
             },
             ClientRequest::ApplyFlagSettings(request) => {
-                let unused = self.session.apply_settings(&request.settings)?;
+                let unused = self.session.apply_settings(&request.settings).await?;
                 if !unused.is_empty() {
                     let what = format!(
                         "these settings change nothing in a running session: {}",

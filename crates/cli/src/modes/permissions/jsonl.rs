@@ -40,7 +40,7 @@ pub(super) fn run(answer: impl Fn(&str) -> Answer, cautious: &'static str) -> an
         let (word, reason) = answered.unwrap_or_else(|problem| (cautious, problem));
         let reason = reason.replace(|next: char| next.is_control(), " ");
         out.line(&format!("{word}\t{reason}"))?;
-        // Whoever asks one by one waits for the answer; a pipe full of questions does not.
+        // Anyone who asks one by one waits for the answer; a pipe full of questions does not.
         if !input.buffer().contains(&b'\n') {
             out.flush()?;
         }

@@ -158,7 +158,7 @@ fn own(path: &Path, user: u32) {
     }
 }
 
-/// Whoever runs the tests, and an ordinary user where those are run by root.
+/// The one who runs the tests, and an ordinary user where those are run by root.
 fn users() -> Vec<Option<u32>> {
     let mut users = vec![None];
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| {

@@ -68,7 +68,7 @@ fn assert_same(now: &Exact, then: &Exact, what: &str) {
     assert!(different.is_empty(), "{what}:\n{}", different.join("\n"));
 }
 
-/// A shell with nobody's settings.
+/// A shell with no one's settings.
 pub(crate) fn shell(directory: &Path, script: &str) {
     let output = haft_testkit::command("sh")
         .args(["-ec", script])

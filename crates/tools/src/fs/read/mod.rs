@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use dedupe::ReadAnswer;
+pub use image::image_content;
 #[cfg(feature = "fuzzing")]
 pub use image::invariants::check as check_image;
 pub use pdf::PdfReader;

@@ -1,4 +1,4 @@
-//! What people laid in folders, and when the model is told.
+//! What people put in folders, and when the model is told.
 
 use std::sync::Arc;
 
