@@ -60,7 +60,8 @@
 //!     }
 //!
 //!     fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-//!         let is_notes = request.asked.is_some_and(|call| call.input["file_path"] == "notes.txt");
+//!         let path = request.asked.map(|call| call.input["file_path"].to_string());
+//!         let is_notes = path.is_some_and(|path| path.contains("notes.txt"));
 //!         Box::pin(async move {
 //!             match is_notes {
 //!                 true => ApprovalAnswer::Allow,

@@ -96,14 +96,16 @@ fn brought(what: &str, path: &str) -> Option<PathBuf> {
 }
 
 /// An example of the Python SDK, in a copy of its folder, as its source package has it.
-fn example(arguments: &[&str]) -> Option<String> {
+fn example(arguments: &[&str], model: Option<&str>) -> Option<String> {
     let python = brought("the Python SDK", "venv/bin/python")?;
     let source = brought("the source of the Python SDK", "source")?;
     let bench = Bench::new();
     let mut command = bench.command(&python);
     // The package of the source, which brings no program along.
     command.env("PYTHONPATH", source.join("src"));
-    command.env("ANTHROPIC_MODEL", MODEL);
+    if let Some(model) = model {
+        command.env("ANTHROPIC_MODEL", model);
+    }
     command.arg(source.join("examples").join(arguments[0]));
     command.args(&arguments[1..]);
     let text = bench.run(&mut command);
@@ -119,7 +121,8 @@ macro_rules! examples {
     ($($name:ident: [$($argument:literal),+] => [$($printed:literal),+];)+) => {$(
         #[test]
         fn $name() {
-            if let Some(text) = example(&[$($argument),+]) {
+            // With a model that is named, and with the one that the server is asked for.
+            for text in [Some(MODEL), None].into_iter().filter_map(|model| example(&[$($argument),+], model)) {
                 for printed in [$($printed),+] {
                     assert!(text.contains(printed), "{printed:?} is missing: {text}");
                 }
@@ -151,6 +154,28 @@ examples! {
     example_system_prompt: ["system_prompt.py"] => ["Claude: Here is an answer"];
     example_permission_callback: ["tool_permission_callback.py"] => ["Tool Usage Summary"];
     example_tools: ["tools_option.py"] => ["Tools from system message"];
+}
+
+/// The last of its queries goes over its budget, and the SDK makes an exception of that result.
+#[test]
+fn example_budget() {
+    let Some(python) = brought("the Python SDK", "venv/bin/python") else {
+        return;
+    };
+    let Some(source) = brought("the source of the Python SDK", "source") else {
+        return;
+    };
+    let bench = Bench::new();
+    let mut command = bench.command(&python);
+    command.env("PYTHONPATH", source.join("src"));
+    command.arg(source.join("examples/max_budget_usd.py"));
+    let ran = command.output().unwrap();
+    let (told, text) = (
+        String::from_utf8_lossy(&ran.stderr),
+        String::from_utf8_lossy(&ran.stdout),
+    );
+    assert!(text.contains("Budget limit exceeded!"), "{text}\n{told}");
+    assert!(told.contains("Reached maximum budget ($0.0001)"), "{told}");
 }
 
 #[test]

@@ -214,7 +214,11 @@ fn settings_are_written_where_they_may_be() {
             "takes effortLevel only",
         ),
         ("projectSettings", json!({}), "no place for settings"),
-        ("localSettings", json!({"outputStyle": 7}), "a text"),
+        (
+            "localSettings",
+            json!({"outputStyle": 7}),
+            "text is expected",
+        ),
     ] {
         let error = ask(&mut talk, &update(source, settings)).unwrap_err();
         assert!(error.contains(why), "{source}: {error}");
