@@ -12,7 +12,7 @@ use haft_agent::{Agent, AgentEvent, ModelSettings, SubagentPool};
 use haft_extensions::{Agents, ExtensionPlaces, agents::AgentOptions};
 use haft_models::Scripted;
 
-/// Asks somebody who has not seen this conversation. This comment is what the model reads.
+/// Asks someone who has not seen this conversation. This comment is what the model reads.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {

@@ -26,6 +26,8 @@ use crate::{
 pub struct ModelSettings {
     /// The model, as its provider names it.
     pub name: String,
+    /// Another one in plan mode.
+    pub plan_name: Option<String>,
     /// At most so many tokens in a reply.
     pub max_tokens: u32,
     /// Whether and how it thinks first.
@@ -41,11 +43,40 @@ impl ModelSettings {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            plan_name: None,
             max_tokens: 32_000,
             thinking: Thinking::Off,
             effort: None,
             window: 200_000,
         }
+    }
+
+    /// At most so many tokens in a reply.
+    #[must_use]
+    pub fn max_tokens(mut self, most: u32) -> Self {
+        self.max_tokens = most;
+        self
+    }
+
+    /// Whether and how it thinks first.
+    #[must_use]
+    pub fn thinking(mut self, thinking: Thinking) -> Self {
+        self.thinking = thinking;
+        self
+    }
+
+    /// How much work it puts in.
+    #[must_use]
+    pub fn effort(mut self, effort: impl Into<String>) -> Self {
+        self.effort = Some(effort.into());
+        self
+    }
+
+    /// How many tokens it can read.
+    #[must_use]
+    pub fn window(mut self, tokens: u64) -> Self {
+        self.window = tokens;
+        self
     }
 }
 
@@ -61,6 +92,29 @@ pub struct RunLimits {
     pub warn_after_repeats: u32,
     /// …and after so many the run ends.
     pub stop_after_repeats: u32,
+}
+
+impl RunLimits {
+    /// After so many rounds of tools.
+    #[must_use]
+    pub fn max_turns(mut self, most: u32) -> Self {
+        self.max_turns = Some(most);
+        self
+    }
+
+    /// After so much money, all runs of the agent together.
+    #[must_use]
+    pub fn max_budget_usd(mut self, most: f64) -> Self {
+        self.max_budget_usd = Some(most);
+        self
+    }
+
+    /// When a model that repeats itself is told so, and when its run ends.
+    #[must_use]
+    pub fn repeats(mut self, warn_after: u32, stop_after: u32) -> Self {
+        (self.warn_after_repeats, self.stop_after_repeats) = (warn_after, stop_after);
+        self
+    }
 }
 
 impl Default for RunLimits {
@@ -171,7 +225,7 @@ impl Agent {
         &self.dialogue.conversation
     }
 
-    /// Where the session is written down.
+    /// Where the session is recorded.
     pub fn transcript(&self) -> &Arc<Transcript> {
         &self.dialogue.transcript
     }
@@ -215,6 +269,9 @@ impl Agent {
         }
         if let Some(mode) = changes.mode {
             self.scheduler.apply(&ContextPatch::SetMode { mode });
+        }
+        for (list, rule) in changes.rules {
+            self.scheduler.apply(&ContextPatch::AddRule { list, rule });
         }
         for path in changes.directories {
             self.scheduler.apply(&ContextPatch::AddDirectory { path });
@@ -281,7 +338,7 @@ impl AgentBuilder {
         self
     }
 
-    /// What people laid in folders for the model to know. Default: the memory files of the project.
+    /// What people put in folders for the model to know. Default: the memory files of the project.
     #[must_use]
     pub fn knowledge(mut self, knowledge: Knowledge) -> Self {
         self.knowledge = Some(knowledge);
@@ -355,7 +412,7 @@ impl AgentBuilder {
             .crew
             .as_ref()
             .filter(|_| session.origin != SessionOrigin::New);
-        let cut_off = resumed.and_then(|crew| crew.cut_off(engine.folder()));
+        let cut_off = resumed.and_then(|crew| crew.cut_off(&engine.conversation_folder()));
         let loaded = session.loaded;
         let services = self.scheduler.engine().services();
         let remembered = services.get::<SessionState>().ok();

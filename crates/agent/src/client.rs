@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_contract::PermissionMode;
 use haft_engine::{Scheduler, pool::ToolOffer};
 use haft_models::{
     Conversation, Model, ModelRequest, Prefix, Prices, SystemBlock, ToolDefinition, Usage,
@@ -50,7 +51,9 @@ impl ModelClient {
         scheduler: &Scheduler,
     ) -> ModelRequest {
         self.offer_tools(scheduler);
-        let name = self.settings.name.clone();
+        let planned = self.settings.plan_name.as_ref();
+        let planned = planned.filter(|_| scheduler.context().mode == PermissionMode::Plan);
+        let name = planned.unwrap_or(&self.settings.name).clone();
         let prefix = Arc::clone(&self.prefix);
         let mut request = ModelRequest::new(name, prefix, conversation.history());
         request.max_tokens = self.settings.max_tokens;
@@ -75,9 +78,16 @@ impl ModelClient {
         }
         if let Some(model) = &changes.model {
             self.settings.name.clone_from(model);
+            self.settings.plan_name = None;
+        }
+        if let Some(window) = changes.window {
+            self.settings.window = window;
         }
         if let Some(thinking) = changes.thinking {
             self.settings.thinking = thinking;
+        }
+        if let Some(effort) = &changes.effort {
+            self.settings.effort.clone_from(effort);
         }
     }
 

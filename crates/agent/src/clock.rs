@@ -16,7 +16,7 @@ pub(crate) fn today() -> String {
 /// An id for a message.
 pub fn random_id() -> Uuid {
     let mut bytes = [0; 16];
-    if getrandom::fill(&mut bytes).is_err() {
+    if getrandom::getrandom(&mut bytes).is_err() {
         // Unique by time then, which is what matters.
         return haft_contract::CallId::new().0;
     }

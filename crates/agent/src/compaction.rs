@@ -12,8 +12,8 @@ use futures_util::StreamExt;
 use haft_contract::Content;
 use haft_engine::Scheduler;
 use haft_models::{
-    Assembler, Block, Conversation, ErrorKind, ModelError, ModelRequest, Reply, ToolChoice,
-    ToolResult,
+    Assembler, Block, Conversation, ErrorKind, Message, ModelError, ModelRequest, Reply,
+    ToolChoice, ToolResult,
 };
 
 use crate::{
@@ -33,7 +33,7 @@ use crate::{
 const PRUNE_AT: u64 = 70;
 /// …and not again before it has filled by so much more.
 const PRUNE_AGAIN: u64 = 10;
-/// The conversation is summed up from this part on.
+/// The conversation is summarized from this part on.
 const COMPACT_AT: u64 = 85;
 /// The newest messages keep their results.
 const KEEP: usize = 8;
@@ -42,6 +42,8 @@ const IMAGE_TOKENS: u64 = 1600;
 /// At most so many files are named after a summary.
 const MOST_FILES: usize = 200;
 
+/// So often the beginning of a conversation is left out of what is to be compacted.
+const MOST_HALVINGS: u32 = 5;
 const PRUNED: &str =
     "[This old result was removed to make room. Call the tool again if you need it.]";
 
@@ -138,7 +140,7 @@ impl Compaction<'_> {
             return;
         }
         match self.sum_up(Trigger::Auto, "", last, tally).await {
-            // A prompt that fills the window by itself is not summed up again and again.
+            // A prompt that fills the window by itself is not summarized again and again.
             Ok(done) => {
                 let is_full = self.dialogue.window.is_over(COMPACT_AT, window);
                 tally.compaction_refused = !done || is_full;
@@ -148,7 +150,7 @@ impl Compaction<'_> {
                 tally.compaction_refused = true;
                 self.to.notice(
                     NoticeLevel::Warning,
-                    format!("the conversation could not be summed up: {error}"),
+                    format!("the conversation could not be summarized: {error}"),
                 );
             }
         }
@@ -177,7 +179,7 @@ impl Compaction<'_> {
         if let Some(why) = word.block {
             to.notice(
                 NoticeLevel::Info,
-                format!("the conversation is not summed up: {why}"),
+                format!("the conversation is not summarized: {why}"),
             );
             return Ok(false);
         }
@@ -186,7 +188,7 @@ impl Compaction<'_> {
         let summary = match self.summary(instructions, tally).await {
             Err(error) if error.kind == ErrorKind::ContextTooLong => {
                 self.prune(0);
-                self.summary(instructions, tally).await
+                self.shortened_summary(instructions, tally).await
             }
             other => other,
         };
@@ -226,14 +228,45 @@ impl Compaction<'_> {
         Ok(true)
     }
 
+    /// What the model makes of as much of the end of the conversation as it can read.
+    async fn shortened_summary(
+        &mut self,
+        instructions: &str,
+        tally: &mut Tally,
+    ) -> Result<String, ModelError> {
+        let messages = self.dialogue.conversation.messages();
+        let mut messages: Vec<Message> = messages.cloned().collect();
+        let mut told = self.summary(instructions, tally).await;
+        for _ in 0..MOST_HALVINGS {
+            let is_too_long =
+                matches!(&told, Err(error) if error.kind == ErrorKind::ContextTooLong);
+            if !is_too_long || messages.len() < 2 {
+                break;
+            }
+            messages.drain(..messages.len() / 2);
+            let (rest, _) = Conversation::load(messages.clone());
+            told = self.summary_of(rest, instructions, tally).await;
+        }
+        told
+    }
+
     /// What the model makes of the conversation.
     async fn summary(
         &mut self,
         instructions: &str,
         tally: &mut Tally,
     ) -> Result<String, ModelError> {
+        let all = self.dialogue.conversation.clone();
+        self.summary_of(all, instructions, tally).await
+    }
+
+    async fn summary_of(
+        &mut self,
+        mut asked: Conversation,
+        instructions: &str,
+        tally: &mut Tally,
+    ) -> Result<String, ModelError> {
         let to = self.to;
-        let mut asked = self.dialogue.conversation.clone();
         let mut text = SUMMARIZE.to_owned();
         if !instructions.trim().is_empty() {
             let _ = write!(text, "\nThe person adds: {}", instructions.trim());
@@ -289,7 +322,7 @@ pub(crate) fn text_of(content: &[Block]) -> String {
 /// The message that takes the place of a conversation.
 fn written(summary: &str, files: &Files) -> String {
     let mut text = format!(
-        "This conversation was longer than the model can read. What came before, summed up:\n\n{}",
+        "This conversation was longer than the model can read. A summary of what came before:\n\n{}",
         summary.trim()
     );
     // Folders that were searched, and files that are gone, tell the model nothing.

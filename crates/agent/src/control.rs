@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{CancellationToken, Content, PendingInput, PermissionMode};
+use haft_contract::{CancellationToken, Content, PendingInput, PermissionMode, RuleList};
 use haft_models::{Thinking, Usage};
 
 /// A handle on a running agent. Cheap to clone; every clone means the same agent.
@@ -32,8 +32,14 @@ struct ControlState {
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) model: Option<String>,
+    /// How many tokens the model can read.
+    pub(crate) window: Option<u64>,
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) thinking: Option<Thinking>,
+    /// `Some(None)`: as the provider does by itself.
+    pub(crate) effort: Option<Option<String>>,
+    /// Rules that join those of the session.
+    pub(crate) rules: Vec<(RuleList, String)>,
     /// Further working directories.
     pub(crate) directories: Vec<PathBuf>,
     /// What others have spent for this agent.
@@ -76,6 +82,11 @@ impl Control {
         self.state().changes.model = Some(model.into());
     }
 
+    /// From the next request on, the model is known to read so many tokens.
+    pub fn set_window(&self, window: u64) {
+        self.state().changes.window = Some(window);
+    }
+
     /// From the next request on, this permission mode.
     pub fn set_permission_mode(&self, mode: PermissionMode) {
         self.state().changes.mode = Some(mode);
@@ -84,6 +95,16 @@ impl Control {
     /// From the next request on, the model thinks like this.
     pub fn set_thinking(&self, thinking: Thinking) {
         self.state().changes.thinking = Some(thinking);
+    }
+
+    /// From the next request on, the model puts this much work in; `None`: as much as it does by itself.
+    pub fn set_effort(&self, effort: Option<String>) {
+        self.state().changes.effort = Some(effort);
+    }
+
+    /// From the next request on, this rule counts too.
+    pub fn add_rule(&self, list: RuleList, rule: impl Into<String>) {
+        self.state().changes.rules.push((list, rule.into()));
     }
 
     /// From the next request on, calls may read and edit this directory too; an absolute path.

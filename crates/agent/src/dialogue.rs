@@ -7,7 +7,7 @@ use haft_models::Conversation;
 use uuid::Uuid;
 
 use crate::{
-    Added, AgentEvent, clock,
+    Added, AgentEvent, Session, clock,
     compaction::WindowUse,
     hooks::RunContext,
     prompt::{branch, reminder},
@@ -78,6 +78,12 @@ impl Dialogue {
     pub(crate) fn forget(&mut self) {
         self.conversation = Conversation::new();
         self.window = WindowUse::default();
+    }
+
+    /// Starts over in a transcript of its own.
+    pub(crate) fn begin(&mut self, session: Session) {
+        self.forget();
+        self.transcript = Arc::new(self.transcript.successor(session.store, session.id));
     }
 
     /// Takes from the transcript what a run that was dropped in the middle has done.

@@ -58,12 +58,12 @@ pub enum AgentEvent {
     },
     /// The model could not answer, and the run ends for it.
     Failed(ModelError),
-    /// The conversation is being summed up.
+    /// The conversation is being summarized.
     Compacting {
         /// Why.
         trigger: Trigger,
     },
-    /// The conversation was summed up.
+    /// The conversation was summarized.
     Compacted {
         /// Why.
         trigger: Trigger,
@@ -148,7 +148,7 @@ pub enum Added {
     Mode,
 }
 
-/// Why a conversation is summed up.
+/// Why a conversation is summarized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// A person asked for it.

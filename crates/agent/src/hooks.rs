@@ -63,6 +63,11 @@ impl HookRunner {
         }
     }
 
+    /// Lines go to another transcript from now on.
+    pub(crate) fn writes_to(&mut self, transcript: &Arc<Transcript>) {
+        self.transcript = Arc::clone(transcript);
+    }
+
     /// Hooks make the project ready (`init`) or put it in order (`maintenance`).
     pub(crate) async fn setup(&self, trigger: &str, to: RunContext<'_>) -> HookWord {
         let fields = json!({"trigger": trigger});
@@ -76,11 +81,16 @@ impl HookRunner {
             .await;
     }
 
-    /// The session ends.
-    pub(crate) async fn session_end(&self, reason: &str, to: RunContext<'_>) {
+    /// The conversation ends, and another may begin.
+    pub(crate) async fn conversation_end(&self, reason: &str, to: RunContext<'_>) {
         let fields = json!({"reason": reason});
         // They have little time, and what they say about it changes nothing any more.
         self.fire(HookMoment::SESSION_END, reason, fields, to).await;
+    }
+
+    /// The session ends.
+    pub(crate) async fn session_end(&self, reason: &str, to: RunContext<'_>) {
+        self.conversation_end(reason, to).await;
         if self.subagent().is_none() {
             self.engine.hooks().end().await;
         }
@@ -169,7 +179,7 @@ impl HookRunner {
         agent.kind.as_deref()
     }
 
-    /// Somebody says something.
+    /// Someone says something.
     pub(crate) async fn prompt(&self, prompt: &str, to: RunContext<'_>) -> HookWord {
         if self.subagent().is_some() {
             return HookWord::default();
@@ -212,7 +222,7 @@ impl HookRunner {
         self.fire(HookMoment::STOP, "", fields, to).await
     }
 
-    /// The conversation is about to be summed up.
+    /// The conversation is about to be summarized.
     pub(crate) async fn before_compaction(
         &self,
         trigger: &str,
@@ -224,7 +234,7 @@ impl HookRunner {
             .await
     }
 
-    /// The conversation was summed up.
+    /// The conversation was summarized.
     pub(crate) async fn compacted(&self, trigger: &str, summary: &str, to: RunContext<'_>) {
         let fields = json!({"trigger": trigger, "compact_summary": summary});
         self.fire(HookMoment::POST_COMPACT, trigger, fields, to)

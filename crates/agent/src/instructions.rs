@@ -1,7 +1,7 @@
-//! What people laid in folders for the model to know, and when it is told.
+//! What people put in folders for the model to know, and when it is told.
 //!
 //! Memory files and the list of skills stand before the first words. What is for certain files, or lies
-//! in a directory below, comes after the call that first touched such a file. When the conversation is summed up, all of
+//! in a directory below, comes after the call that first touched such a file. When the conversation is summarized, all of
 //! it is read anew.
 
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub(crate) struct Instructions {
     knowledge: Knowledge,
     /// Memory files are told.
     with_memory: bool,
-    /// It was told, or will be when the conversation is summed up.
+    /// It was told, or will be when the conversation is summarized.
     has_recalled: bool,
     /// What hooks want known before the first words.
     opening: Vec<String>,
@@ -54,7 +54,7 @@ impl Instructions {
         self.opening.extend(texts);
     }
 
-    /// Puts what people laid in folders, and what hooks want known, before the first words.
+    /// Puts what people put in folders, and what hooks want known, before the first words.
     pub(crate) async fn open(
         &mut self,
         window: u64,
@@ -96,7 +96,7 @@ impl Instructions {
         texts
     }
 
-    /// The same after the conversation was summed up, with the skills that were called.
+    /// The same after the conversation was summarized, with the skills that were called.
     pub(crate) async fn recall_all(
         &mut self,
         window: u64,

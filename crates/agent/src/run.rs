@@ -81,7 +81,7 @@ struct Course {
     tool_rounds: u32,
     stop_blocks: u32,
     pauses: u32,
-    /// The conversation was summed up because the provider would not take it.
+    /// The conversation was summarized because the provider would not take it.
     shortened: bool,
 }
 
@@ -95,7 +95,7 @@ impl Agent {
     }
 
     /// Tells the model what ended in the background since it last heard of it, and lets it work like
-    /// [`run`](Self::run). For when nobody else has anything to say.
+    /// [`run`](Self::run). For when no one else has anything to say.
     pub async fn run_notices(&mut self, sink: &dyn Sink) -> RunResult {
         self.run_from(None, sink).await
     }
@@ -154,7 +154,7 @@ impl Agent {
     async fn go(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
-        // What hooks want said first is for whoever began the session before.
+        // What hooks want said first is for the one who began the session before.
         self.start(to).await;
         to.sink.on_event(&AgentEvent::Began(self.began()));
         if let Some(why) = self.session.held_up.take() {
@@ -452,6 +452,10 @@ impl Agent {
         {
             return None;
         }
+        let text = match stop {
+            Some(StopReason::Refusal) => refused(text, to),
+            _ => text,
+        };
         let again = course.stop_blocks > 0;
         let word = self.hooks.stop(&text, again, to).await;
         if word.stop.is_some() || to.cancel.is_cancelled() {
@@ -475,6 +479,10 @@ impl Agent {
         tally: &mut Tally,
     ) -> Option<Left> {
         let is_too_long = error.kind == ErrorKind::ContextTooLong;
+        if let Some(window) = error.context_window {
+            let known = &mut self.client.settings.window;
+            *known = window.min(*known);
+        }
         if is_too_long && !course.shortened {
             course.shortened = true;
             let mut compaction = self.compaction(to);
@@ -556,9 +564,20 @@ impl Agent {
         if let Some(trouble) = self.dialogue.transcript.trouble() {
             to.notice(
                 NoticeLevel::Warning,
-                format!("this session is not written down: {trouble}"),
+                format!("this session is not recorded: {trouble}"),
             );
         }
+    }
+}
+
+/// What a person sees where the model or the provider's filter refused: never nothing.
+fn refused(text: String, to: RunContext<'_>) -> String {
+    let what = "The model refused to answer, or the provider's content filter cut the answer off (stop reason: \
+                refusal). Say it in other words, or begin a new conversation without what led to it.";
+    to.notice(NoticeLevel::Warning, what.to_owned());
+    match text.trim().is_empty() {
+        true => what.to_owned(),
+        false => text,
     }
 }
 

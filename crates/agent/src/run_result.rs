@@ -94,7 +94,7 @@ pub enum EndReason {
     ToolDeferred,
     /// The model could not answer.
     ApiError,
-    /// The conversation is too long, also after it was summed up.
+    /// The conversation is too long, also after it was summarized.
     PromptTooLong,
     /// The model made the same calls with the same results again and again.
     RepeatedCalls,

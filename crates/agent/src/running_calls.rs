@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::{AgentEvent, Sink, transcript::Transcript};
 
-/// How often a call that takes long is told of.
+/// How often a call that takes long is informed of.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
 
 /// Hears of calls for the transcript, and remembers which are at work.
@@ -35,7 +35,7 @@ impl Working {
 
     /// Tells of each call that is at work.
     pub(crate) fn tell(&self, sink: &dyn Sink) {
-        // Not while it is locked: whoever hears may take their time.
+        // Not while it is locked: the one who hears may take their time.
         let working: Vec<AgentEvent> = self
             .calls()
             .iter()

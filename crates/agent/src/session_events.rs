@@ -1,4 +1,4 @@
-//! What happens to a session between runs: it begins, gets directories and permissions, is summed up,
+//! What happens to a session between runs: it begins, gets directories and permissions, is summarized,
 //! forgotten, and ends.
 
 use std::{path::PathBuf, sync::Arc};
@@ -7,7 +7,8 @@ use haft_contract::{BackgroundTasks, CancellationToken, ContextPatch, NestedCall
 use haft_models::ModelError;
 
 use crate::{
-    Agent, LoadedInstructions, Sink, Trigger, background::background, hooks::RunContext, run::Tally,
+    Agent, LoadedInstructions, Session, Sink, Trigger, background::background, hooks::RunContext,
+    run::Tally,
 };
 
 impl Agent {
@@ -107,11 +108,22 @@ impl Agent {
             .await
     }
 
-    /// Forgets the conversation: the next words are the first. What was spent stays, and so do the files.
-    pub fn clear(&mut self) {
-        self.dialogue.forget();
-        self.dialogue.transcript.set_last(None);
+    /// Ends the conversation and begins another in its place: the next words are the first. What was spent
+    /// stays, and so do files, permissions and what runs in the background.
+    pub async fn clear(&mut self, session: Session, sink: &dyn Sink) {
+        let never = CancellationToken::new();
+        let to = RunContext::new(sink, &never);
+        self.hooks.conversation_end("clear", to).await;
+        self.scheduler.engine().begin_conversation(session.id);
+        self.session.id = session.id;
+        self.dialogue.begin(session);
+        self.hooks.writes_to(&self.dialogue.transcript);
         self.instructions.forget();
+        self.note_place();
+        let model = &self.client.settings.name;
+        let word = self.hooks.session_start("clear", model, to).await;
+        self.instructions.open_with(word.context);
+        self.session.held_up = self.session.held_up.take().or(word.stop);
     }
 
     /// Tells the hooks that the session ends, and why: `clear`, `logout`, `prompt_input_exit`, `other`.

@@ -1,6 +1,8 @@
 //! What a person says.
 
 use haft_contract::Content;
+use haft_extensions::markdown::mentions;
+use serde_json::Value;
 use uuid::Uuid;
 
 /// What a person says.
@@ -10,6 +12,43 @@ pub struct Prompt {
     pub content: Vec<Content>,
     /// The id of the message, where it has one.
     pub uuid: Option<Uuid>,
+    /// Where it comes from, as whoever sent it says; given back with the result.
+    pub origin: Option<Value>,
+    /// Files and folders that go with it, as they were named.
+    pub mentions: Vec<String>,
+}
+
+impl Prompt {
+    /// What a person typed: files and folders that it names with `@`, outside of code, go with it.
+    pub fn typed(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let mentions = mentioned(&text);
+        Self {
+            mentions,
+            ..text.into()
+        }
+    }
+}
+
+/// What a text names as `@path` or `@"a path"`.
+pub fn mentioned(text: &str) -> Vec<String> {
+    let plain = mentions(text).into_iter();
+    let plain = plain.filter(|path| !path.starts_with('"'));
+    let mut found: Vec<String> = plain.map(str::to_owned).collect();
+    for (at, _) in text.match_indices("@\"") {
+        let stands_free = text[..at]
+            .chars()
+            .next_back()
+            .is_none_or(char::is_whitespace);
+        let rest = &text[at + 2..];
+        let path = rest.find('"').map(|end| &rest[..end]);
+        if let Some(path) =
+            path.filter(|path| stands_free && !path.is_empty() && !path.contains('\n'))
+        {
+            found.push(path.to_owned());
+        }
+    }
+    found
 }
 
 impl From<&str> for Prompt {
@@ -29,6 +68,20 @@ impl From<Vec<Content>> for Prompt {
         Self {
             content,
             uuid: None,
+            origin: None,
+            mentions: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_with_an_at_outside_of_code() {
+        let prompt = Prompt::typed("fix @src/a.rs:1-2, see @\"my notes.md\" and `@b`; mail a@b.c");
+        assert_eq!(prompt.mentions, ["src/a.rs:1-2", "my notes.md"]);
+        assert_eq!(Prompt::from("@a").mentions, [""; 0]);
     }
 }

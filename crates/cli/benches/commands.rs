@@ -217,7 +217,7 @@ async fn interrupt(dir: &Path) {
     for _ in 0..11 {
         let mut haft = session(dir, PermissionMode::Default).await;
         bash(&mut haft, "true").await;
-        let cancel = haft.cancel_token();
+        let cancel = haft.session_token();
         let interrupted = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(200)).await;
             cancel.cancel();

@@ -1,27 +1,35 @@
 //! Asking the person at the terminal.
 
-use std::io::{self, IsTerminal};
-
 use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture};
 use haft_host::{Questions, UserQuestions};
 use tokio::sync::Mutex;
 
 use crate::{
-    line_input::{Heard, hear},
+    line_input::{AnswerSource, Heard, hear},
     questions,
     show::{self, Style},
 };
 
-/// Asks on stderr, hears on stdin, one question at a time.
+/// Asks on stderr, one question at a time.
 pub(crate) struct Terminal {
+    source: AnswerSource,
     one_at_a_time: Mutex<()>,
 }
 
 impl Terminal {
-    /// `None`: there is no terminal on both ends, so nobody can be asked.
+    /// `None`: there is no terminal on both ends, so no one can be asked.
     pub(crate) fn of_this_process() -> Option<Self> {
-        let both = io::stdin().is_terminal() && show::stderr_is_terminal();
-        both.then(|| Self {
+        Self::with(AnswerSource::of_stdin()?)
+    }
+
+    /// The same where stdin may be something else, as long as there is a terminal behind it.
+    pub(crate) fn of_person() -> Option<Self> {
+        Self::with(AnswerSource::of_person()?)
+    }
+
+    fn with(source: AnswerSource) -> Option<Self> {
+        show::stderr_is_terminal().then(|| Self {
+            source,
             one_at_a_time: Mutex::new(()),
         })
     }
@@ -31,11 +39,12 @@ impl Terminal {
     /// Puts a question, which waits for the person, when no other is open.
     fn put(
         &self,
-        put: impl FnOnce() -> ApprovalAnswer + Send + 'static,
+        put: impl FnOnce(&AnswerSource) -> ApprovalAnswer + Send + 'static,
     ) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let _turn = self.one_at_a_time.lock().await;
-            tokio::task::spawn_blocking(put)
+            let source = self.source.clone();
+            tokio::task::spawn_blocking(move || put(&source))
                 .await
                 .unwrap_or(ApprovalAnswer::Nobody)
         })
@@ -44,19 +53,24 @@ impl Terminal {
 
 impl Questions for Terminal {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        self.put(move || put(&request, "Allow it?", "say what to do instead"))
+        self.put(move |source| put(source, &request, "Allow it?", "say what to do instead"))
     }
 
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
-        self.put(move || questions::put(&asked))
+        self.put(move |source| questions::put(source, &asked))
     }
 
     fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        self.put(move || put(&request, "Go ahead?", "say what to change"))
+        self.put(move |source| put(source, &request, "Go ahead?", "say what to change"))
     }
 }
 
-fn put(request: &ApprovalRequest, question: &str, otherwise: &str) -> ApprovalAnswer {
+fn put(
+    source: &AnswerSource,
+    request: &ApprovalRequest,
+    question: &str,
+    otherwise: &str,
+) -> ApprovalAnswer {
     let card = show::question(&request.card, Style::of_stderr());
     show::warn_drawn(&format!("{card}{}", why(request)));
     let always = !request.rules.is_empty();
@@ -67,7 +81,7 @@ fn put(request: &ApprovalRequest, question: &str, otherwise: &str) -> ApprovalAn
     };
     let prompt = format!("  {question} {choices}, or {otherwise}: ");
     loop {
-        let Heard::Line(said) = hear(&prompt, None) else {
+        let Heard::Line(said) = hear(source, &prompt, None) else {
             return ApprovalAnswer::Nobody;
         };
         match meant(said.trim(), always) {

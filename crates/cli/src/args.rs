@@ -1,24 +1,30 @@
 //! The command line, as typed.
 
+mod complete;
+mod shared;
 mod which;
+mod words;
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, builder::Styles};
-use clap_complete::Shell;
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum, builder::Styles};
 use haft::{Format, PermissionMode};
 
+pub(crate) use complete::{answer_if_asked, script as completion_script};
+pub(crate) use shared::{pages, show_help, show_shared_options};
+
 use crate::{
-    VERSION,
+    OWN_VERSION, VERSION,
     exit::Exit,
-    modes::headless::flags::{Headless, InputFormat, OutputFormat},
+    modes::headless::flags::{Headless, InputFormat, OutputFormat, ProviderKind},
     show,
 };
 
 const EXAMPLES: &str = "\
 Examples:
-  haft demo                                    watch an agent at work, without a key
   haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
+  haft demo                                    watch an agent at work, without a key
+  haft models                                  which models there are
   haft tools                                   which tools there are
   haft call Grep pattern='fn main' type=rust   one call, shown for people
   haft call Read '{\"file_path\": \"README.md\"}'  the same with JSON
@@ -35,11 +41,13 @@ Environment:
   HAFT_MAX_TOOL_CONCURRENCY  calls at once (also CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY)
   HAFT_LOG                   what to log on stderr, such as `debug`
   CLAUDE_CONFIG_DIR          where sessions are kept (default ~/.claude)
-  NO_COLOR                   no colours";
+  NO_COLOR                   no colours
+
+`haft help` lists topics: settings, rules, hooks, the exec protocol and more. `haft help options`: what all commands take.";
 
 const HEADLESS: &str = "\
 Examples:
-  haft -p --model MODEL 'what does this do?'      the answer, as text
+  haft -p 'what does this do?'                    the answer, as text
   git diff | haft -p 'review this'                what comes on stdin is put behind the prompt
   haft -p --output-format stream-json 'fix it'    every message, one JSON object a line
   haft -p --continue 'and now the tests'          the newest conversation of this directory
@@ -53,27 +61,52 @@ Exit codes:
 
 Environment:
   ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL, ANTHROPIC_MODEL
-  OPENAI_API_KEY, OPENAI_BASE_URL
+  OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL
   CLAUDE_CODE_MAX_TURNS, CLAUDE_CODE_MAX_OUTPUT_TOKENS, MAX_THINKING_TOKENS
   CLAUDE_CODE_MAX_RETRIES, API_TIMEOUT_MS";
 
 /// The hands and eyes of an AI agent: carries out a model's tool calls, safely, fast and exactly.
 #[derive(Debug, Parser)]
 #[command(name = "haft", after_help = EXAMPLES, disable_version_flag = true)]
-#[command(arg_required_else_help = true, infer_long_args = false)]
-#[command(override_usage = "haft [OPTIONS] COMMAND\n       haft -p [OPTIONS] [PROMPT]")]
+#[command(
+    arg_required_else_help = true,
+    infer_long_args = false,
+    disable_help_subcommand = true
+)]
+#[command(override_usage = "haft -p [OPTIONS] [PROMPT]\n       haft [OPTIONS] COMMAND")]
 // Behind a flag that takes several values the command is still one.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
-    /// Print the version: the level of the conventions we speak, then our own.
-    #[arg(short = 'v', long)]
-    version: bool,
+    #[command(flatten)]
+    version: VersionFlags,
 
     #[command(flatten)]
     session: SessionArgs,
 
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+#[derive(Debug, Args)]
+struct VersionFlags {
+    /// Print the version.
+    #[arg(short = 'V', long)]
+    version: bool,
+
+    /// Print the version as SDKs read it: the level of the conventions we speak, then our own.
+    #[arg(short = 'v')]
+    level: bool,
+}
+
+impl VersionFlags {
+    /// Which line was asked for.
+    fn line(&self) -> Option<&'static str> {
+        match (self.version, self.level) {
+            (true, _) => Some(OWN_VERSION),
+            (false, true) => Some(VERSION),
+            (false, false) => None,
+        }
+    }
 }
 
 /// What a session is set up with.
@@ -164,9 +197,8 @@ impl From<Mode> for PermissionMode {
 #[command(name = "haft", disable_version_flag = true, args_override_self = true)]
 #[command(override_usage = "haft -p [OPTIONS] [PROMPT]", after_help = HEADLESS)]
 struct HeadlessCli {
-    /// Print the version: the level of the conventions we speak, then our own.
-    #[arg(short = 'v', long)]
-    version: bool,
+    #[command(flatten)]
+    version: VersionFlags,
 
     #[command(flatten)]
     session: SessionArgs,
@@ -189,15 +221,27 @@ pub(crate) enum Command {
     ///
     /// A line is {"id"?, "name", "input"}, answered by {"id", "name", "is_error", "content",
     /// "structured", "duration_ms"}; or an Anthropic assistant message, answered by the user message
-    /// with its tool results; or an OpenAI assistant message with `tool_calls`, answered by a list of
-    /// its tool messages. The calls of one message run side by side where that is harmless. What was
-    /// read and where we are is kept from line to line. A line that cannot be served gets an error
-    /// answer, and the next one is served. The end of input ends it; SIGINT cancels what runs,
-    /// answers it, and ends.
+    /// with its tool results, or by null if it has no calls; or an OpenAI assistant message with
+    /// `tool_calls`, alone or in its ChatCompletion, answered by a list of its tool messages; or what
+    /// the Responses API puts out, answered by a list of its function_call_output items. JSON may also
+    /// be indented over several lines. The calls of one message run side by side where that is
+    /// harmless. What was read and where we are is kept from line to line. A line that cannot be served
+    /// gets an error answer, and the next one is served. The end of input ends it; SIGINT cancels what
+    /// runs, answers it, and ends.
     #[command(after_help = "\
 Example:
-  $ echo '{\"name\": \"LS\", \"input\": {\"path\": \".\"}}' | haft exec")]
-    Exec,
+  $ echo '{\"name\": \"LS\", \"input\": {\"path\": \".\"}}' | haft exec
+
+With --interactive-json, further lines go out:
+  {\"type\": \"permission_request\", \"request_id\", \"id\", \"name\", \"input\", \"reason\", \"rules\"}
+      the call waits for an answer; \"rules\" would let calls like it through
+  {\"type\": \"progress\", \"id\", \"text\" | \"note\" | \"done\" and \"total\"}
+and further lines come in, at any time:
+  {\"type\": \"permission_response\", \"request_id\", \"behavior\": \"allow\", \"updated_input\"?, \"rules\"?}
+  {\"type\": \"permission_response\", \"request_id\", \"behavior\": \"deny\", \"message\"?}
+  {\"type\": \"cancel\", \"id\"}
+      the call of this id is cancelled; it still gets its answer")]
+    Exec(ExecFlags),
     /// Make one call and show what comes of it.
     ///
     /// On a terminal the result is shown for people, in a pipe as the model would read it. The call
@@ -205,6 +249,13 @@ Example:
     Call(CallFlags),
     /// List the tools, or show one.
     Tools(Tools),
+    /// Which models can be asked, and which one is.
+    ///
+    /// The provider is asked for its list, which is then kept for a day. `*` marks the model that a session
+    /// asks: that of --model, else of `model` in the settings, else of ANTHROPIC_MODEL (or OPENAI_MODEL), else
+    /// the only one there is or the newest of a usual family. Short names (`sonnet`, `opus`, `haiku`) mean the
+    /// newest of their family, unless ANTHROPIC_DEFAULT_SONNET_MODEL and its like say which.
+    Models(Models),
     /// Take back what calls changed in this directory.
     ///
     /// Without an id the last change, asked again the one before it. Files get exactly the bytes they
@@ -214,9 +265,10 @@ Example:
     /// What may run here, and why.
     #[command(subcommand)]
     Permissions(Permissions),
-    /// Look at what a session here would find: settings, trust, programs.
+    /// Look at what a session here would find: settings, key, model, server, trust, programs, sandbox.
     ///
-    /// Starts nothing and changes nothing. Exits with 1 if something the settings ask for cannot be had
+    /// Starts nothing of the workspace and changes nothing; the model's server is asked for its list, if a
+    /// key or an address is set. Exits with 1 if something the settings ask for cannot be had
     /// here.
     Doctor {
         /// Print it as JSON.
@@ -224,13 +276,43 @@ Example:
         json: bool,
     },
     /// The conversations of this directory.
+    ///
+    /// Those of other programs that keep theirs in the same folder are listed, too, and can be continued.
+    /// `haft help state` says where everything is kept.
     #[command(subcommand)]
     Sessions(Sessions),
-    /// Print a completion script for a shell.
+    /// Print a completion script for a shell: bash, elvish, fish, powershell or zsh.
+    #[command(after_help = "\
+Examples:
+  echo 'source <(haft completions bash)' >> ~/.bashrc
+  haft completions zsh > ~/.zfunc/_haft
+  haft completions fish > ~/.config/fish/completions/haft.fish")]
     Completions {
         /// Which shell.
-        shell: Shell,
+        shell: String,
     },
+    /// Write manual pages into a directory.
+    #[command(after_help = "\
+Example:
+  haft man ~/.local/share/man/man1")]
+    Man {
+        /// Where to.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Show the help of a command, or a topic: settings, rules, hooks and more.
+    Help {
+        /// A command, or a topic.
+        #[arg(value_name = "COMMAND-OR-TOPIC")]
+        words: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecFlags {
+    /// Let calls ask, report progress and be cancelled by lines of JSON.
+    #[arg(long)]
+    pub(crate) interactive_json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -243,6 +325,35 @@ pub(crate) struct Demo {
     pub(crate) keep: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  haft models                        what the provider lists
+  haft models use NAME               ask this one from now on
+  haft models --base-url http://127.0.0.1:8080/v1")]
+pub(crate) struct Models {
+    /// Print them as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Where the models are; as for `haft -p`.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// How they are asked; as for `haft -p`.
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) provider: Option<ProviderKind>,
+    #[command(subcommand)]
+    pub(crate) choice: Option<ModelChoiceCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelChoiceCommand {
+    /// Ask this model from now on: saved as `model` in your own settings.
+    Use {
+        /// Its name, or a short one such as `sonnet`.
+        name: String,
+    },
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
     /// List them, the newest first.
@@ -253,12 +364,38 @@ pub(crate) enum Sessions {
     },
     /// Show what was said in one.
     Show {
-        /// Its id or title.
+        /// Its id, a clear beginning of it, or its title.
         #[arg(value_name = "SESSION")]
         session: String,
         /// Print its messages as JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Give one a title.
+    Rename {
+        /// Its id, a clear beginning of it, or its title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// The new title.
+        title: String,
+    },
+    /// Write what was said in one as Markdown.
+    Export {
+        /// Its id, a clear beginning of it, or its title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Into this file, which must not be there yet. Default: to stdout.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Remove one, with its results and what undo needs of it.
+    Delete {
+        /// Its id, a clear beginning of it, or its title.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -328,10 +465,11 @@ Examples:
   haft call LS ignore:='[\"*.log\"]'    a value that is JSON and not text")]
 pub(crate) struct CallFlags {
     /// The tool's name, or an alias.
+    #[arg(index = 1)]
     pub(crate) name: String,
     /// The input: one JSON object, or KEY=VALUE for text and KEY:=VALUE for JSON. Numbers and
     /// booleans may be written as text; keys that begin with `-` go behind `--`.
-    #[arg(value_name = "INPUT")]
+    #[arg(value_name = "INPUT", index = 2)]
     pub(crate) input: Vec<String>,
     /// Print the whole result as JSON.
     #[arg(long)]
@@ -399,14 +537,22 @@ pub(crate) struct RequestedCommand {
 /// Reads the command line. `None`: it was answered already (help, version).
 pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
     let args: Vec<OsString> = std::env::args_os().collect();
+    // Before flags are read: those of another program's command mean nothing here.
+    if let Some(word) = args.get(1).and_then(|word| word.to_str()) {
+        if word == "version" {
+            show::line(OWN_VERSION)?;
+            return Ok(None);
+        }
+        words::check(word)?;
+    }
     if which::is_headless(args.get(1..).unwrap_or_default()) {
         return headless(&args);
     }
-    let Some(cli): Option<Cli> = read(&Cli::command(), &args)? else {
+    let Some(cli): Option<Cli> = read(&shared::cli(), &args)? else {
         return Ok(None);
     };
-    if cli.version {
-        show::line(VERSION)?;
+    if let Some(version) = cli.version.line() {
+        show::line(version)?;
         return Ok(None);
     }
     match cli.command {
@@ -419,19 +565,30 @@ pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
 }
 
 fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
-    let parser = HeadlessCli::command().mut_arg("add_dir", |arg| arg.num_args(1..));
-    let Some(cli): Option<HeadlessCli> = read(&parser, args)? else {
+    let Some(cli): Option<HeadlessCli> = read(&shared::headless(), args)? else {
         return Ok(None);
     };
-    if cli.version {
-        show::line(VERSION)?;
+    if let Some(version) = cli.version.line() {
+        show::line(version)?;
         return Ok(None);
     }
     let said_so = cli.headless.print
         || cli.headless.output_format != OutputFormat::Text
         || cli.headless.input_format != InputFormat::Text;
+    let prompt = &cli.headless.prompt;
+    if !said_so && let Some(word) = prompt {
+        words::check(word)?;
+    }
+    if !cli.headless.more_words.is_empty() {
+        let all = prompt.iter().chain(&cli.headless.more_words);
+        let prompt = all.cloned().collect::<Vec<_>>().join(" ");
+        anyhow::bail!(
+            "a prompt is one argument: quote it, as in haft -p {}",
+            quoted(&prompt)
+        );
+    }
     if !said_so
-        && let Some(word) = &cli.headless.prompt
+        && let Some(word) = prompt
         && let Some(meant) = which::mistyped(word)
     {
         anyhow::bail!(
@@ -442,6 +599,11 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
         session: cli.session,
         command: Command::Headless(Box::new(cli.headless)),
     }))
+}
+
+/// As a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// What was parsed; or the help that was asked for, shown. What is wrong ends the process.

@@ -2,7 +2,7 @@
 
 use std::{io, process::ExitCode};
 
-use haft_host::StopKind;
+use haft_host::{StopKind, error_in_words};
 
 use crate::show;
 
@@ -44,6 +44,6 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
     if error.downcast_ref::<io::Error>().is_some_and(closed) {
         return Exit::Success;
     }
-    show::warn(&format!("haft: {error:#}"));
+    show::warn(&format!("haft: {}", error_in_words(error)));
     Exit::Usage
 }

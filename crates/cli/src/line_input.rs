@@ -7,8 +7,10 @@
 //! or a key was held down: none of them is an answer.
 
 use std::{
+    fs::File,
     io::{self, IsTerminal},
-    os::fd::AsFd,
+    os::fd::{AsFd, BorrowedFd},
+    sync::Arc,
     time::Duration,
 };
 
@@ -26,6 +28,39 @@ const PAUSE: Duration = Duration::from_millis(400);
 /// A second line that comes this soon was not typed after the first.
 const TOGETHER: Duration = Duration::from_millis(50);
 
+/// Where a person types. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) enum AnswerSource {
+    Stdin,
+    /// The terminal that this process belongs to: stdin is something else.
+    Tty(Arc<File>),
+}
+
+impl AnswerSource {
+    /// Stdin, if that is a terminal.
+    pub(crate) fn of_stdin() -> Option<Self> {
+        io::stdin().is_terminal().then_some(Self::Stdin)
+    }
+
+    /// Stdin, or the terminal behind whatever it is.
+    pub(crate) fn of_person() -> Option<Self> {
+        Self::of_stdin().or_else(|| {
+            let tty = File::open("/dev/tty").ok()?;
+            Some(Self::Tty(Arc::new(tty)))
+        })
+    }
+}
+
+impl AsFd for AnswerSource {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            // Not through its buffer: what waits there was typed before.
+            Self::Stdin => rustix::stdio::stdin(),
+            Self::Tty(tty) => tty.as_fd(),
+        }
+    }
+}
+
 /// What came back.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
@@ -38,7 +73,7 @@ pub(crate) enum Heard {
 
 /// What waiting for input led to.
 #[derive(Debug, PartialEq, Eq)]
-enum Waited {
+pub(crate) enum Waited {
     Ready,
     Nothing,
     /// The terminal is gone.
@@ -46,9 +81,8 @@ enum Waited {
 }
 
 /// Asks for a line, and waits for it no longer than that.
-pub(crate) fn hear(prompt: &str, patience: Option<Duration>) -> Heard {
-    // Not through its buffer: what waits there was typed before.
-    let stdin = io::stdin();
+pub(crate) fn hear(source: &AnswerSource, prompt: &str, patience: Option<Duration>) -> Heard {
+    let stdin = source.as_fd();
     let is_terminal = stdin.is_terminal();
     loop {
         if is_terminal {
@@ -81,7 +115,7 @@ fn discard(stdin: &impl AsFd) {
 }
 
 /// `None`: for as long as it takes.
-fn wait(stdin: &impl AsFd, limit: Option<Duration>) -> Waited {
+pub(crate) fn wait(stdin: &impl AsFd, limit: Option<Duration>) -> Waited {
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     loop {
         let mut waiting = [PollFd::new(stdin, PollFlags::IN)];

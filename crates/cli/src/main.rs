@@ -17,14 +17,18 @@ use std::process::ExitCode;
 use args::Command;
 use exit::Exit;
 
-/// The level of the common conventions we speak, then our own name and version.
+/// What people read.
+const OWN_VERSION: &str = concat!("haft ", env!("CARGO_PKG_VERSION"));
+
+/// The level of the common conventions we speak, then our own name and version: what SDKs read.
 const VERSION: &str = concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")");
 
 fn main() -> ExitCode {
     // Commands run in a sandbox, which this program keeps; PDFs are read in a process of their own, so that
-    // they can take nobody down. Before anything else: it must be alone.
+    // they can take no one down. Before anything else: it must be alone.
     haft::tools::serve_child();
     secrecy::begin();
+    args::answer_if_asked();
     match run() {
         Ok(exit) => exit.into(),
         Err(error) => exit::report(&error).into(),
@@ -42,12 +46,15 @@ fn run() -> anyhow::Result<Exit> {
         }
         Command::Demo(demo) => runtime::block_on(modes::demo::run(demo)),
         Command::Sessions(asked) => modes::sessions::run(&args.session, &asked),
-        Command::Exec => runtime::block_on(modes::exec::run(args.session)),
+        Command::Exec(flags) => runtime::block_on(modes::exec::run(args.session, flags)),
         Command::Call(call) => runtime::block_on(modes::call::run(args.session, call)),
         Command::Tools(tools) => runtime::block_on(modes::tools::run(args.session, tools)),
+        Command::Models(models) => runtime::block_on(modes::models::run(args.session, models)),
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
         Command::Doctor { json } => runtime::block_on(modes::doctor::run(args.session, json)),
-        Command::Completions { shell } => modes::completions::run(shell),
+        Command::Completions { shell } => modes::completions::run(&shell),
+        Command::Man { directory } => modes::man::run(&directory),
+        Command::Help { words } => modes::help::run(&words),
     }
 }

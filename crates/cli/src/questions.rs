@@ -7,7 +7,7 @@ use haft_host::{UserQuestion, UserQuestions};
 use serde_json::{Map, json};
 
 use crate::{
-    line_input::{Heard, hear},
+    line_input::{AnswerSource, Heard, hear},
     show::{self, Style},
 };
 
@@ -23,12 +23,12 @@ enum PersonReply {
 }
 
 /// Puts them, one by one.
-pub(crate) fn put(asked: &UserQuestions) -> ApprovalAnswer {
+pub(crate) fn put(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswer {
     let style = Style::of_stderr();
     let mut answers = Map::new();
     for question in &asked.questions {
         show::warn_drawn(&drawn(question, style));
-        match answer(question, asked.patience) {
+        match answer(source, question, asked.patience) {
             Ok(Some(said)) => {
                 answers.insert(question.question.clone(), json!(said));
             }
@@ -44,8 +44,12 @@ pub(crate) fn put(asked: &UserQuestions) -> ApprovalAnswer {
 }
 
 /// The answer to one question; `None` if they give none.
-fn answer(asked: &UserQuestion, patience: Option<Duration>) -> Result<Option<String>, Heard> {
-    let ask = |prompt: &str| match hear(prompt, patience) {
+fn answer(
+    source: &AnswerSource,
+    asked: &UserQuestion,
+    patience: Option<Duration>,
+) -> Result<Option<String>, Heard> {
+    let ask = |prompt: &str| match hear(source, prompt, patience) {
         Heard::Line(line) => Ok(line),
         ended => Err(ended),
     };

@@ -6,7 +6,7 @@ use anyhow::Context;
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
-use crate::{exit::Exit, show};
+use crate::show;
 
 /// Logs to stderr what `HAFT_LOG` asks for; without it nothing is set up at all.
 pub(crate) fn log() {
@@ -36,9 +36,9 @@ pub(crate) fn log() {
 }
 
 /// Runs to the end on a runtime of its own. Threads that wait for input do not hold up the exit.
-pub(crate) fn block_on(
-    work: impl Future<Output = anyhow::Result<Exit>> + Send + 'static,
-) -> anyhow::Result<Exit> {
+pub(crate) fn block_on<T: Send + 'static>(
+    work: impl Future<Output = anyhow::Result<T>> + Send + 'static,
+) -> anyhow::Result<T> {
     let runtime = Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -3,9 +3,10 @@
 use std::{env, path::PathBuf};
 
 use anyhow::Context;
-use haft::{Haft, engine::permissions::Scope, engine::settings::Problem};
-use haft_host::{SessionConfig, SessionEvent, SessionParts, open_tools};
-use haft_sandbox::Mechanism;
+use haft::{Haft, Progress, engine::permissions::Scope, engine::settings::Problem};
+use haft_host::{
+    Questions, SessionConfig, SessionEvent, SessionParts, open_agent_tools, open_tools,
+};
 
 use crate::{
     approver::Terminal,
@@ -26,6 +27,7 @@ pub(crate) fn cwd(session: &SessionArgs) -> anyhow::Result<PathBuf> {
 pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
     let mut config = SessionConfig::new(cwd(session)?);
     config.program = env::current_exe().ok();
+    config.names_flags = true;
     config.settings.settings = session.settings.as_deref().map(given).transpose()?;
     let sources = session.setting_sources.as_deref();
     config.settings.sources = sources.map(scopes).transpose()?;
@@ -59,12 +61,23 @@ pub(crate) async fn tools(session: &SessionArgs) -> anyhow::Result<Haft> {
     Ok(open_tools(&config(session)?, parts).await?)
 }
 
-/// How well commands can be confined on this machine, by trying.
-pub(crate) fn strongest() -> Mechanism {
-    match env::current_exe() {
-        Ok(program) => haft_sandbox::strongest(&program, &env::temp_dir()),
-        Err(_) => Mechanism::None,
-    }
+/// The same where someone else is asked, and hears what calls report.
+pub(crate) async fn asking(
+    session: &SessionArgs,
+    questions: impl Questions + 'static,
+    progress: Progress,
+) -> anyhow::Result<Haft> {
+    let parts = SessionParts::new(warn)
+        .questions(questions)
+        .progress(progress);
+    Ok(open_tools(&config(session)?, parts).await?)
+}
+
+/// The same with those tools that only an agent has.
+pub(crate) async fn agent_tools(session: &SessionArgs) -> anyhow::Result<Haft> {
+    // What there is to warn of was reported when the others were opened.
+    let parts = SessionParts::new(|_: &SessionEvent| {});
+    Ok(open_agent_tools(&config(session)?, parts).await?)
 }
 
 /// What a person must know of what happens in a session.

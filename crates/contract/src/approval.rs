@@ -118,7 +118,7 @@ pub enum ApprovalAnswer {
         /// What they said.
         reason: Option<String>,
     },
-    /// There is nobody to ask.
+    /// There is no one to ask.
     Nobody,
 }
 
@@ -128,13 +128,13 @@ pub trait Approver: Send + Sync {
     /// Puts the question and waits for the answer.
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer>;
 
-    /// Is there somebody to ask? Where not, what only makes sense with a person is refused beforehand.
+    /// Is there someone to ask? Where not, what only makes sense with a person is refused beforehand.
     fn is_there(&self) -> bool {
         true
     }
 }
 
-/// For sessions without a person: there is nobody to ask.
+/// For sessions without a person: there is no one to ask.
 #[derive(Debug, Clone, Copy)]
 pub struct NobodyToAsk;
 

@@ -1,6 +1,6 @@
 //! What goes on in the background of a session, and what the model is to hear of it when it is over.
 //!
-//! Whoever starts a task in the background, a command or a subagent, announces it with [`BackgroundTasks::begin`]
+//! Anyone who starts a task in the background, a command or a subagent, announces it with [`BackgroundTasks::begin`]
 //! and ends it with [`BackgroundTasks::push`]. The loop takes notices between two requests and tells them to the
 //! model. A program that follows the session hears of each step as it happens
 //! ([`BackgroundTasks::heard_by`]).
@@ -94,10 +94,10 @@ pub struct BackgroundTask {
     /// The provider's id of the call that started it.
     #[serde(with = "crate::shared::text")]
     pub tool_use_id: Option<Arc<str>>,
-    /// Nobody waits for it. A subagent that its call waits for is a task too.
+    /// No one waits for it. A subagent that its call waits for is a task too.
     pub in_background: bool,
-    /// Fires to end it; whoever started it then sees to that, and tells when it is over. A handle, no
-    /// part of what is written down: one that was read ends nothing.
+    /// Fires to end it; the one who started it then sees to that, and tells when it is over. A handle, no
+    /// part of what is recorded: one that was read ends nothing.
     #[serde(skip)]
     pub stop: CancellationToken,
 }
@@ -137,7 +137,7 @@ pub struct TaskUsage {
     pub duration_ms: u64,
 }
 
-/// A step of a task, for whoever follows the session.
+/// A step of a task, for the one who follows the session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -181,7 +181,7 @@ impl BackgroundTasks {
         self.tell(kept, &event);
     }
 
-    /// From now on nobody waits for it.
+    /// From now on no one waits for it.
     pub fn move_to_background(&self, id: &str) {
         let mut kept = self.kept();
         let Some(task) = kept.running.iter_mut().find(|task| task.id == id) else {
@@ -254,7 +254,7 @@ impl BackgroundTasks {
         has_news(&self.kept())
     }
 
-    /// From now on, this hears of each step. It is called by whoever takes the step, so it must be
+    /// From now on, this hears of each step. It is called by the one who takes the step, so it must be
     /// quick, and it must not call back.
     pub fn heard_by(&self, listener: impl Fn(&TaskEvent) + Send + Sync + 'static) {
         self.kept().listener = Some(Arc::new(listener));

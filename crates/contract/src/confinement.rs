@@ -1,7 +1,7 @@
 //! How a command that a call starts is to be confined.
 //!
 //! The engine decides it with the permission and from the same facts; the tool that starts the
-//! command holds itself to it. The default is the strictest: nothing may be changed, nobody reached.
+//! command holds itself to it. The default is the strictest: nothing may be changed, no one reached.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -109,7 +109,7 @@ pub type OnWeakSandbox = Arc<dyn Fn(&str) + Send + Sync>;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confined {
-    /// It changes no file and talks to nobody.
+    /// It changes no file and talks to no one.
     #[default]
     ReadOnly,
     /// It changes files where it may.
@@ -133,12 +133,12 @@ impl Confined {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkAccess {
-    /// Nobody.
+    /// No one.
     #[default]
     Nobody,
     /// Hosts by rule, through a proxy.
     ByRule(Hosts),
-    /// Whoever the user may.
+    /// Everyone the user can reach.
     Anybody,
 }
 

@@ -19,7 +19,7 @@ pub struct CallContext {
     pub session: SessionId,
     /// This call.
     pub call: CallId,
-    /// The same, as the provider names it; empty where nobody did.
+    /// The same, as the provider names it; empty where no one did.
     pub tool_use_id: Arc<str>,
     /// The directory relative paths start from; absolute.
     pub cwd: Arc<Path>,
@@ -146,7 +146,7 @@ fn without_dots(path: &Path) -> PathBuf {
 }
 
 impl CallContext {
-    /// A context for the test of a tool: it works in `dir`, everything is permitted, nobody can be
+    /// A context for the test of a tool: it works in `dir`, everything is permitted, no one can be
     /// asked, and the second part hears the tool's progress.
     pub fn for_test(dir: &Path) -> (Self, Updates) {
         let call = CallId::new();

@@ -1,7 +1,7 @@
 //! Files that decide what other programs run, and what a command may do with them.
 //!
-//! What is forbidden is data ([`ControlledFiles`]); whoever knows such files brings [`ControlRules`] made from
-//! it. Data alone, as it comes from another process, lets a command make nothing until somebody does.
+//! What is forbidden is data ([`ControlledFiles`]); the one who knows such files brings [`ControlRules`] made from
+//! it. Data alone, as it comes from another process, lets a command make nothing until someone does.
 
 use std::{
     collections::BTreeSet,
@@ -34,7 +34,7 @@ pub trait ControlRules: Send + Sync {
     fn files(&self) -> Option<ControlledFiles>;
 }
 
-/// What a command may not make or change, as data. Which names control files have is known to whoever
+/// What a command may not make or change, as data. Which names control files have is known to those who
 /// judges them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlledFiles {
@@ -166,7 +166,7 @@ impl<'de> Deserialize<'de> for ControlFiles {
     }
 }
 
-/// Nobody here knows which files those are.
+/// No one here knows which files those are.
 impl ControlRules for ControlledFiles {
     fn names(&self) -> ControlNames {
         ControlNames {

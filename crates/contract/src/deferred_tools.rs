@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::DynTool;
 
-/// The deferred tools of a session as they are now. A service: whoever holds the pool sets it whenever the
+/// The deferred tools of a session as they are now. A service: the one who holds the pool sets it whenever the
 /// pool changes, so that a tool that came later is found like one that was there from the start.
 #[derive(Debug, Default)]
 pub struct DeferredTools(Mutex<Arc<[Arc<dyn DynTool>]>>);

@@ -20,7 +20,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct ToolSpec {
     /// The name the model calls.
     pub name: String,
-    /// What the model is told of it.
+    /// What the model is informed of it.
     pub description: String,
     /// What it takes: a JSON schema of type `object`.
     pub input_schema: Value,
@@ -100,6 +100,12 @@ pub trait BoundCall: Send + Sync {
     fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Check, ToolError>> {
         let _ = cx;
         Box::pin(async { Ok(Check::Pass) })
+    }
+
+    /// What the call would do, as a person should see it before they decide.
+    fn preview<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Card>> {
+        let _ = cx;
+        Box::pin(async { None })
     }
 
     /// The tool's own word on permission.

@@ -25,7 +25,7 @@ pub struct Effects {
     /// It works on something that is no file and has this name (the task list): calls that say the same
     /// name run one after the other, in the order of the calls.
     pub queue: Option<Cow<'static, str>>,
-    /// What a second run of the same call would do, when nobody knows whether the first one ran.
+    /// What a second run of the same call would do, when no one knows whether the first one ran.
     pub repeat: Idempotency,
 }
 
@@ -37,7 +37,7 @@ pub enum Reach {
     Nothing,
     /// These absolute paths, each with everything below it.
     Paths(Vec<PathBuf>),
-    /// Nobody can say beforehand.
+    /// No one can say beforehand.
     Anything,
 }
 
@@ -119,7 +119,7 @@ impl Effects {
         self.is_read_only() && self.repeat == Idempotency::Harmless
     }
 
-    /// Changes nothing: neither files nor anything nobody can name.
+    /// Changes nothing: neither files nor anything no one can name.
     pub fn is_read_only(&self) -> bool {
         !self.exclusive && self.writes == Reach::Nothing
     }

@@ -98,6 +98,10 @@ impl<T: Tool> BoundCall for Bound<T> {
         Box::pin(self.tool().check(&self.typed, cx))
     }
 
+    fn preview<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Card>> {
+        Box::pin(self.tool().preview(&self.typed, cx))
+    }
+
     fn permission(&self, cx: &CallContext) -> Permission {
         self.tool().permission(&self.typed, cx)
     }

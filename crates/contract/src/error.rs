@@ -25,10 +25,13 @@ pub enum ToolError {
         /// What the system said.
         source: io::Error,
     },
-    /// The session has no such service.
+    /// The session has no such service; which.
+    #[error("the service {0} is not available in this session")]
+    NoService(&'static str),
+    /// Something that the tool needs is not there.
     #[error("{0} is not available in this session")]
     Unavailable(&'static str),
-    /// Somebody interrupted it.
+    /// Someone interrupted it.
     #[error("cancelled")]
     Cancelled,
     /// It ran longer than it may.

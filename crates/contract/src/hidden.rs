@@ -1,7 +1,7 @@
 //! Files that a call which finds its files by itself must leave out.
 //!
-//! What is hidden is data ([`HiddenFiles`]); whoever knows how patterns are matched brings [`HiddenRules`]
-//! made from it. Data alone, as it comes from another process, hides everything until somebody does.
+//! What is hidden is data ([`HiddenFiles`]); the one who knows how patterns are matched brings [`HiddenRules`]
+//! made from it. Data alone, as it comes from another process, hides everything until someone does.
 
 use std::{
     fmt,
@@ -65,7 +65,7 @@ impl Hidden {
         }
     }
 
-    /// There are none, so that nobody need ask.
+    /// There are none, so that no one need ask.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for Hidden {
     }
 }
 
-/// Nobody here knows how patterns are matched.
+/// No one here knows how patterns are matched.
 impl HiddenRules for HiddenFiles {
     fn hides(&self, _: &Path) -> bool {
         true

@@ -46,7 +46,7 @@ pub struct HookVerdict {
 }
 
 impl HookVerdict {
-    /// Adds what was said later. Whoever was first to hold it up, or to want everything to stop, is heard.
+    /// Adds what was said later. Anyone who was first to hold it up, or to want everything to stop, is heard.
     pub fn extend(&mut self, later: Self) {
         self.block = self.block.take().or(later.block);
         self.context.extend(later.context);
@@ -57,7 +57,7 @@ impl HookVerdict {
 
 type Fire = dyn Fn(HookEvent, &CallContext) -> BoxFuture<'static, HookVerdict> + Send + Sync;
 
-/// The service that fires them. The engine brings it; where there is none, nobody objects.
+/// The service that fires them. The engine brings it; where there is none, no one objects.
 #[derive(Clone)]
 pub struct HookFire(Arc<Fire>);
 

@@ -1,7 +1,7 @@
 //! Hosts that a command may talk to, by rule.
 //!
-//! The rules are data ([`HostLists`]); whoever knows how patterns are matched brings [`JudgeHosts`] made from
-//! it. Data alone, as it comes from another process, allows no host until somebody does.
+//! The rules are data ([`HostLists`]); the one who knows how patterns are matched brings [`JudgeHosts`] made from
+//! it. Data alone, as it comes from another process, allows no host until someone does.
 
 use std::{fmt, sync::Arc};
 
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for Hosts {
     }
 }
 
-/// Nobody here knows how patterns are matched.
+/// No one here knows how patterns are matched.
 impl JudgeHosts for HostLists {
     fn judge(&self, _: &str, _: u16) -> HostVerdict {
         let asks = Self::default() == *self;

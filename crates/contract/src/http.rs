@@ -26,7 +26,7 @@ pub struct HttpAnswer {
 
 /// Sends requests. Redirects are not followed: they would carry headers to wherever they point.
 pub trait HttpClient: Send + Sync {
-    /// Sends JSON. The error is for people and shows no header. There is no limit on time: whoever
+    /// Sends JSON. The error is for people and shows no header. There is no limit on time: the one who
     /// waits brings one.
     fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpAnswer, String>>;
 }

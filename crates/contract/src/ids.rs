@@ -62,7 +62,7 @@ fn time_ordered() -> Uuid {
         .as_millis();
     let mut random = [0; 10];
     // Without entropy the id is still unique in this process by time and count.
-    let _ = getrandom::fill(&mut random);
+    let _ = getrandom::getrandom(&mut random);
     random[..2].copy_from_slice(&MADE.fetch_add(1, Ordering::Relaxed).to_be_bytes());
     Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(u64::MAX), &random)
         .into_uuid()

@@ -4,7 +4,7 @@
 //! [`erase`](fn@erase) turns it into a [`DynTool`], the one shape a pool holds; [`DynTool::bind`] joins a tool
 //! with one valid input into a [`BoundCall`], and everything after that is typed again.
 //!
-//! This crate knows nobody: no engine, no file system, no terminal. It changes rarely.
+//! This crate knows no one: no engine, no file system, no terminal. It changes rarely.
 //!
 //! # Layout
 //! - [`tool`]: the trait authors implement; [`profile`]: what a tool says of itself

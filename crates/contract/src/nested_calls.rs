@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{BoxFuture, CancellationToken, HookVerdict, ToolError, ToolUse};
 
-/// Runs a call by the same rules as the model's, except that nobody is asked: what would need a person is
+/// Runs a call by the same rules as the model's, except that no one is asked: what would need a person is
 /// refused. No message or patch of it reaches the conversation or the session; what hooks want kept is.
 pub trait RunNested: Send + Sync {
     /// Runs it. `allowed` are rules that count for this call alone, beside those of the session.

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// Whether somebody has said something that the model has not heard yet. A service: what only waits
+/// Whether someone has said something that the model has not heard yet. A service: what only waits
 /// ends early for it.
 #[derive(Debug)]
 pub struct PendingInput(watch::Sender<bool>);
@@ -14,12 +14,12 @@ impl Default for PendingInput {
 }
 
 impl PendingInput {
-    /// Somebody has said something; or everything that was said has been heard.
+    /// Someone has said something; or everything that was said has been heard.
     pub fn set(&self, wanted: bool) {
         self.0.send_replace(wanted);
     }
 
-    /// Waits until somebody has said something; at once if they have.
+    /// Waits until someone has said something; at once if they have.
     pub async fn wanted(&self) {
         // The sender is ours, so the wait cannot fail.
         let _ = self.0.subscribe().wait_for(|wanted| *wanted).await;

@@ -1,4 +1,4 @@
-//! What a tool says of itself. Nothing outside a tool's own file knows it by its name: whoever needs to
+//! What a tool says of itself. Nothing outside a tool's own file knows it by its name: the one who needs to
 //! know something of a tool reads it here.
 
 use std::{borrow::Cow, fmt, time::Duration};

@@ -1,6 +1,6 @@
 //! News from a running call.
 //!
-//! Progress never blocks a tool and never carries a result: with nobody listening, or a listener
+//! Progress never blocks a tool and never carries a result: with no one listening, or a listener
 //! that is slow, an update is dropped.
 
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub fn channel(call: CallId) -> (Progress, Updates) {
 }
 
 impl Progress {
-    /// Nobody listens.
+    /// No one listens.
     pub fn silent(call: CallId) -> Self {
         Self {
             call,

@@ -24,7 +24,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// No services, and nobody to ask.
+    /// No services, and no one to ask.
     pub fn none() -> Self {
         Self {
             approver: Arc::new(NobodyToAsk),
@@ -56,8 +56,14 @@ impl Services {
         self.others
             .get(&TypeId::of::<T>())
             .and_then(|service| Arc::clone(service).downcast().ok())
-            .ok_or(ToolError::Unavailable(type_name::<T>()))
+            .ok_or(ToolError::NoService(plain_name(type_name::<T>())))
     }
+}
+
+/// The name of a type for those who read no Rust: without its path, and of what it is wrapped in.
+fn plain_name(path: &'static str) -> &'static str {
+    let path = path.trim_end_matches('>');
+    path.rsplit([':', '<', ' ']).next().unwrap_or(path)
 }
 
 impl fmt::Debug for Services {
@@ -77,9 +83,8 @@ mod tests {
         let services = Services::none().with(Arc::new(7_u32));
         assert_eq!(*services.get::<u32>().unwrap(), 7);
         let error = services.get::<String>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "alloc::string::String is not available in this session"
-        );
+        assert_eq!(error, "the service String is not available in this session");
+        let error = services.get::<Arc<dyn Approver>>().err().unwrap();
+        assert!(error.to_string().contains("service Approver"), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! What a session keeps beside its conversation.
 //!
-//! A service. A tool family keeps a value here by its type; whoever writes the session down asks what
+//! A service. A tool family keeps a value here by its type; the one who writes the session down asks what
 //! has changed, gives it back when the session is taken up again, and tells the model again when the
-//! conversation was summed up. So neither of them knows the other.
+//! conversation was summarized. So neither of them knows the other.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ pub trait StateSlot: Serialize + DeserializeOwned + Default {
     /// Its name, unique in a session.
     const KEY: &'static str;
 
-    /// What the model must be told of it when it has forgotten everything; `None` for nothing.
+    /// What the model must be informed of it when it has forgotten everything; `None` for nothing.
     fn told(&self) -> Option<String>;
 }
 
@@ -30,16 +30,16 @@ pub struct SessionState {
 #[derive(Debug, Default)]
 struct StateTable {
     kept: BTreeMap<String, StateEntry>,
-    /// Those that nobody has written down yet.
+    /// Those that no one has recorded yet.
     changed: Vec<String>,
 }
 
-/// A value as it is written down.
+/// A value as it is recorded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateEntry {
     /// The value.
     pub value: Value,
-    /// What the model is told of it.
+    /// What the model is informed of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
 }
@@ -81,7 +81,7 @@ impl SessionState {
         kept.collect()
     }
 
-    /// Takes over what was written down.
+    /// Takes over what was recorded.
     pub fn restore(&self, kept: impl IntoIterator<Item = (String, StateEntry)>) {
         self.state().kept.extend(kept);
     }

@@ -29,9 +29,17 @@ pub trait SettingsAccess: Send + Sync {
     /// What this setting can do, named with dots as in `permissions.allow`.
     fn weigh(&self, setting: &str) -> SettingRisk;
 
-    /// Its value now, all files together; `Null` where nobody has set it.
+    /// Its value now, all files together; `Null` where no one has set it.
     fn read(&self, setting: &str) -> Result<Value, String>;
 
     /// Writes it; `Null` takes it out. The error says what is wrong with the value.
     fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String>;
+
+    /// The same into the user's own file, whatever the project.
+    fn write_user(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        let _ = value;
+        Err(format!(
+            "{setting} cannot be written into the user's settings here"
+        ))
+    }
 }

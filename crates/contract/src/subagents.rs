@@ -50,7 +50,7 @@ impl fmt::Debug for Subagents {
     }
 }
 
-/// A kind of subagent, as a model is told of it.
+/// A kind of subagent, as a model is informed of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentKind {
     /// What it is asked for by.
@@ -183,7 +183,7 @@ pub struct AgentStatus {
     pub status: TaskStatus,
     /// What it is to do, in a few words.
     pub description: String,
-    /// Where its final words are, if nobody waited for it.
+    /// Where its final words are, if no one waited for it.
     pub output_file: PathBuf,
     /// Its final words; none before it is done.
     pub text: String,

@@ -48,7 +48,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> ToolInput for T {
 /// One thing a model can do.
 ///
 /// Only [`NAME`](Tool::NAME), [`Input`](Tool::Input) and [`call`](Tool::call) must be given. Every
-/// other method has a default that is safe for a tool nobody knows anything about: it runs alone,
+/// other method has a default that is safe for a tool no one knows anything about: it runs alone,
 /// may destroy, and a person is asked first.
 ///
 /// ```
@@ -166,6 +166,18 @@ pub trait Tool: Send + Sync + 'static {
         async { Ok(Check::Pass) }
     }
 
+    /// What the call would do, as a person should see it before they decide: with what is really there, such
+    /// as the lines that would change. Called only where a person is asked. Default: as
+    /// [`render_use`](Self::render_use) shows it.
+    fn preview(
+        &self,
+        input: &Self::Input,
+        cx: &CallContext,
+    ) -> impl Future<Output = Option<Card>> + Send {
+        let _ = (input, cx);
+        async { None }
+    }
+
     /// The tool's own word on permission, weighed by `admit` with the rules and the mode. Default:
     /// ask, unless the effects are read-only.
     fn permission(&self, input: &Self::Input, cx: &CallContext) -> Permission {
@@ -193,26 +205,26 @@ pub trait Tool: Send + Sync + 'static {
         output.content.clone()
     }
 
-    /// The call as a person sees it, before it ran. Called by whoever shows or asks. `None`: a plain
+    /// The call as a person sees it, before it ran. Called by the one who shows or asks. `None`: a plain
     /// card made from the name and the input.
     fn render_use(&self, input: &Self::Input) -> Option<Card> {
         let _ = input;
         None
     }
 
-    /// The result as a person sees it. Called by whoever shows it. `None`: the text the model got.
+    /// The result as a person sees it. Called by the one who shows it. `None`: the text the model got.
     fn render_result(&self, input: &Self::Input, output: &ToolOutput) -> Option<Card> {
         let _ = (input, output);
         None
     }
 
-    /// A failure as a person sees it. Called by whoever shows it. `None`: the error text.
+    /// A failure as a person sees it. Called by the one who shows it. `None`: the error text.
     fn render_error(&self, input: &Self::Input, error: &ToolError) -> Option<Card> {
         let _ = (input, error);
         None
     }
 
-    /// A call that was not permitted, as a person sees it. Called by whoever shows it. `None`: the
+    /// A call that was not permitted, as a person sees it. Called by the one who shows it. `None`: the
     /// call's card with the reason.
     fn render_rejected(&self, input: &Self::Input, reason: &str) -> Option<Card> {
         let _ = (input, reason);

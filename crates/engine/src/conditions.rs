@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use haft_contract::ToolSpec;
 use serde_json::Value;
 
 use crate::{
@@ -65,14 +66,16 @@ fn rule(condition: &Condition) -> Result<Option<Rule>, String> {
     Ok(rules.iter().next().cloned())
 }
 
-/// Notes everything in settings that a start would complain of: rules, the sandbox, hooks.
-pub fn complain(settings: &mut Settings) {
+/// Notes everything in settings that a start would warn of: rules that mean nothing to these tools, the
+/// sandbox, hooks.
+pub fn check_settings(settings: &mut Settings, tools: &[ToolSpec]) {
     let bases = Bases {
         cwd: settings.places.cwd.clone(),
         home: settings.places.home.clone(),
         slash: settings.places.cwd.clone(),
     };
-    settings.rules(&[], &[]);
+    let mut rules = settings.rules(&[], &[]);
+    settings.understand(&mut rules, tools);
     settings.sandbox();
     settings.plans_directory();
     for (scope, file, value) in settings.hooks() {

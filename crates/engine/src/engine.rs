@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -32,7 +32,7 @@ pub const DEFAULT_CONCURRENCY: usize = 10;
 
 /// Everything that calls of one session share and none of them changes.
 pub struct Engine {
-    pub(crate) session: SessionId,
+    conversation: Arc<RwLock<ConversationPlace>>,
     pub(crate) pool: LivePool,
     pub(crate) services: Services,
     pub(crate) layers: Vec<Arc<dyn Layer>>,
@@ -43,9 +43,18 @@ pub struct Engine {
     pub(crate) keeper: Option<Arc<dyn RuleStore>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
-    /// Calls can be put off: whoever runs the session ends it there.
+    /// Calls can be put off: the one who runs the session ends it there.
     pub(crate) defers: bool,
+    /// Refusals name flags of the command line.
+    names_flags: bool,
     agent: Identity,
+    folder: PathBuf,
+}
+
+/// Which conversation goes on, and the folder beside its transcript. Shared by all agents of a session.
+#[derive(Debug, Clone)]
+struct ConversationPlace {
+    id: SessionId,
     folder: PathBuf,
 }
 
@@ -71,16 +80,14 @@ impl Engine {
             watch: None,
             hooks: Hooks::default(),
             defers: false,
+            names_flags: false,
             agent: Identity::default(),
         }
     }
 
-    /// What hooks are told of every event.
+    /// What hooks are informed of every event.
     pub(crate) fn common(&self) -> Common {
-        Common {
-            agent: self.agent.clone(),
-            ..Common::of(self.session, &self.folder)
-        }
+        common(&self.conversation, &self.agent)
     }
 
     /// The session's hooks: handlers can be added, and what runs beside it can be heard.
@@ -88,9 +95,32 @@ impl Engine {
         &self.hooks
     }
 
-    /// The session.
+    /// What would help, as whoever set the session up would say it: a flag of the command line, or in words.
+    pub(crate) fn remedy<'a>(&self, flag: &'a str, words: &'a str) -> &'a str {
+        match self.names_flags {
+            true => flag,
+            false => words,
+        }
+    }
+
+    /// The session: the id of the conversation that goes on.
     pub fn session(&self) -> SessionId {
-        self.session
+        place(&self.conversation).id
+    }
+
+    /// The folder beside the transcript of the conversation that goes on; transcripts of subagents are in it.
+    pub fn conversation_folder(&self) -> PathBuf {
+        place(&self.conversation).folder
+    }
+
+    /// Another conversation goes on from now on, with the same files, tools and permissions.
+    pub fn begin_conversation(&self, id: SessionId) {
+        let folder = self.folder.with_file_name(id.to_string());
+        let mut place = self
+            .conversation
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *place = ConversationPlace { id, folder };
     }
 
     /// Runs the hooks of an event that is about no call. `matched` is what matchers look at; the
@@ -180,14 +210,11 @@ impl Engine {
     /// the tools, services and identity it is given.
     pub fn for_subagent(&self, part: EnginePart) -> Arc<Self> {
         let hooks = self.hooks.clone().with_handlers(part.handlers);
-        let common = Common {
-            agent: part.agent.clone(),
-            ..self.common()
-        };
-        let fire = by_tools(hooks.clone(), common);
+        let conversation = Arc::clone(&self.conversation);
+        let fire = by_tools(hooks.clone(), part.agent.clone(), Arc::clone(&conversation));
         let pool = LivePool::new(part.pool, self.pool.filters().clone());
         Arc::new(Self {
-            session: self.session,
+            conversation,
             services: part.services.with(Arc::new(fire)).with(pool.deferred()),
             pool,
             layers: self.layers.clone(),
@@ -201,6 +228,7 @@ impl Engine {
             hooks,
             // A part cannot end the whole.
             defers: false,
+            names_flags: self.names_flags,
             agent: part.agent,
             folder: self.folder.clone(),
         })
@@ -244,6 +272,7 @@ pub struct EngineBuilder {
     watch: Option<Watch>,
     hooks: Hooks,
     defers: bool,
+    names_flags: bool,
     agent: Identity,
 }
 
@@ -353,6 +382,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Refusals name flags of a command line, where that is how the session was set up.
+    #[must_use]
+    pub fn names_flags(mut self, names_flags: bool) -> Self {
+        self.names_flags = names_flags;
+        self
+    }
+
     /// The engine, and the names its filters asked for that no tool has.
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
@@ -362,14 +398,14 @@ impl EngineBuilder {
         let results = Arc::new(results);
         let env_file = self.session_folder.join("hook-env.sh");
         let hooks = self.hooks.kept_in(results.clone(), env_file);
-        let common = Common {
-            agent: self.agent.clone(),
-            ..Common::of(self.session, &self.session_folder)
-        };
-        let fire = by_tools(hooks.clone(), common);
+        let conversation = Arc::new(RwLock::new(ConversationPlace {
+            id: self.session,
+            folder: self.session_folder.clone(),
+        }));
+        let fire = by_tools(hooks.clone(), self.agent.clone(), Arc::clone(&conversation));
         let pool = LivePool::new(pool, self.filters);
         let engine = Engine {
-            session: self.session,
+            conversation,
             services: self.services.with(Arc::new(fire)).with(pool.deferred()),
             pool,
             layers,
@@ -381,6 +417,7 @@ impl EngineBuilder {
             watch: self.watch,
             hooks,
             defers: self.defers,
+            names_flags: self.names_flags,
             agent: self.agent,
             folder: self.session_folder,
         };
@@ -388,8 +425,25 @@ impl EngineBuilder {
     }
 }
 
+fn place(conversation: &RwLock<ConversationPlace>) -> ConversationPlace {
+    let place = conversation.read().unwrap_or_else(PoisonError::into_inner);
+    place.clone()
+}
+
+fn common(conversation: &RwLock<ConversationPlace>, agent: &Identity) -> Common {
+    let place = place(conversation);
+    Common {
+        agent: agent.clone(),
+        ..Common::of(place.id, &place.folder)
+    }
+}
+
 /// Events that tools bring about.
-fn by_tools(hooks: Hooks, common: Common) -> HookFire {
+fn by_tools(
+    hooks: Hooks,
+    agent: Identity,
+    conversation: Arc<RwLock<ConversationPlace>>,
+) -> HookFire {
     HookFire::by(move |fired: HookEvent, cx: &CallContext| {
         let event = HookMoment::named(&fired.name).filter(|event| !hooks.is_silent(*event));
         let Some(event) = event else {
@@ -398,7 +452,7 @@ fn by_tools(hooks: Hooks, common: Common) -> HookFire {
         let hooks = hooks.clone();
         let common = Common {
             permission_mode: event.tells_mode().then(|| cx.permissions.mode.name()),
-            ..common.clone()
+            ..common(&conversation, &agent)
         };
         let cwd = Arc::clone(&cx.cwd);
         Box::pin(async move {

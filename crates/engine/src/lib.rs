@@ -12,8 +12,11 @@
 //! - [`permissions`], [`hooks`], [`settings`]: crates of their own; [`conditions`] joins them
 //! - [`layers`]: what stands around the execution of a call: timeout, cache, rate limit, trace
 //! - [`results`]: what is too long for the model is kept on disk
+//! - [`schema`]: whether a value has the shape that a JSON schema asks for
 //! - [`session`]: what later calls inherit from earlier ones
 //! - [`engine`]: these parts, joined
+
+#![warn(missing_docs)]
 
 pub mod conditions;
 pub mod engine;
@@ -22,10 +25,11 @@ pub mod pipeline;
 pub mod pool;
 pub mod results;
 pub mod scheduler;
+pub mod schema;
 pub mod session;
 mod tighten;
 
-pub use conditions::complain;
+pub use conditions::check_settings;
 pub use engine::{Engine, EngineBuilder, EnginePart};
 pub use haft_hooks as hooks;
 pub use haft_permissions as permissions;
@@ -34,4 +38,5 @@ pub use pipeline::{ArgumentRepair, CallResult, Denied, Metadata};
 pub use pool::{DefinitionError, Filters, Format, Pool, Registry};
 pub use results::ResultStore;
 pub use scheduler::{CallBatch, CallObserver, ContextView, Scheduler};
+pub use schema::{SchemaError, SchemaProblem, SchemaProblemKind, SchemaValidator};
 pub use session::SessionContext;

@@ -4,8 +4,12 @@
 //! a plain sentence with a colon in it is a sentence. What is no YAML even so is a [`FrontMatterError`], and the body
 //! is still there.
 
+use std::{collections::HashSet, path::Path};
+
 use serde_json::{Map, Value};
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
+
+use crate::Warning;
 
 /// A head longer than this is none.
 const LONGEST: usize = 64 * 1024;
@@ -19,6 +23,17 @@ pub struct FrontMatter<'a> {
     pub body: &'a str,
     /// What is wrong with the head; then it says nothing.
     pub fault: Option<FrontMatterError>,
+    /// A key is there twice; the last one counts.
+    pub doubled: Option<FrontMatterError>,
+}
+
+impl FrontMatter<'_> {
+    /// Reports a key that is there twice.
+    pub(crate) fn warn_of_doubled(&self, file: &Path, warnings: &mut Vec<Warning>) {
+        if let Some(doubled) = &self.doubled {
+            warnings.push(Warning::of(file, doubled.what.clone()).at(doubled.line));
+        }
+    }
 }
 
 /// What is wrong with a head.
@@ -47,6 +62,7 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
         head: Head::default(),
         body,
         fault,
+        doubled: None,
     };
     let Some((head, body)) = split(text) else {
         let opens = text.lines().next().is_some_and(is_mark);
@@ -69,6 +85,7 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
             head: Head(map),
             body,
             fault: None,
+            doubled: doubled(head),
         },
         Ok(Value::Null) => nothing(body, None),
         Ok(_) => {
@@ -80,6 +97,22 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
         }
         Err(fault) => nothing(body, Some(fault)),
     }
+}
+
+/// The first key that begins two lines.
+fn doubled(head: &str) -> Option<FrontMatterError> {
+    let mut keys = HashSet::new();
+    // The first line of the head is the second of the file.
+    head.lines().zip(2..).find_map(|(line, number)| {
+        let (key, _) = line.split_once(':')?;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if key.is_empty() || !key.chars().all(is_name) || keys.insert(key) {
+            return None;
+        }
+        let what = format!("`{key}` is there twice in the front matter; the last one counts");
+        let line = Some(number);
+        Some(FrontMatterError { line, what })
+    })
 }
 
 /// The head and the body, without the marks.
@@ -162,7 +195,7 @@ fn plain_value(line: &str) -> Option<(&str, &str)> {
     let value = value.strip_prefix([' ', '\t'])?.trim();
     let first = value.chars().next()?;
     let is_meant = match first {
-        // A string in quotes, or one that somebody forgot to end.
+        // A string in quotes, or one that someone forgot to end.
         '"' | '\'' => true,
         // A list; but `[file] [mode]` is none.
         '[' => value.find(']').is_none_or(|end| end + 1 == value.len()),
@@ -190,7 +223,7 @@ impl Head {
     /// Text; numbers, booleans and lists of them as they would be written. Blank is none.
     pub fn text(&self, key: &str) -> Option<String> {
         let text = match self.get(key)? {
-            // A hint like `[file]` is a list to YAML, and a text to whoever wrote it.
+            // A hint like `[file]` is a list to YAML, and a text to the one who wrote it.
             Value::Array(items) => {
                 let items: Option<Vec<String>> = items.iter().map(scalar).collect();
                 format!("[{}]", items?.join(", "))
@@ -376,6 +409,17 @@ mod tests {
         let parsed = parse(&deep);
         // Too deep to be a list, so it is the text it looks like.
         assert!(parsed.fault.is_some() || parsed.head.text("a").is_some());
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_noted_and_the_last_one_counts() {
+        let text = "---\nname: a\ndescription: |\n  name: not a key\nname: b\n---\nBody";
+        let parsed = parse(text);
+        assert_eq!(parsed.head.text("name").as_deref(), Some("b"));
+        let doubled = parsed.doubled.unwrap();
+        assert_eq!(doubled.line, Some(5));
+        insta::assert_snapshot!(doubled.what, @"`name` is there twice in the front matter; the last one counts");
+        assert_eq!(parse("---\nname: a\nmodel: b\n---\n").doubled, None);
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! - [`memory`]: what every model is to know here
 //! - [`styles`]: how the model is to speak
 
+#![warn(missing_docs)]
+
 pub mod agents;
 pub mod front_matter;
 pub mod markdown;

@@ -45,6 +45,8 @@ impl Default for Sources {
 /// A folder of skills, commands and agents that came from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensionPlugin {
+    /// Its version, if its manifest names one.
+    pub version: Option<String>,
     /// What its things are named after.
     pub name: String,
     /// Its folder.

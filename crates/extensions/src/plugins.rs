@@ -1,8 +1,8 @@
 //! Plugins: folders of skills, commands and agents that came from elsewhere.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{ExtensionPlugin, Warning, reading};
 
@@ -17,17 +17,20 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
     let manifest = root.join(".claude-plugin/plugin.json");
     let text = reading::read(&manifest, LONGEST)
         .map_err(|error| Warning::of(&manifest, format!("{error}: the plugin is left out")))?;
-    let name = match text {
-        None => root
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned()),
+    let of_folder = || {
+        let name = root.file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    };
+    let (name, version) = match text {
+        None => (of_folder(), None),
         Some(text) => {
             let manifest_of = |text: &str| serde_json::from_str::<Value>(text);
             let value = manifest_of(&text.text).map_err(|error| {
                 let line = u64::try_from(error.line()).ok();
                 Warning::of(&manifest, format!("{error}: the plugin is left out")).at(line)
             })?;
-            value["name"].as_str().map(str::to_owned)
+            let text = |key: &str| value[key].as_str().map(str::to_owned);
+            (text("name"), text("version"))
         }
     };
     let is_name = |name: &String| {
@@ -37,6 +40,7 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
     match name.filter(is_name) {
         Some(name) => Ok(ExtensionPlugin {
             name,
+            version,
             root: root.to_path_buf(),
         }),
         None => Err(Warning::of(
@@ -44,6 +48,140 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
             "the plugin has no `name` of letters, digits, `-`, `_` and `.`: it is left out",
         )),
     }
+}
+
+/// What a plugin brings beside skills, commands and agents.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PluginParts {
+    /// Hooks by event, with the file they are written in.
+    pub hooks: Vec<(PathBuf, Value)>,
+    /// MCP servers by name, its own folder filled in.
+    pub servers: Map<String, Value>,
+    /// Its settings.
+    pub settings: Map<String, Value>,
+}
+
+/// Reads what a plugin brings. What cannot be read is a warning, and the rest counts.
+pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<Warning>) {
+    let mut warnings = Vec::new();
+    let mut parts = PluginParts::default();
+    let manifest = plugin.root.join(".claude-plugin/plugin.json");
+    let told = read_json(&manifest, &mut warnings).unwrap_or_default();
+    for (file, value) in component(plugin, &told["hooks"], "hooks/hooks.json", &mut warnings) {
+        let hooks = match value.get("hooks") {
+            Some(hooks) => hooks.clone(),
+            None => value,
+        };
+        parts.hooks.push((file, hooks));
+    }
+    for (file, value) in component(plugin, &told["mcpServers"], ".mcp.json", &mut warnings) {
+        let servers = value.get("mcpServers").unwrap_or(&value);
+        match servers.as_object() {
+            Some(servers) => parts.servers.extend(servers.clone()),
+            None => warnings.push(Warning::of(file, "it holds no servers: it is left out")),
+        }
+    }
+    for server in parts.servers.values_mut() {
+        fill_in(server, &plugin.root.to_string_lossy());
+    }
+    let settings = plugin.root.join("settings.json");
+    match read_json(&settings, &mut warnings) {
+        Some(Value::Object(read)) => parts.settings = read,
+        Some(_) => warnings.push(Warning::of(settings, "it is no object: it is left out")),
+        None => {}
+    }
+    (parts, warnings)
+}
+
+/// A component: in its usual file, and in what the manifest names or holds.
+fn component(
+    plugin: &ExtensionPlugin,
+    told: &Value,
+    usual: &str,
+    warnings: &mut Vec<Warning>,
+) -> Vec<(PathBuf, Value)> {
+    let mut files = vec![plugin.root.join(usual)];
+    let mut found = Vec::new();
+    let several = match told {
+        Value::Array(several) => several.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    for one in several {
+        match one {
+            Value::String(path) => match inside(&plugin.root, path) {
+                Some(file) if !files.contains(&file) => files.push(file),
+                Some(_) => {}
+                None => warnings.push(Warning::of(
+                    plugin.root.join(path),
+                    "it is not inside of the plugin: it is left out",
+                )),
+            },
+            Value::Object(_) => {
+                let manifest = plugin.root.join(".claude-plugin/plugin.json");
+                found.push((manifest, one.clone()));
+            }
+            _ => {}
+        }
+    }
+    for file in files {
+        if let Some(value) = read_json(&file, warnings) {
+            found.push((file, value));
+        }
+    }
+    found
+}
+
+/// A path of a plugin; `None` where it leads out of it.
+fn inside(root: &Path, path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let plain = |part| matches!(part, Component::CurDir | Component::Normal(_));
+    let stays = path.components().all(plain);
+    stays.then(|| {
+        root.components()
+            .chain(path.components())
+            .filter(|part| *part != Component::CurDir)
+            .collect()
+    })
+}
+
+fn read_json(file: &Path, warnings: &mut Vec<Warning>) -> Option<Value> {
+    let text = match reading::read(file, LONGEST) {
+        Ok(text) => text?,
+        Err(error) => {
+            warnings.push(Warning::of(file, format!("{error}: it is left out")));
+            return None;
+        }
+    };
+    match serde_json::from_str(&text.text) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            let line = u64::try_from(error.line()).ok();
+            warnings.push(Warning::of(file, format!("{error}: it is left out")).at(line));
+            None
+        }
+    }
+}
+
+fn fill_in(value: &mut Value, root: &str) {
+    match value {
+        Value::String(text) => *text = text.replace("${CLAUDE_PLUGIN_ROOT}", root),
+        Value::Array(list) => list.iter_mut().for_each(|one| fill_in(one, root)),
+        Value::Object(map) => map.values_mut().for_each(|one| fill_in(one, root)),
+        _ => {}
+    }
+}
+
+/// The folder of a plugin that is installed for the user, by its full name `plugin@marketplace`.
+pub fn installed(user: &Path, name: &str) -> Option<PathBuf> {
+    let list = user.join("plugins/installed_plugins.json");
+    let list = read_json(&list, &mut Vec::new())?;
+    let entry = list["plugins"].get(name)?;
+    // One place, or a list of them by scope.
+    let place = match entry {
+        Value::Array(places) => places.last()?,
+        place => place,
+    };
+    place["installPath"].as_str().map(PathBuf::from)
 }
 
 #[cfg(test)]
@@ -70,5 +208,54 @@ mod tests {
             let read = read(&root).ok().map(|plugin| plugin.name);
             assert_eq!(read.as_deref(), name, "{text}");
         }
+    }
+
+    #[test]
+    fn hooks_servers_and_settings_are_read_wherever_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("kit");
+        let put = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put(
+            ".claude-plugin/plugin.json",
+            r#"{"name": "kit", "hooks": ["./more.json", "../out.json"], "mcpServers": {"b": {"command": "y"}}}"#,
+        );
+        put(
+            "hooks/hooks.json",
+            r#"{"description": "x", "hooks": {"Stop": []}}"#,
+        );
+        put("more.json", r#"{"PreToolUse": []}"#);
+        put(
+            ".mcp.json",
+            r#"{"a": {"command": "${CLAUDE_PLUGIN_ROOT}/run"}}"#,
+        );
+        put("settings.json", "{\"agent\": \"a\"");
+        let plugin = read(&root).unwrap();
+        let (parts, warnings) = parts(&plugin);
+        let hooks: Vec<String> = parts
+            .hooks
+            .iter()
+            .map(|(_, value)| value.to_string())
+            .collect();
+        assert_eq!(hooks, [r#"{"Stop":[]}"#, r#"{"PreToolUse":[]}"#]);
+        let command = format!("{}/run", root.display());
+        assert_eq!(parts.servers["a"]["command"], command);
+        assert_eq!(parts.servers["b"]["command"], "y");
+        assert!(parts.settings.is_empty());
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+    }
+
+    #[test]
+    fn where_a_plugin_is_installed() {
+        let user = tempfile::tempdir().unwrap();
+        fs::create_dir(user.path().join("plugins")).unwrap();
+        let list = r#"{"version": 2, "plugins": {"a@m": [{"installPath": "/p/a"}], "b@m": {"installPath": "/p/b"}}}"#;
+        fs::write(user.path().join("plugins/installed_plugins.json"), list).unwrap();
+        assert_eq!(installed(user.path(), "a@m"), Some("/p/a".into()));
+        assert_eq!(installed(user.path(), "b@m"), Some("/p/b".into()));
+        assert_eq!(installed(user.path(), "c@m"), None);
     }
 }

@@ -22,7 +22,7 @@ pub fn slash(prompt: &str, is_known: impl Fn(&str) -> bool) -> Option<Slash<'_>>
         return None;
     }
     let mut names = vec![first];
-    // What nobody knows takes nothing along.
+    // What no one knows takes nothing along.
     while is_known(first) && names.len() < MOST {
         match called(arguments).filter(|(name, _)| is_known(name)) {
             Some((name, rest)) => {

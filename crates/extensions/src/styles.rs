@@ -27,6 +27,30 @@ pub struct OutputStyle {
     pub file: PathBuf,
 }
 
+/// Those that we bring ourselves.
+fn built_in() -> [OutputStyle; 2] {
+    let style = |name: &str, description: &str, text: &str| OutputStyle {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        keep_coding_instructions: true,
+        text: text.trim().to_owned(),
+        origin: ExtensionOrigin::BuiltIn,
+        file: PathBuf::new(),
+    };
+    [
+        style(
+            "Explanatory",
+            "Explains choices and how the code works on the way",
+            include_str!("styles/explanatory.md"),
+        ),
+        style(
+            "Learning",
+            "Leaves small, instructive parts for the person to write",
+            include_str!("styles/learning.md"),
+        ),
+    ]
+}
+
 /// The output styles there are, in order of their names; the nearest of one name counts.
 pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<Warning>) {
     let mut styles: Vec<OutputStyle> = Vec::new();
@@ -48,6 +72,9 @@ pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<Warning>) {
             }
         }
     }
+    let is_new = |style: &OutputStyle| !styles.iter().any(|known| known.name == style.name);
+    let own: Vec<OutputStyle> = built_in().into_iter().filter(is_new).collect();
+    styles.extend(own);
     styles.sort_by(|a, b| a.name.cmp(&b.name));
     (styles, warnings)
 }
@@ -65,6 +92,7 @@ fn read(file: &Path, origin: ExtensionOrigin, warnings: &mut Vec<Warning>) -> Op
         let what = format!("{}: only the text below it is used", fault.what);
         warnings.push(Warning::of(file, what).at(fault.line));
     }
+    parsed.warn_of_doubled(file, warnings);
     let head = &parsed.head;
     let named = || Some(file.file_stem()?.to_string_lossy().into_owned());
     Some(OutputStyle {
@@ -99,8 +127,10 @@ mod tests {
         );
         let (styles, warnings) = load(&places);
         assert_eq!(warnings, []);
+        let own = |style: &&OutputStyle| style.origin != ExtensionOrigin::BuiltIn;
         let told: Vec<_> = styles
             .iter()
+            .filter(own)
             .map(|style| {
                 (
                     style.name.as_str(),
@@ -113,5 +143,7 @@ mod tests {
             told,
             [("Short", "mine", false), ("terse", "Be brief.", true)]
         );
+        let names: Vec<_> = styles.iter().map(|style| style.name.as_str()).collect();
+        assert_eq!(names, ["Explanatory", "Learning", "Short", "terse"]);
     }
 }

@@ -15,7 +15,7 @@ pub struct Warning {
 
 impl Warning {
     /// About a file.
-    pub(crate) fn of(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+    pub fn of(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self {
             file: Some(file.into()),
             line: None,

@@ -19,15 +19,132 @@
 //! # }
 //! ```
 //!
+//! ```toml
+//! [dependencies]
+//! haft = { version = "0.1", features = ["shell"] }
+//! tokio = { version = "1", features = ["macros", "rt"] }
+//! serde_json = "1"
+//! ```
+//!
 //! That is a session of tools, for those who bring their own loop. A whole agent, with a model, settings,
 //! subagents, slash commands and what goes on in the background, is an [`AgentSession`]: plain data in
-//! ([`SessionConfig`]), one input ([`SessionInput`]), one ordered stream of events out ([`SessionEvent`]); see
-//! `examples/agent.rs`.
+//! ([`SessionConfig`]), one input ([`SessionInput`]), one ordered stream of events out ([`SessionEvent`]).
 //!
-//! Tools of your own implement [`Tool`] and go in by [`HaftBuilder::tool`]; see
-//! `examples/word_count.rs`. A whole assistant message is answered by [`Haft::answer`]; see
-//! `examples/embed.rs`. For streams, where calls start while the model still talks, use
-//! [`Haft::turn`].
+//! # Features
+//!
+//! | Feature | Default | Tools |
+//! |---|---|---|
+//! | `fs` | yes | `Read`, `Write`, `Edit`, `MultiEdit`, `NotebookEdit`, `ReplaceInFiles`, `Undo` … |
+//! | `search` | yes | `Grep`, `Glob`, `LS` |
+//! | `memory`, `plan`, `session` | yes | notes, tasks and plans, settings |
+//! | `shell` | no | `Bash` and what goes with it: your program keeps the sandbox, see [below](#commands) |
+//! | `pdf` | no | `Read` reads PDFs, in a child process of your program |
+//! | `skill` | no | `Skill` |
+//!
+//! # Who is asked
+//!
+//! What a rule or the mode does not decide is put to an [`Approver`]; without one it is refused, and the
+//! result says what would allow it.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use haft::{ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, Haft};
+//! use serde_json::json;
+//!
+//! struct OnlyNotes;
+//!
+//! impl Approver for OnlyNotes {
+//!     fn is_there(&self) -> bool {
+//!         true
+//!     }
+//!
+//!     fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+//!         let is_notes = request.asked.is_some_and(|call| call.input["file_path"] == "notes.txt");
+//!         Box::pin(async move {
+//!             match is_notes {
+//!                 true => ApprovalAnswer::Allow,
+//!                 false => ApprovalAnswer::Deny { reason: Some("only notes.txt".into()) },
+//!             }
+//!         })
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let project = haft_testkit::TempProject::new([("a.txt", "one")]);
+//! # let directory = project.root();
+//! let mut haft = Haft::builder(directory).approver(Arc::new(OnlyNotes)).build().await?;
+//! let written = haft.call("Write", json!({"file_path": "notes.txt", "content": "yes"})).await;
+//! assert!(!written.is_error, "{}", written.text());
+//! let refused = haft.call("Write", json!({"file_path": "other.txt", "content": "no"})).await;
+//! assert!(refused.text().contains("only notes.txt"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Progress and cancellation
+//!
+//! Calls report on a channel ([`contract::progress::channel`], given to [`HaftBuilder::progress`]).
+//! [`Haft::cancel_token`] interrupts the turn that begins next, and only that; each call of a turn has a
+//! token of its own ([`CallBatch::push`](engine::CallBatch::push) returns it). Whatever is cancelled still
+//! gets its result.
+//!
+//! ```
+//! # use haft::{Haft, PermissionMode};
+//! # use serde_json::json;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let project = haft_testkit::TempProject::new([("a.txt", "one")]);
+//! # let directory = project.root();
+//! let mut haft = Haft::builder(directory).build().await?;
+//! haft.cancel_token().cancel();
+//! assert!(haft.call("LS", json!({})).await.is_error, "it was cancelled before it began");
+//! assert!(!haft.call("LS", json!({})).await.is_error, "the next turn is another");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # An agent
+//!
+//! ```no_run
+//! use haft::{AgentSession, ApprovalAnswer, SessionConfig, SessionEvent, SessionParts};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut config = SessionConfig::new(std::env::current_dir()?);
+//! config.model.name = Some("MODEL".into());
+//! let show = |event: &SessionEvent| print!("{}", event.reply_text().unwrap_or_default());
+//! let parts = SessionParts::new(show).questions(|_: &haft::ApprovalRequest| ApprovalAnswer::Allow);
+//! let session = AgentSession::open(config, parts)?;
+//! session.answer("What is in this directory?").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/agent.rs` is a whole one.
+//!
+//! # Commands
+//!
+//! `Bash` (feature `shell`) runs commands in a sandbox that your program keeps, started again for it. So
+//! its `main` begins with [`serve_child`], and the session is told which program it is: by
+//! `SessionConfig::program`, or for tools alone by a [`ShellProgram`](tools::ShellProgram) among the
+//! services.
+//!
+//! ```ignore
+//! fn main() {
+//!     haft::serve_child(); // first thing: in the child it does not return
+//!     // …
+//! }
+//! ```
+//!
+//! # Tools of your own
+//!
+//! They implement [`Tool`] and go in by [`HaftBuilder::tool`]; see `examples/word_count.rs`. A whole
+//! assistant message is answered by [`Haft::answer`]; see `examples/embed.rs`. For streams, where calls
+//! start while the model still talks, use [`Haft::turn`].
+
+#![warn(missing_docs)]
 
 pub use haft_contract::{self as contract, *};
 pub use haft_engine::{

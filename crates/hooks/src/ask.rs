@@ -20,7 +20,7 @@ pub struct ModelQuestion {
     pub cwd: PathBuf,
 }
 
-/// Asks a model. The engine knows none: whoever sets a session up brings it.
+/// Asks a model. The engine knows none: the one who sets a session up brings it.
 pub trait AskModel: Send + Sync {
     /// The text of its answer. The error is for people. Dropped while it waits, it asks no more.
     fn ask(&self, question: ModelQuestion) -> BoxFuture<'_, Result<String, String>>;

@@ -1,4 +1,4 @@
-//! Handlers that run beside the session: nobody waits for them, and what they say comes later.
+//! Handlers that run beside the session: no one waits for them, and what they say comes later.
 
 use std::{
     collections::VecDeque,
@@ -12,7 +12,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use super::job::{Done, Job, cut};
 
-/// What a handler said after the event it was told of. It decides nothing any more.
+/// What a handler said after the event it was informed of. It decides nothing any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Late {
     /// What the model should know.
@@ -23,7 +23,7 @@ pub struct Late {
     pub wakes: bool,
 }
 
-/// What handlers have said that nobody has heard yet.
+/// What handlers have said that no one has heard yet.
 #[derive(Debug, Default)]
 struct Queue {
     said: Mutex<VecDeque<Late>>,

@@ -1,4 +1,4 @@
-//! The `if` of a handler: one permission rule, as it is written. What it means is known to whoever fires
+//! The `if` of a handler: one permission rule, as it is written. What it means is known to the one who fires
 //! the event.
 
 use haft_settings::Bases;

@@ -11,7 +11,7 @@ use super::{
     condition::{CheckCondition, Condition},
 };
 
-/// How long a handler may take where nobody says.
+/// How long a handler may take where no one says.
 const USUAL: Duration = Duration::from_secs(600);
 
 /// One handler of one event.
@@ -31,11 +31,11 @@ pub struct Handler {
     pub action: Action,
     /// How long it may take.
     pub timeout: Duration,
-    /// Somebody has said how long it may take.
+    /// Someone has said how long it may take.
     pub says_timeout: bool,
     /// Its failure holds the event up.
     pub guards: bool,
-    /// It runs beside the session, and nobody waits for it.
+    /// It runs beside the session, and no one waits for it.
     pub in_background: bool,
     /// It runs beside the session, and its objection wakes the model.
     pub wakes: bool,
@@ -61,7 +61,7 @@ pub enum HookOrigin {
     Host,
 }
 
-/// What the handlers of a plugin are told of it.
+/// What the handlers of a plugin are informed of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookPlugin {
     /// Its name.
@@ -115,7 +115,7 @@ pub struct Asked {
     pub goes_on: bool,
 }
 
-/// Asks a program that is connected already: it is told of the event, and answers as a process would on
+/// Asks a program that is connected already: it is informed of the event, and answers as a process would on
 /// its stdout. The error is for people.
 #[derive(Clone)]
 pub struct Callback(

@@ -13,7 +13,7 @@ pub enum Objection {
     ForModel,
     /// It is too late to hold anything up: the person reads it.
     ForPerson,
-    /// Nobody reads it.
+    /// No one reads it.
     Ignored,
 }
 
@@ -74,7 +74,7 @@ impl HookMoment {
     pub const CWD_CHANGED: Self = Self("CwdChanged");
     /// One more working directory.
     pub const DIRECTORY_ADDED: Self = Self("DirectoryAdded");
-    /// A file that somebody wanted watched has changed.
+    /// A file that someone wanted watched has changed.
     pub const FILE_CHANGED: Self = Self("FileChanged");
     /// A file was read that tells the model what to do.
     pub const INSTRUCTIONS_LOADED: Self = Self("InstructionsLoaded");
@@ -82,7 +82,7 @@ impl HookMoment {
     pub const NOTIFICATION: Self = Self("Notification");
     /// A person would be asked.
     pub const PERMISSION_REQUEST: Self = Self("PermissionRequest");
-    /// The conversation was summed up.
+    /// The conversation was summarized.
     pub const POST_COMPACT: Self = Self("PostCompact");
     /// All calls of one reply are answered.
     pub const POST_TOOL_BATCH: Self = Self("PostToolBatch");
@@ -90,7 +90,7 @@ impl HookMoment {
     pub const POST_TOOL_USE: Self = Self("PostToolUse");
     /// A call ran and failed.
     pub const POST_TOOL_USE_FAILURE: Self = Self("PostToolUseFailure");
-    /// The conversation is about to be summed up.
+    /// The conversation is about to be summarized.
     pub const PRE_COMPACT: Self = Self("PreCompact");
     /// A call is about to be judged.
     pub const PRE_TOOL_USE: Self = Self("PreToolUse");
@@ -121,6 +121,11 @@ impl HookMoment {
     pub fn named(name: &str) -> Option<Self> {
         let found = EVENTS.iter().find(|(known, ..)| *known == name);
         found.map(|(known, ..)| Self(known))
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        EVENTS.iter().map(|(name, ..)| Self(name))
     }
 
     /// Its name.
@@ -209,7 +214,7 @@ impl HookMoment {
         .contains(&self.0)
     }
 
-    /// Are its handlers always told of in the stream of messages?
+    /// Are its handlers always informed of in the stream of messages?
     pub fn is_always_shown(self) -> bool {
         ["SessionStart", "Setup"].contains(&self.0)
     }
@@ -231,7 +236,7 @@ impl HookMoment {
         .contains(&self.0)
     }
 
-    /// Its matchers know only names set off by `|`.
+    /// Its matchers know only names separated by `|`.
     pub fn has_plain_matcher(self) -> bool {
         ["FileChanged", "StopFailure"].contains(&self.0)
     }

@@ -1,4 +1,4 @@
-//! What is told of handlers while they run.
+//! What is informed of handlers while they run.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub enum HookOutcome {
     Success,
     /// Badly, or with an objection.
     Error,
-    /// It took too long, or nobody waited for it any more.
+    /// It took too long, or no one waited for it any more.
     Cancelled,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    /// Tells that it starts; nobody hears of it without an ear.
+    /// Tells that it starts; no one hears of it without an ear.
     pub(super) fn start(
         ear: Option<Arc<dyn HearHooks>>,
         event: HookMoment,

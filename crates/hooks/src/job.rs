@@ -1,4 +1,4 @@
-//! One run of one handler, whatever it is: a program, a server, a model, somebody at the other end.
+//! One run of one handler, whatever it is: a program, a server, a model, someone at the other end.
 
 use std::{
     collections::BTreeMap,

@@ -1,13 +1,17 @@
-//! Hooks: programs of the user's that are told of what happens, and may have a say in it.
+//! Hooks: programs of the user's that are informed of what happens, and may have a say in it.
 //!
 //! All handlers that fit run side by side; an identical one from two files runs once. What they say
 //! is taken together: deny before defer before ask before allow. A handler that fails says nothing,
-//! unless it is a guard: then its failure holds the event up.
+//! unless it is a guard: then its failure holds the event up. A rewritten input is bound and judged again, but not
+//! claimed anew by the scheduler: two calls that hooks redirect to one file are kept apart by the journal's locks.
+//! Servers and models are reached through the contract's `HttpClient` and [`AskModel`]: no client of our own.
 //!
 //! # Layout
 //! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
 //! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model
-//! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is told of it meanwhile
+//! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is informed of it meanwhile
+
+#![warn(missing_docs)]
 
 mod ask;
 mod async_hooks;
@@ -19,6 +23,7 @@ mod http;
 mod job;
 mod matcher;
 pub mod output;
+pub mod reference;
 mod run;
 
 use std::{
@@ -74,7 +79,7 @@ struct HookState {
     situation: Situation,
 }
 
-/// What handlers are told of the session beyond the event.
+/// What handlers are informed of the session beyond the event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Situation {
     /// The message that is being answered.
@@ -193,7 +198,7 @@ impl Hooks {
         self.state().added.extend(handlers);
     }
 
-    /// Changes what handlers are told of the session.
+    /// Changes what handlers are informed of the session.
     pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
         change(&mut self.state().situation);
     }
@@ -248,7 +253,7 @@ impl Hooks {
         join_all(heard).await
     }
 
-    /// Starts every handler that fits, and waits for none: nobody hears what they say.
+    /// Starts every handler that fits, and waits for none: no one hears what they say.
     pub async fn tell(&self, occasion: &Occasion<'_>, common: &Common) {
         for job in self.jobs(occasion, common) {
             self.live.beside.start(job).await;
@@ -280,7 +285,7 @@ impl Hooks {
     }
 
     fn fitting(&self, occasion: &Occasion<'_>) -> Vec<Arc<Handler>> {
-        // Conditions may take a while: nobody waits for them.
+        // Conditions may take a while: no one waits for them.
         let added = self.state().added.clone();
         let mut seen = HashSet::new();
         let fitting = self

@@ -153,7 +153,7 @@ impl HookOutput {
     }
 
     /// Leaves out what has no effect at this event, and gives an objection that comes too late to
-    /// whoever should read it.
+    /// the one who should read it.
     pub(super) fn at(mut self, event: HookMoment) -> Self {
         if !event.can_stop() {
             self.stop = None;
@@ -173,7 +173,7 @@ impl HookOutput {
         self
     }
 
-    /// Every text of it that somebody reads.
+    /// Every text of it that someone reads.
     pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         [
             &mut self.block,

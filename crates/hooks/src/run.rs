@@ -32,7 +32,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// A handler that writes more than this has lost its way.
 const MOST_OUTPUT: usize = 4 * 1024 * 1024;
 
-/// How often somebody hears of what a handler prints.
+/// How often someone hears of what a handler prints.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Where the program is found that starts another in a session of its own. By its place: a workspace
@@ -269,7 +269,7 @@ async fn all(pipe: Option<impl tokio::io::AsyncRead + Unpin>, bytes: &Mutex<Vec<
             Ok(0) | Err(_) => return,
             Ok(length) => {
                 let mut bytes = lock(bytes);
-                // What is too much is read and dropped, so that nobody waits for us.
+                // What is too much is read and dropped, so that no one waits for us.
                 let room = MOST_OUTPUT.saturating_sub(bytes.len());
                 bytes.extend_from_slice(&chunk[..length.min(room)]);
             }

@@ -2,13 +2,14 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::SystemTime,
 };
 
 use haft_agent::{Agent, transcript::Transcript};
 use haft_contract::{BackgroundTasks, Services};
+use haft_engine::{ContextView, Engine, SessionContext};
 #[cfg(feature = "shell")]
 use haft_tools::Shell;
 use serde_json::Value;
@@ -21,9 +22,10 @@ const CHECKPOINTS: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 /// The session, as far as requests may look at it. Empty until it is set up.
 #[derive(Default)]
 pub(crate) struct SessionAccess {
-    transcript: OnceLock<Arc<Transcript>>,
+    transcript: Mutex<Option<Arc<Transcript>>>,
     /// What the session's calls may reach.
     services: OnceLock<Services>,
+    engine: OnceLock<(Arc<Engine>, ContextView)>,
     used: Mutex<Option<ContextUsage>>,
 }
 
@@ -61,6 +63,30 @@ impl SessionAccess {
     /// It is set up.
     pub(crate) fn has(&self, haft: &Haft) {
         let _ = self.services.set(haft.services().clone());
+        let engine = (Arc::clone(haft.engine()), haft.scheduler.view());
+        let _ = self.engine.set(engine);
+    }
+
+    /// What runs its calls, and where it is now.
+    pub(crate) fn engine(&self) -> Option<(Arc<Engine>, SessionContext)> {
+        let (engine, context) = self.engine.get()?;
+        Some((Arc::clone(engine), context.get()?))
+    }
+
+    /// A path as the session means it.
+    pub(crate) fn absolute(&self, path: &Path) -> Option<PathBuf> {
+        Some(self.engine()?.1.cwd.join(path))
+    }
+
+    /// What its calls may reach, by type.
+    pub(crate) fn service<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.services.get()?.get::<T>().ok()
+    }
+
+    /// A file counts as read.
+    pub(crate) fn note_read(&self, path: &Path) -> Result<(), String> {
+        let services = self.services.get().ok_or(NOT_BEGUN)?;
+        note_read(services, path)
     }
 
     /// Ends a task in the background.
@@ -92,7 +118,7 @@ impl SessionAccess {
 
     /// A run begins or has ended: takes over how things are.
     pub(crate) fn look(&self, agent: &Agent) {
-        let _ = self.transcript.set(Arc::clone(agent.transcript()));
+        *self.lock_transcript() = Some(Arc::clone(agent.transcript()));
         let (total, window) = agent.context_usage();
         let (system, tools) = agent.prefix_sizes();
         let (servers, own): (Vec<_>, Vec<_>) = tools
@@ -110,7 +136,7 @@ impl SessionAccess {
 
     /// What a person calls the session from now on.
     pub(crate) fn rename(&self, title: &str) -> Result<(), String> {
-        let transcript = self.transcript.get().ok_or(NOT_BEGUN)?;
+        let transcript = self.lock_transcript().clone().ok_or(NOT_BEGUN)?;
         transcript.set_title(title);
         Ok(())
     }
@@ -138,7 +164,7 @@ impl SessionAccess {
 
     /// When a message of the session came.
     fn time_of(&self, message: &str) -> Result<SystemTime, String> {
-        let transcript = self.transcript.get().ok_or(NOT_BEGUN)?;
+        let transcript = self.lock_transcript().clone().ok_or(NOT_BEGUN)?;
         let path = transcript.path().ok_or("the session is not written down")?;
         let lines = fs::read_to_string(path).map_err(|error| error.to_string())?;
         let line = lines
@@ -152,12 +178,28 @@ impl SessionAccess {
             .ok_or_else(|| format!("the message {message} has no time"))
     }
 
+    fn lock_transcript(&self) -> MutexGuard<'_, Option<Arc<Transcript>>> {
+        self.transcript
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn used(&self) -> MutexGuard<'_, Option<ContextUsage>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-const NOT_BEGUN: &str = "the session has not begun: send a message first";
+pub(crate) const NOT_BEGUN: &str = "the session has not begun: send a message first";
+
+#[cfg(feature = "fs")]
+fn note_read(services: &Services, path: &Path) -> Result<(), String> {
+    haft_tools::note_read(services, path)
+}
+
+#[cfg(not(feature = "fs"))]
+fn note_read(_: &Services, _: &Path) -> Result<(), String> {
+    Err("this build reads no files".to_owned())
+}
 
 #[cfg(feature = "fs")]
 fn rewind(services: &Services, since: SystemTime, preview: bool) -> Result<RewoundFiles, String> {

@@ -101,7 +101,8 @@ impl Background {
 
 #[cfg(test)]
 mod tests {
-    use haft_contract::{BackgroundTask, CancellationToken, TaskNotice, TaskStatus, TaskUsage};
+    use haft_contract::{BackgroundTask, CancellationToken};
+    use haft_testkit::tasks::{notice, task};
 
     use super::*;
 
@@ -147,36 +148,5 @@ mod tests {
         assert!(!stop.is_cancelled());
         background.notices.take();
         assert!(!background.news_of_agents().await);
-    }
-
-    fn task() -> BackgroundTask {
-        BackgroundTask {
-            id: "a1b2".to_owned(),
-            kind: TaskKind::Agent,
-            description: "Looks around".to_owned(),
-            prompt: "Look around.".to_owned(),
-            agent_type: Some("Explore".to_owned()),
-            tool_use_id: Some("toolu_1".into()),
-            in_background: false,
-            stop: CancellationToken::new(),
-        }
-    }
-
-    fn notice() -> TaskNotice {
-        TaskNotice {
-            id: "a1b2".to_owned(),
-            kind: TaskKind::Agent,
-            status: TaskStatus::Killed,
-            summary: "Agent \"Looks around\" was stopped".to_owned(),
-            result: String::new(),
-            notes: Vec::new(),
-            output_file: None,
-            tool_use_id: Some("toolu_1".into()),
-            usage: Some(TaskUsage {
-                total_tokens: 1200,
-                tool_uses: 3,
-                duration_ms: 4500,
-            }),
-        }
     }
 }

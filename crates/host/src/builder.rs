@@ -60,6 +60,7 @@ pub struct HaftBuilder {
     environment: Environment,
     folder: Option<PathBuf>,
     progress: Option<Progress>,
+    names_flags: bool,
     model: Option<String>,
     rules: Rules,
     home: Option<PathBuf>,
@@ -88,6 +89,7 @@ impl HaftBuilder {
             session: SessionId::new(),
             folder: None,
             progress: None,
+            names_flags: false,
             model: None,
             rules: Rules::default(),
             environment: Environment::of_process(),
@@ -200,7 +202,7 @@ impl HaftBuilder {
         self
     }
 
-    /// Who asks the person. Default: nobody can be asked, and what needs asking is refused.
+    /// Who asks the person. Default: no one can be asked, and what needs asking is refused.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.services = self.services.with_approver(approver);
         self
@@ -239,6 +241,12 @@ impl HaftBuilder {
     /// Where what the session keeps on disk goes. Default: [`Environment::session_folder`].
     pub fn session_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
+        self
+    }
+
+    /// Refusals name flags of `haft`'s command line, where that is how the session was set up.
+    pub fn names_flags(mut self, names_flags: bool) -> Self {
+        self.names_flags = names_flags;
         self
     }
 
@@ -317,6 +325,7 @@ impl HaftBuilder {
         if let Some(most) = self.concurrency {
             builder = builder.concurrency(most);
         }
+        builder = builder.names_flags(self.names_flags);
         if let Some(progress) = self.progress {
             builder = builder.progress(progress);
         }
@@ -330,8 +339,10 @@ impl HaftBuilder {
             builder = builder.watch(watch);
         }
         let (engine, unknown_tools) = builder.build().await;
+        let scheduler = engine.scheduler(context);
         Ok(Haft {
-            scheduler: engine.scheduler(context),
+            next: scheduler.cancel_token().child_token(),
+            scheduler,
             unknown_tools,
             unusable_tools,
         })

@@ -3,7 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
-use haft_contract::{Approver, DynTool, OnWeakSandbox, SessionId, SettingsAccess, Subagents};
+use haft_contract::{
+    Approver, DynTool, OnWeakSandbox, Progress, SessionId, SettingsAccess, Subagents,
+};
 use haft_engine::{
     Filters,
     hooks::{AskModel, Handler, HearHooks},
@@ -15,9 +17,13 @@ use haft_tools::SkillBook;
 
 use crate::{
     Haft, HaftBuilder, OpenError, SessionConfig, SessionParts,
+    budget::Budget,
     event::Events,
+    extensions::Extensions,
+    model,
     questions::{self, EventQuestions},
-    settings::{LocalRuleStore, Permitted},
+    settings::{self, LocalRuleStore, Permitted},
+    subagents::Kinds,
 };
 
 /// What a model adds to a session of tools.
@@ -39,6 +45,8 @@ pub(crate) struct Additions {
     pub(crate) own: Vec<Arc<dyn DynTool>>,
     /// Tools of MCP servers.
     pub(crate) external: Vec<Arc<dyn DynTool>>,
+    /// Where calls report their progress.
+    pub(crate) progress: Option<Progress>,
     /// Who can be handed tasks.
     pub(crate) subagents: Option<Arc<Subagents>>,
     /// The skills there are.
@@ -50,13 +58,48 @@ pub(crate) struct Additions {
 /// The tools of a session of this configuration, without a model: for those who bring calls.
 pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<Haft, OpenError> {
     let permitted = Permitted::load(config)?;
+    let config = &SessionConfig {
+        environment: permitted.environment.clone(),
+        ..config.clone()
+    };
     let events = Arc::new(Events::new(parts.events));
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
     let approver = questions::approver(&parts.asked, &questions, permitted.patience);
     let additions = Additions {
         own: parts.tools,
+        progress: parts.progress,
         ..Additions::default()
     };
+    Ok(build(config, permitted, approver, &events, additions).await?)
+}
+
+/// The same with those tools that only an agent has: for people who look at what there is.
+pub async fn open_agent_tools(
+    config: &SessionConfig,
+    parts: SessionParts,
+) -> Result<Haft, OpenError> {
+    let permitted = Permitted::load(config)?;
+    let config = &SessionConfig {
+        environment: permitted.environment.clone(),
+        ..config.clone()
+    };
+    let events = Arc::new(Events::new(parts.events));
+    let extensions = Extensions::load(config, &permitted);
+    let trusted = permitted.settings.trust.runs;
+    let kinds = Kinds::find(config, &extensions, trusted, &events);
+    let environment = &config.environment;
+    let chosen = model::choose(&config.model, &permitted.settings, environment, None)?;
+    let subagents = kinds.crew(config, None, &chosen, Budget::default())?;
+    let id = SessionId::new();
+    let additions = Additions {
+        id: Some(id),
+        own: parts.tools,
+        subagents: Some(subagents.service()),
+        skills: extensions.book(id, None).map(Arc::new),
+        ..Additions::default()
+    };
+    let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
+    let approver = questions::approver(&parts.asked, &questions, permitted.patience);
     Ok(build(config, permitted, approver, &events, additions).await?)
 }
 
@@ -84,7 +127,8 @@ pub(crate) async fn build(
     let files = SettingsFiles {
         places: permitted.settings.places.clone(),
         flags: permitted.flags.clone(),
-        complain: haft_engine::complain,
+        tools: settings::known_tools(),
+        check: haft_engine::check_settings,
     };
     let environment = &config.environment;
     let http = HttpOptions::from_variables(|name| environment.variable(name));
@@ -106,6 +150,7 @@ pub(crate) async fn build(
         .rules(permitted.rules)
         .hooks(hooks)
         .defers(additions.defers)
+        .names_flags(config.names_flags)
         .sandbox(permitted.sandbox)
         .home(&permitted.settings.places.home)
         .keeper(Arc::new(LocalRuleStore {
@@ -115,6 +160,9 @@ pub(crate) async fn build(
         .watch(Watch::new(permitted.settings.places, permitted.flags))
         .filters(filters(config))
         .approver(approver);
+    if let Some(progress) = additions.progress {
+        builder = builder.progress(progress);
+    }
     for directory in &permitted.directories {
         builder = builder.directory(directory);
     }

@@ -62,6 +62,8 @@ pub struct SessionConfig {
     pub without_slash_commands: bool,
     /// MCP servers: files, or JSON itself.
     pub mcp_servers: Vec<String>,
+    /// Only those: none of the project's, none of plugins.
+    pub strict_mcp: bool,
     /// The tool of a server that is asked for permission, as the pool names it. It is not offered to the
     /// model, and the session does not begin without it.
     pub permission_tool: Option<String>,
@@ -74,6 +76,8 @@ pub struct SessionConfig {
     pub one_result: bool,
     /// Where the session keeps its state. None: in the folder of its project.
     pub state_folder: Option<PathBuf>,
+    /// What is said about this configuration names flags of `haft`'s command line: it was made from them.
+    pub names_flags: bool,
     /// The version that transcripts name. Empty: ours.
     pub version: String,
 }
@@ -157,6 +161,8 @@ pub struct ConversationChoice {
     pub fork: bool,
     /// From this message on, as if what came after it had not been said.
     pub until: Option<String>,
+    /// Of what came after that message, only the turn of this prompt may fall away; else it does not begin.
+    pub drops_turn: Option<String>,
     /// The id of a new conversation.
     pub id: Option<SessionId>,
     /// Nothing of it is kept.

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
+use anyhow::Context;
 use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
 use haft_contract::{ContextPatch, PermissionMode, SessionId};
 
@@ -35,21 +36,43 @@ pub(crate) fn choose(
     };
     let Some((sessions, id)) = from else {
         anyhow::ensure!(
-            until.is_none(),
-            "--resume-session-at goes with --resume or --continue"
+            until.is_none() && choice.drops_turn.is_none(),
+            "a message to go on from goes with a conversation to go on with (--resume-session-at and \
+             --resume-drops-turn with --resume or --continue)"
         );
-        return Ok(if choice.forget {
-            Session::in_memory(new)
-        } else {
-            here.create(new)?
-        });
+        return another(choice, &here, new);
     };
+    if let Some(prompt) = &choice.drops_turn {
+        let until = until
+            .context("a turn to drop goes with a message to go on from (--resume-session-at)")?;
+        sessions.drops_only(id, until, prompt)?;
+    }
     let forked = choice.fork || choice.id.is_some();
     Ok(if forked {
         here.fork_from(&sessions, id, new, until)?
     } else {
         sessions.resume(id, until)?
     })
+}
+
+fn another(choice: &ConversationChoice, here: &Sessions, id: SessionId) -> anyhow::Result<Session> {
+    Ok(match choice.forget {
+        true => Session::in_memory(id),
+        false => here.create(id).with_context(|| {
+            "the session cannot be kept; set CLAUDE_CONFIG_DIR to a folder that can be written, or use \
+             --no-session-persistence"
+        })?,
+    })
+}
+
+/// A conversation that begins in the place of another, kept like that.
+pub(crate) fn successor(config: &SessionConfig, events: &Arc<Events>) -> anyhow::Result<Session> {
+    let here = conversations(&config.environment, &config.cwd);
+    let session = another(&config.conversation, &here, SessionId::new())?;
+    match config.conversation.mirror {
+        true => mirrored(session, config, events),
+        false => Ok(session),
+    }
 }
 
 /// In this project, then in all of them.
@@ -77,7 +100,18 @@ fn find(
     Err(unknown.into())
 }
 
-/// The same, whose lines are told as they are written down.
+/// Reports lines as they are written.
+pub(crate) fn mirror(events: &Arc<Events>) -> impl Fn(&Path, &str) + Send + Sync + 'static {
+    let events = Arc::clone(events);
+    move |path, line| {
+        events.emit(&SessionEvent::TranscriptLine {
+            path: path.to_path_buf(),
+            line: line.to_owned(),
+        });
+    }
+}
+
+/// The same, whose lines are reported as they are written.
 pub(crate) fn mirrored(
     session: Session,
     config: &SessionConfig,
@@ -87,13 +121,8 @@ pub(crate) fn mirrored(
     let folder = environment.project_folder(&config.cwd);
     let folder = folder.unwrap_or_else(|| environment.temporary_folder());
     let path = folder.join(format!("{}.jsonl", session.id()));
-    let events = Arc::clone(events);
-    Ok(session.heard_by(move |line| {
-        events.emit(&SessionEvent::TranscriptLine {
-            path: path.clone(),
-            line: line.to_owned(),
-        });
-    })?)
+    let mirror = mirror(events);
+    Ok(session.heard_by(move |line| mirror(&path, line))?)
 }
 
 /// What the session takes over from when it last ran. Whatever the configuration says counts

@@ -20,6 +20,8 @@ use crate::folder;
 pub struct Environment {
     /// None: those of the process.
     given: Option<Arc<BTreeMap<String, String>>>,
+    /// What the settings say of them; it comes first.
+    settings: Arc<BTreeMap<String, String>>,
 }
 
 // By hand, so that no key ends in a log.
@@ -46,14 +48,26 @@ impl Environment {
         let variables = variables.map(|(name, value)| (name.into(), value.into()));
         Self {
             given: Some(Arc::new(variables.collect())),
+            settings: Arc::default(),
+        }
+    }
+
+    /// The same with what `env` of the settings says: it comes first, and an empty value takes a variable
+    /// away. Where settings and sessions are kept stays what it was: these were found there.
+    #[must_use]
+    pub(crate) fn with_settings(&self, env: &Arc<BTreeMap<String, String>>) -> Self {
+        Self {
+            given: self.given.clone(),
+            settings: Arc::clone(env),
         }
     }
 
     /// What a variable says; one that says nothing is as good as none.
     pub fn variable(&self, name: &str) -> Option<String> {
-        let value = match &self.given {
-            Some(given) => given.get(name).cloned(),
-            None => secrets::variable(name),
+        let value = match (self.settings.get(name), &self.given) {
+            (Some(value), _) => Some(value.clone()),
+            (None, Some(given)) => given.get(name).cloned(),
+            (None, None) => secrets::variable(name),
         };
         value.filter(|value| !value.trim().is_empty())
     }
@@ -118,7 +132,7 @@ impl Environment {
     pub fn session_folder(&self, cwd: &Path, session: SessionId) -> PathBuf {
         match self.project_folder(cwd) {
             Some(project) => project.join(session.to_string()),
-            // The session's id is random, so nobody can have put a folder of that name there.
+            // The session's id is random, so no one can have put a folder of that name there.
             None => self
                 .temporary_folder()
                 .join(format!("haft-session-{session}")),
@@ -132,6 +146,15 @@ impl Environment {
         let root = files::repository_root(cwd);
         let project = self.project_folder(root.as_deref().unwrap_or(cwd))?;
         Some(project.join("memory"))
+    }
+
+    /// Where what can be found out again is kept; `None` without a home.
+    pub(crate) fn cache_folder(&self) -> Option<PathBuf> {
+        let given = self
+            .path("XDG_CACHE_HOME")
+            .filter(|path| path.is_absolute());
+        let folder = given.or_else(|| Some(self.home()?.join(".cache")))?;
+        Some(folder.join("haft"))
     }
 
     /// Where what is not kept goes.
@@ -159,6 +182,17 @@ mod tests {
         let moved = Environment::given([("HOME", "/home/me"), ("CLAUDE_CONFIG_DIR", "/config")]);
         let places = moved.settings_places(Path::new("/a"));
         assert_eq!(places.user, Path::new("/config"));
+    }
+
+    #[test]
+    fn what_the_settings_say_comes_first_and_nothing_takes_away() {
+        let given = Environment::given([("A", "1"), ("B", "2"), ("HOME", "/home/me")]);
+        let env = [("A", "3"), ("B", ""), ("C", "4"), ("HOME", "/elsewhere")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let session = given.with_settings(&Arc::new(env.into()));
+        let values = ["A", "B", "C"].map(|name| session.variable(name));
+        assert_eq!(values, [Some("3".to_owned()), None, Some("4".to_owned())]);
+        assert_eq!(session.home(), Some(PathBuf::from("/home/me")));
     }
 
     #[test]

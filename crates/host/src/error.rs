@@ -14,8 +14,21 @@ impl OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.0)
+        f.write_str(&error_in_words(&self.0))
     }
+}
+
+/// An error and its causes in one line; a cause that was named already is not named again.
+pub fn error_in_words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.contains(&cause) {
+            words = format!("{words}: {cause}");
+        }
+    }
+    words
 }
 
 impl std::error::Error for OpenError {}
@@ -23,5 +36,23 @@ impl std::error::Error for OpenError {}
 impl From<anyhow::Error> for OpenError {
     fn from(error: anyhow::Error) -> Self {
         Self(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_named_once() {
+        let gone = || io::Error::new(io::ErrorKind::NotFound, "it is gone");
+        let doubled = Err::<(), _>(gone()).with_context(|| format!("a.txt: {}", gone()));
+        assert_eq!(error_in_words(&doubled.unwrap_err()), "a.txt: it is gone");
+        let plain = Err::<(), _>(gone()).context("a.txt");
+        assert_eq!(error_in_words(&plain.unwrap_err()), "a.txt: it is gone");
     }
 }

@@ -23,7 +23,7 @@ use crate::{ExtensionNames, ServerList};
 pub enum SessionEvent {
     /// Something is not as it should be; for a person, at once.
     Warning(String),
-    /// Something worth knowing, for whoever follows the session.
+    /// Something worth knowing, for the one who follows the session.
     Notice {
         /// How much it matters.
         level: NoticeLevel,
@@ -39,6 +39,8 @@ pub enum SessionEvent {
     },
     /// It is known which session this is, and what it has.
     Ready(Box<SessionFacts>),
+    /// The conversation was cleared: another begins in its place, under this id.
+    Reset(SessionId),
     /// The MCP servers are connected, or could not be.
     Servers(ServerList),
     /// It works, or waits for input.
@@ -111,6 +113,8 @@ pub struct TurnResult {
     pub run: RunResult,
     /// Where answers must have a shape: the value, or why there is none.
     pub structured: Option<Result<Value, String>>,
+    /// Where the message came from, as whoever sent it said.
+    pub origin: Option<Value>,
 }
 
 impl TurnResult {

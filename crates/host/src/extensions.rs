@@ -1,12 +1,15 @@
-//! What people laid in folders: skills, commands, agents, memory files, output styles.
+//! What people put in folders: skills, commands, agents, memory files, output styles.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, RwLock},
+};
 
 use haft_agent::prompt::{Knowledge, SystemPrompt};
 use haft_contract::SessionId;
 use haft_engine::permissions::{Bases, List, RuleSource, Rules, Scope, rules::RuleClass};
 use haft_extensions::{
-    ExtensionPlaces, Skills, Sources, Warning,
+    ExtensionPlaces, ExtensionPlugin, Skills, Sources, Warning,
     memory::{self, Memory},
     plugins, skills,
     styles::{self, OutputStyle},
@@ -14,9 +17,11 @@ use haft_extensions::{
 use haft_tools::SkillBook;
 use serde_json::Value;
 
-use crate::{Environment, SessionConfig, settings::Permitted, slash::BUILT_IN};
+use crate::{
+    Environment, SessionConfig, live_changes::ExtensionReload, settings::Permitted, slash::BUILT_IN,
+};
 
-/// What people laid in folders.
+/// What people put in folders.
 pub(crate) struct Extensions {
     /// None if they are switched off.
     pub(crate) skills: Option<Arc<Skills>>,
@@ -97,7 +102,7 @@ impl Extensions {
         Some(SkillBook {
             skills: Arc::clone(self.skills.as_ref()?),
             trusts_project: self.trusts_project,
-            session: session.to_string(),
+            session: Arc::new(RwLock::new(session.to_string())),
             effort,
             counts: true,
         })
@@ -124,7 +129,7 @@ impl Extensions {
         }
     }
 
-    /// What the model is told of them before the first words; `None` if nothing. Skills only where it has
+    /// What the model is informed of them before the first words; `None` if nothing. Skills only where it has
     /// the tool to call them.
     pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
         let options = self.memory.take()?;
@@ -167,37 +172,82 @@ impl Extensions {
             commands,
             skills: named(&|skill| skill.folder.is_some()),
             agents: Vec::new(),
-            output_style: match &self.style {
-                Some(style) => style.name.clone(),
-                None => styles::DEFAULT.to_owned(),
+            plugins: self.places.plugins.iter().map(PluginDetails::of).collect(),
+            output_style: match (&self.style, &self.unknown_style) {
+                (Some(style), _) => style.name.clone(),
+                // As it was given: whoever set it looks for it.
+                (None, Some(name)) => name.clone(),
+                (None, None) => styles::DEFAULT.to_owned(),
             },
         }
     }
 
     /// The same in full.
     pub(crate) fn described(&self) -> ExtensionDetails {
-        let all = self.skills.iter().flat_map(|skills| skills.all());
-        let mut commands: Vec<CommandDetails> = all
-            .filter(|skill| skill.user_invocable)
-            .map(|skill| CommandDetails {
-                name: skill.name.clone(),
-                description: skill.description.clone(),
-                argument_hint: skill.argument_hint.clone().unwrap_or_default(),
-            })
-            .collect();
-        if self.skills.is_some() {
-            commands.extend(BUILT_IN.iter().map(|(name, description)| CommandDetails {
-                name: (*name).to_owned(),
-                description: (*description).to_owned(),
-                argument_hint: String::new(),
-            }));
-        }
         let mut styles = vec![styles::DEFAULT.to_owned()];
         styles.extend(self.styles.iter().cloned());
         ExtensionDetails {
-            commands,
+            commands: commands(self.skills.as_deref()),
             output_style: self.names().output_style,
             styles,
+        }
+    }
+
+    /// Where all of it is looked for again.
+    pub(crate) fn reload(&self, is_bare: bool) -> ExtensionReload {
+        ExtensionReload {
+            places: self.places.clone(),
+            skills: self.skills.clone(),
+            is_bare,
+        }
+    }
+}
+
+/// Slash commands, in full.
+pub(crate) fn commands(skills: Option<&Skills>) -> Vec<CommandDetails> {
+    let Some(skills) = skills else {
+        return Vec::new();
+    };
+    let all = skills.all();
+    let own = all.iter().filter(|skill| skill.user_invocable);
+    let own = own.map(|skill| CommandDetails {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        argument_hint: skill.argument_hint.clone().unwrap_or_default(),
+    });
+    let built_in = BUILT_IN.iter().map(|(name, description)| CommandDetails {
+        name: (*name).to_owned(),
+        description: (*description).to_owned(),
+        argument_hint: String::new(),
+    });
+    own.chain(built_in).collect()
+}
+
+/// All output styles, by name.
+pub(crate) fn style_names(found: &[OutputStyle]) -> Vec<String> {
+    let names = found.iter().map(|style| style.name.clone());
+    std::iter::once(styles::DEFAULT.to_owned())
+        .chain(names)
+        .collect()
+}
+
+/// A plugin that is loaded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PluginDetails {
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its version, as its manifest says.
+    pub version: Option<String>,
+}
+
+impl PluginDetails {
+    pub(crate) fn of(plugin: &ExtensionPlugin) -> Self {
+        Self {
+            name: plugin.name.clone(),
+            path: plugin.root.clone(),
+            version: plugin.version.clone(),
         }
     }
 }
@@ -213,6 +263,8 @@ pub struct ExtensionNames {
     pub agents: Vec<String>,
     /// The output style that was chosen.
     pub output_style: String,
+    /// Plugins.
+    pub plugins: Vec<PluginDetails>,
 }
 
 /// What people put in folders, for a program that shows it.
@@ -257,7 +309,11 @@ fn places(
         },
     };
     let mut plugins = Vec::new();
-    for folder in config.plugins.iter().filter(|_| !config.bare) {
+    let folders = match config.bare {
+        true => Vec::new(),
+        false => crate::plugins::folders(config, permitted, warnings),
+    };
+    for folder in &folders {
         match plugins::read(folder) {
             Ok(plugin) => plugins.push(plugin),
             Err(warning) => warnings.push(warning),

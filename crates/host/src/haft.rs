@@ -16,6 +16,8 @@ use crate::{
 /// A session: its tools, and what its calls inherit from each other.
 pub struct Haft {
     pub(crate) scheduler: Scheduler,
+    /// Of the turn that begins next.
+    pub(crate) next: CancellationToken,
     pub(crate) unknown_tools: Vec<String>,
     pub(crate) unusable_tools: Vec<DefinitionError>,
 }
@@ -57,8 +59,14 @@ impl Haft {
         self.scheduler.engine().services()
     }
 
-    /// Fires to end everything that runs.
+    /// Fires to interrupt the turn that begins next: what runs in it is told to stop, what waits never
+    /// starts, and every call still gets its result. The turn after that has a token of its own.
     pub fn cancel_token(&self) -> CancellationToken {
+        self.next.clone()
+    }
+
+    /// Fires to end the session: no call of it runs any more.
+    pub fn session_token(&self) -> CancellationToken {
         self.scheduler.cancel_token()
     }
 
@@ -67,14 +75,16 @@ impl Haft {
         self.scheduler.engine()
     }
 
-    /// The scheduler, for whoever runs turns themselves.
+    /// The scheduler, for the one who runs turns themselves.
     pub fn into_scheduler(self) -> Scheduler {
         self.scheduler
     }
 
     /// Begins a turn: push calls as they come, take results in the same order.
     pub async fn turn(&mut self) -> CallBatch<'_> {
-        self.scheduler.turn().await
+        let next = self.scheduler.cancel_token().child_token();
+        let cancel = std::mem::replace(&mut self.next, next);
+        self.scheduler.turn_until(cancel).await
     }
 
     /// Runs calls, side by side where that is harmless; the results come in their order.

@@ -3,14 +3,14 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use haft_agent::{Control, Prompt};
+use haft_agent::{Control, ModelSettings, Prompt};
 use haft_contract::{ApprovalAnswer, Content, PermissionMode};
-use haft_models::{Prices, Thinking};
+use haft_models::Thinking;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -18,6 +18,8 @@ use crate::{
     AgentDetails, ContextUsage, Environment, ExtensionDetails, RewoundFiles, ServerChanges,
     ServerList, StartOptions, StopKind,
     access::SessionAccess,
+    budget::Budget,
+    live_changes::ExtensionReload,
     mcp::Servers,
     names::Names,
     questions::EventQuestions,
@@ -44,17 +46,29 @@ pub(crate) struct SharedState {
     pub(crate) kinds: Kinds,
     /// What people put in folders.
     pub(crate) extensions: ExtensionDetails,
+    pub(crate) reload: ExtensionReload,
     /// The model that was chosen at the start, and how much it can read.
-    pub(crate) model: String,
-    pub(crate) window: u64,
+    pub(crate) current: Mutex<(String, u64)>,
     pub(crate) names: Names,
-    /// Where there is a budget: a model whose price is not known would have none.
-    pub(crate) prices: Option<Prices>,
+    pub(crate) budget: Budget,
     /// May the mode become bypassPermissions? The error says why not.
     pub(crate) bypass: Result<(), String>,
     pub(crate) environment: Environment,
     /// No one follows the session any longer.
     pub(crate) is_abandoned: AtomicBool,
+}
+
+impl SharedState {
+    /// This is the model of the start.
+    pub(crate) fn starts_with(&self, settings: &ModelSettings) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = (settings.name.clone(), settings.window);
+    }
+
+    fn at_start(&self) -> (String, u64) {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clone()
+    }
 }
 
 impl SessionInput {
@@ -129,20 +143,21 @@ impl SessionInput {
         Ok(())
     }
 
-    /// From the next request on, another model; `None`: the one of the start. The error says why it cannot
-    /// be had.
-    pub fn set_model(&self, name: Option<&str>) -> Result<(), String> {
-        let name = match name {
-            Some(name) => self.0.names.choose(name)?,
-            None => self.0.model.clone(),
+    /// From the next request on, another model; `None`: the one of the start. Waits for the provider's list
+    /// where a short name is given. The error says why it cannot be had.
+    pub async fn set_model(&self, name: Option<&str>) -> Result<(), String> {
+        let (at_start, window) = self.0.at_start();
+        let (name, window) = match name {
+            Some(name) => {
+                let name = self.0.names.resolve(name).await?;
+                let window = self.0.names.window_of(&name);
+                (name, window)
+            }
+            // Before the start the name may still be a short one.
+            None => (self.0.names.resolve(&at_start).await?, window),
         };
-        let prices = self.0.prices.as_ref();
-        if prices.is_some_and(|prices| prices.of(&name).is_none()) {
-            return Err(format!(
-                "there is a budget, and the price of {name} is not known; give it with --prices, or with \
-                 modelPrices in the settings"
-            ));
-        }
+        self.0.budget.covers(&name);
+        self.0.control.set_window(window);
         self.0.control.set_model(name);
         Ok(())
     }
@@ -211,10 +226,13 @@ impl SessionInput {
 
     /// How full the model's window is.
     pub fn context_usage(&self) -> ContextUsage {
-        self.0.access.usage().unwrap_or_else(|| ContextUsage {
-            model: self.0.model.clone(),
-            window: self.0.window,
-            ..ContextUsage::default()
+        self.0.access.usage().unwrap_or_else(|| {
+            let (model, window) = self.0.at_start();
+            ContextUsage {
+                model,
+                window,
+                ..ContextUsage::default()
+            }
         })
     }
 

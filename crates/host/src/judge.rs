@@ -12,7 +12,7 @@ use haft_engine::{
 };
 use haft_models::{Conversation, Model, ModelRequest, Prefix, SystemBlock};
 
-use crate::{Environment, Haft};
+use crate::{Environment, Haft, names::Names};
 
 /// What a model is told that is asked for its word.
 const JUDGE: &str = "You decide one question for a program that watches an AI agent at work. The \
@@ -41,6 +41,7 @@ pub(crate) struct Judge {
     pub(crate) control: Control,
     pub(crate) session: SessionId,
     pub(crate) environment: Environment,
+    pub(crate) names: Names,
     /// What one that looks around may not read.
     pub(crate) rules: Rules,
     pub(crate) directories: Vec<PathBuf>,
@@ -51,7 +52,8 @@ impl AskModel for Judge {
         Box::pin(async move {
             let mut settings = self.settings.clone();
             if let Some(model) = &question.model {
-                settings.name.clone_from(model);
+                settings.name = self.names.resolve(model).await?;
+                settings.plan_name = None;
             }
             if question.with_tools {
                 self.look(question, settings).await
@@ -89,7 +91,7 @@ impl Judge {
         let folder = folder.join("hooks");
         let mut builder = Haft::builder(&cwd)
             .environment(self.environment.clone())
-            // Nobody is asked on a hook's behalf.
+            // No one is asked on a hook's behalf.
             .permission_mode(PermissionMode::DontAsk)
             .rules(self.rules.clone())
             .session_folder(folder)

@@ -11,11 +11,12 @@
 //! - `input`, `queue`, `stop`: what goes in; [`event`], [`questions`]: what comes out
 //! - `turns`: one message after the other; `slash`: those that are commands; `structured_output`: answers
 //!   that must fit a schema; `background`: what runs beside them
-//! - `settings`: what counts; `model`, `names`: who answers; `conversation`: what was said before
-//! - `extensions`: what people put in folders; `subagents`: who can be handed tasks; `judge`: models that
+//! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
+//! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
 //!   hooks ask; `mcp`: servers that the other side runs
-//! - `access`: what may be asked of a session while it runs
+//! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
+//! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
 //! **Invariants.** Events come in one order. Nothing here writes to a terminal, changes the process's
@@ -25,24 +26,32 @@
 
 mod access;
 mod background;
+mod budget;
 mod builder;
+mod catalog;
 mod compose;
 pub mod config;
 mod conversation;
 mod environment;
 mod error;
 pub mod event;
+mod explain;
 mod extensions;
 mod folder;
 mod haft;
 mod input;
 mod judge;
+mod live_changes;
 mod mcp;
+mod mentions;
 pub mod messages;
 mod model;
+mod model_list;
 pub mod moment;
 mod names;
+mod pace;
 pub mod parts;
+mod plugins;
 pub mod questions;
 mod queue;
 pub mod session;
@@ -56,30 +65,35 @@ mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
-pub use compose::open_tools;
+pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
 };
 pub use conversation::conversations;
 pub use environment::Environment;
-pub use error::OpenError;
+pub use error::{OpenError, error_in_words};
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
-pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames};
+pub use explain::{CallJudge, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
+pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
 pub use haft_agent as agent;
 pub use haft_models as models;
+#[cfg(feature = "fs")]
+pub use haft_tools::image_content;
 pub use input::SessionInput;
+pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
 pub use messages::{MessageError, Messages};
+pub use model_list::{AvailableModels, available_models, save_model};
+pub use pace::SpeakingPace;
 pub use parts::{ServerLink, SessionParts};
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
 pub use queue::StartOptions;
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;
-pub use structured_output::NEVER_FITTED;
 pub use subagents::AgentDetails;

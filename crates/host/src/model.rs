@@ -1,17 +1,24 @@
 //! Who answers: a provider, a script or a recording.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
-use haft_agent::ModelSettings;
+use haft_agent::{Control, ModelSettings};
 use haft_engine::settings::Settings;
 use haft_models::{
     Anthropic, Fallback, Http, HttpOptions, Model, OpenAi, Price, Prices, Recorder, Replay, Retry,
-    RetryPolicy, Scripted, Thinking, anthropic::AnthropicOptions, openai::OpenAiOptions,
+    RetryPolicy, Scripted, Thinking,
+    anthropic::{self, AnthropicOptions},
+    listing::split_window,
+    openai::{self, OpenAiOptions},
 };
 use serde_json::Value;
 
-use crate::{Environment, ModelChoice, ModelProvider, ThinkingChoice, names::Names};
+use crate::{
+    Environment, ModelChoice, ModelProvider, ThinkingChoice,
+    catalog::{Catalog, LearnsWindow, ListSource},
+    names::{self, Names},
+};
 
 /// How often an overloaded model is asked again before another takes over.
 const PATIENCE: u32 = 3;
@@ -19,21 +26,27 @@ const PATIENCE: u32 = 3;
 /// Who answers.
 pub(crate) struct Chosen {
     pub(crate) model: Arc<dyn Model>,
+    /// Its name is the provider's once it is [resolved](Self::resolve).
     pub(crate) settings: ModelSettings,
     pub(crate) prices: Prices,
-    /// Those that take over, as the provider names them.
+    /// Those that take over, as the provider names them once they are resolved.
     pub(crate) fallbacks: Vec<String>,
     pub(crate) names: Names,
     /// Where the key comes from, as messages name it.
     pub(crate) key_source: &'static str,
     /// A recording that is played: in the end it tells where it was asked otherwise.
     pub(crate) replay: Option<Replay>,
-    /// What to say of the name that was chosen.
-    pub(crate) warning: Option<String>,
+    /// Where everything is recorded.
+    record: Option<PathBuf>,
+    retries: RetryPolicy,
+    /// Who brings a model knows its name.
+    is_given: bool,
+    /// No provider is asked.
+    is_offline: bool,
 }
 
-/// Chooses by the configuration, then the environment, then the settings. `given`: who answers in place of
-/// a provider.
+/// Chooses by the configuration, then the settings, then the environment. `given`: who answers in place of
+/// a provider. No one is asked yet.
 pub(crate) fn choose(
     choice: &ModelChoice,
     settings: &Settings,
@@ -42,49 +55,29 @@ pub(crate) fn choose(
 ) -> anyhow::Result<Chosen> {
     let prices = prices(choice, settings)?;
     let settings = &settings.merged();
-    let names = Names::of(settings, environment);
-    let fallbacks = fallbacks(choice, settings, &names)?;
+    let mut names = Names::of(settings, environment);
     let is_given = given.is_some();
-    let offline = choice.script.is_some() || choice.replay.is_some() || is_given;
-    let (mut model, key_source) = match given {
-        Some(given) => (given, "none"),
-        None => ask(choice, environment),
-    };
-    let retries = || RetryPolicy::from_variables(|name| environment.variable(name));
+    let is_offline = choice.script.is_some() || choice.replay.is_some() || is_given;
+    let mut key_source = "none";
     let mut replay = None;
-    if let Some(path) = &choice.script {
-        model = Arc::new(Scripted::open(path)?);
-    }
-    if let Some(path) = &choice.replay {
-        let opened = Replay::open(path)?;
-        replay = Some(opened.clone());
-        model = Arc::new(opened);
-    }
-    if !fallbacks.is_empty() {
-        let policy = RetryPolicy {
-            max_overloaded: Some(PATIENCE),
-            ..retries()
-        };
-        let retried: Arc<dyn Model> = Arc::new(Retry::new(model, policy));
-        let mut fallback = Fallback::new(Arc::clone(&retried));
-        for name in &fallbacks {
-            fallback = fallback.then(Arc::clone(&retried), name.as_str());
+    let model: Arc<dyn Model> = match (given, &choice.script, &choice.replay) {
+        (_, _, Some(path)) => {
+            let opened = Replay::open(path)?;
+            replay = Some(opened.clone());
+            Arc::new(opened)
         }
-        model = Arc::new(fallback);
-    } else if !offline {
-        model = Arc::new(Retry::new(model, retries()));
-    }
-    if let Some(path) = &choice.record {
-        model = Arc::new(Recorder::create(model, path)?);
-    }
-    let name = name(choice, settings, environment, offline)?;
-    // Who brings a model knows its name.
-    let warning = names.unknown(&name).filter(|_| !is_given);
-    let name = match is_given {
-        true => name,
-        false => names.choose(&name).map_err(anyhow::Error::msg)?,
+        (_, Some(path), None) => Arc::new(Scripted::open(path)?),
+        (Some(given), None, None) => given,
+        (None, None, None) => {
+            let (provider, source) = ask(choice, environment);
+            key_source = source;
+            names.catalog = Some(Arc::new(provider.catalog(environment)));
+            provider.model()
+        }
     };
-    let mut chosen = ModelSettings::new(name);
+    let name = name(choice, settings, environment);
+    let name = name.or_else(|| is_offline.then(|| "scripted".to_owned()));
+    let mut chosen = ModelSettings::new(name.unwrap_or_else(|| names::DEFAULT.to_owned()));
     chosen.thinking = thinking(choice, environment)?;
     let effort = || settings["effortLevel"].as_str().map(str::to_owned);
     chosen.effort = choice.effort.clone().or_else(effort);
@@ -95,15 +88,133 @@ pub(crate) fn choose(
         model,
         settings: chosen,
         prices,
-        fallbacks,
+        fallbacks: fallbacks(choice, settings),
         names,
-        key_source: if offline { "none" } else { key_source },
+        key_source,
         replay,
-        warning,
+        record: choice.record.clone(),
+        retries: RetryPolicy::from_variables(|name| environment.variable(name)),
+        is_given,
+        is_offline,
     })
 }
 
-fn ask(choice: &ModelChoice, environment: &Environment) -> (Arc<dyn Model>, &'static str) {
+impl Chosen {
+    /// Finds out what the names mean, which may ask the provider, and puts together who answers.
+    pub(crate) async fn resolve(&mut self, control: &Control) -> anyhow::Result<()> {
+        if !self.is_given {
+            let wanted = self.settings.name.clone();
+            let resolved = self.names.resolve(&wanted).await;
+            self.settings.name = resolved.map_err(anyhow::Error::msg)?;
+            self.settings.plan_name = self.names.planner(&wanted).await;
+        }
+        for name in &mut self.fallbacks {
+            let resolved = self.names.resolve(name).await;
+            *name = resolved.map_err(|why| anyhow::anyhow!("a model that takes over: {why}"))?;
+        }
+        let is_known = self.measure();
+        let mut model = Arc::clone(&self.model);
+        if !self.fallbacks.is_empty() {
+            let policy = RetryPolicy {
+                max_overloaded: Some(PATIENCE),
+                ..self.retries.clone()
+            };
+            let retried: Arc<dyn Model> = Arc::new(Retry::new(model, policy));
+            let mut fallback = Fallback::new(Arc::clone(&retried));
+            for name in &self.fallbacks {
+                fallback = fallback.then(Arc::clone(&retried), name.as_str());
+            }
+            model = Arc::new(fallback);
+        } else if !self.is_offline {
+            model = Arc::new(Retry::new(model, self.retries.clone()));
+        }
+        if let Some(catalog) = self.names.catalog.as_ref().filter(|_| !is_known) {
+            model = Arc::new(LearnsWindow::new(model, catalog, control));
+        }
+        if let Some(path) = &self.record {
+            model = Arc::new(Recorder::create(model, path)?);
+        }
+        self.model = model;
+        Ok(())
+    }
+
+    /// How much the model can read and write, as far as it is known. Says whether that is known.
+    fn measure(&mut self) -> bool {
+        let settings = &mut self.settings;
+        let (id, said) = split_window(&settings.name);
+        let catalog = self.names.catalog.as_ref();
+        let listed = catalog.and_then(|catalog| catalog.known(id));
+        let window = said.or_else(|| listed.as_ref()?.window);
+        if let Some(window) = window {
+            settings.window = window;
+            // A reply that may fill the window leaves no room for what it answers.
+            if u64::from(settings.max_tokens) > window / 2 {
+                settings.max_tokens = u32::try_from(window / 4).unwrap_or(u32::MAX).max(1);
+            }
+        }
+        if let Some(most) = listed.and_then(|model| model.max_output) {
+            settings.max_tokens = settings.max_tokens.min(most);
+        }
+        window.is_some()
+    }
+}
+
+/// Who is asked.
+pub(crate) enum ProviderClient {
+    Anthropic(Http, AnthropicOptions),
+    OpenAi(Http, OpenAiOptions),
+}
+
+impl ProviderClient {
+    fn model(self) -> Arc<dyn Model> {
+        match self {
+            Self::Anthropic(http, options) => Arc::new(Anthropic::new(http, options)),
+            Self::OpenAi(http, options) => Arc::new(OpenAi::new(http, options)),
+        }
+    }
+
+    /// Its list of models.
+    pub(crate) fn catalog(&self, environment: &Environment) -> Catalog {
+        let (kind, base, key) = match self {
+            Self::Anthropic(_, options) => {
+                let key = options.auth_token.as_ref().or(options.api_key.as_ref());
+                ("anthropic", or(&options.base_url, anthropic::BASE_URL), key)
+            }
+            Self::OpenAi(_, options) => {
+                let base = or(&options.base_url, openai::BASE_URL);
+                ("openai", base, options.api_key.as_ref())
+            }
+        };
+        let source = match self {
+            Self::Anthropic(http, options) => {
+                ListSource::Anthropic(Anthropic::new(http.clone(), options.clone()))
+            }
+            Self::OpenAi(http, options) => {
+                ListSource::OpenAi(OpenAi::new(http.clone(), options.clone()))
+            }
+        };
+        let key = key.map_or("", String::as_str);
+        let identity = format!("{kind}\n{base}\n{key}");
+        Catalog::new(source, place(base), &identity, environment)
+    }
+}
+
+fn or<'a>(given: &'a str, usual: &'a str) -> &'a str {
+    if given.is_empty() { usual } else { given }
+}
+
+/// The host of an address: the rest of it may hold secrets.
+fn place(base: &str) -> String {
+    let host = base.split_once("://").map_or(base, |(_, rest)| rest);
+    let host = host.split(['/', '?']).next().unwrap_or(host);
+    host.rsplit('@').next().unwrap_or(host).to_owned()
+}
+
+/// Who is asked, and where the key comes from.
+pub(crate) fn ask(
+    choice: &ModelChoice,
+    environment: &Environment,
+) -> (ProviderClient, &'static str) {
     let variable = |name: &str| environment.variable(name);
     let http = Http::new(HttpOptions::from_variables(variable));
     match provider(choice, environment) {
@@ -118,7 +229,7 @@ fn ask(choice: &ModelChoice, environment: &Environment) -> (Arc<dyn Model>, &'st
                 (None, Some(_)) => "ANTHROPIC_API_KEY",
                 (None, None) => "none",
             };
-            (Arc::new(Anthropic::new(http, options)), source)
+            (ProviderClient::Anthropic(http, options), source)
         }
         ModelProvider::OpenAi => {
             let mut options = OpenAiOptions::from_variables(variable);
@@ -129,12 +240,12 @@ fn ask(choice: &ModelChoice, environment: &Environment) -> (Arc<dyn Model>, &'st
                 Some(_) => "OPENAI_API_KEY",
                 None => "none",
             };
-            (Arc::new(OpenAi::new(http, options)), source)
+            (ProviderClient::OpenAi(http, options), source)
         }
     }
 }
 
-fn provider(choice: &ModelChoice, environment: &Environment) -> ModelProvider {
+pub(crate) fn provider(choice: &ModelChoice, environment: &Environment) -> ModelProvider {
     if let Some(kind) = choice.provider {
         return kind;
     }
@@ -156,22 +267,24 @@ fn provider(choice: &ModelChoice, environment: &Environment) -> ModelProvider {
     }
 }
 
-fn name(
+/// The name that someone chose, if anyone did.
+pub(crate) fn name(
     choice: &ModelChoice,
     settings: &Value,
     environment: &Environment,
-    offline: bool,
-) -> anyhow::Result<String> {
+) -> Option<String> {
     let from_settings = || settings["model"].as_str().map(str::to_owned);
-    let named = choice.name.clone();
-    let named = named.or_else(|| environment.variable("ANTHROPIC_MODEL"));
-    named
-        .or_else(from_settings)
-        .filter(|name| !name.trim().is_empty())
-        .or_else(|| offline.then(|| "scripted".to_owned()))
-        .context(
-            "no model is chosen: give --model, or set ANTHROPIC_MODEL or `model` in the settings",
-        )
+    let from_variables = || {
+        let own = match provider(choice, environment) {
+            ModelProvider::Anthropic => None,
+            ModelProvider::OpenAi => environment.variable("OPENAI_MODEL"),
+        };
+        own.or_else(|| environment.variable("ANTHROPIC_MODEL"))
+    };
+    let is_said = |name: &String| !name.trim().is_empty();
+    let named = choice.name.clone().filter(is_said);
+    let named = named.or_else(|| from_settings().filter(is_said));
+    named.or_else(from_variables)
 }
 
 fn thinking(choice: &ModelChoice, environment: &Environment) -> anyhow::Result<Thinking> {
@@ -187,29 +300,24 @@ fn thinking(choice: &ModelChoice, environment: &Environment) -> anyhow::Result<T
     })
 }
 
-fn fallbacks(choice: &ModelChoice, settings: &Value, names: &Names) -> anyhow::Result<Vec<String>> {
-    let mut given = choice.fallbacks.clone();
-    if given.is_empty() {
-        given = match &settings["fallbackModel"] {
-            Value::String(name) => vec![name.clone()],
-            Value::Array(list) => list
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect(),
-            _ => Vec::new(),
-        };
+fn fallbacks(choice: &ModelChoice, settings: &Value) -> Vec<String> {
+    if !choice.fallbacks.is_empty() {
+        return choice.fallbacks.clone();
     }
-    let chosen = given.iter().map(|name| names.choose(name));
-    chosen
-        .collect::<Result<_, _>>()
-        .map_err(|why| anyhow::anyhow!("a model that takes over: {why}"))
+    match &settings["fallbackModel"] {
+        Value::String(name) => vec![name.clone()],
+        Value::Array(list) => {
+            let names = list.iter().filter_map(Value::as_str);
+            names.map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
-/// None is built in. Those of the settings, `modelPrices`, count below the flag's; a workspace has no say
+/// The public list, below it those of the settings, `modelPrices`, then the flag's; a workspace has no say
 /// in them, or it could void a budget.
-fn prices(choice: &ModelChoice, settings: &Settings) -> anyhow::Result<Prices> {
-    let mut prices = Prices::default();
+pub(crate) fn prices(choice: &ModelChoice, settings: &Settings) -> anyhow::Result<Prices> {
+    let mut prices = Prices::listed();
     for layer in settings.layers.iter().rev() {
         let Some(given) = layer.document.value.get("modelPrices") else {
             continue;

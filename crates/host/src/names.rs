@@ -1,17 +1,31 @@
 //! What models are called here, and by their provider.
 //!
-//! No name of a provider's is built in: they change. A short name means what
-//! `ANTHROPIC_DEFAULT_OPUS_MODEL` and its like say; `modelOverrides` of the settings, a map from name to
-//! name, has the last word.
+//! No name of a provider's is built in: they change. A short name (`opus`, `default`, …) means what
+//! `ANTHROPIC_DEFAULT_OPUS_MODEL` and its like say, else the newest of that family in the provider's list;
+//! it is never sent as it is. `modelOverrides` of the settings, a map from name to name, has the last word.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
+use haft_agent::ModelSettings;
+use haft_models::{ModelInfo, listing};
 use serde_json::Value;
 
-use crate::Environment;
+use crate::{
+    Environment,
+    catalog::{Catalog, ListFailure},
+};
 
-/// Short names that scripts use.
-const SHORT: [&str; 4] = ["fable", "haiku", "opus", "sonnet"];
+/// Families of models that scripts name.
+const FAMILIES: [&str; 4] = ["fable", "haiku", "opus", "sonnet"];
+
+/// What stands for no choice.
+pub(crate) const DEFAULT: &str = "default";
+
+/// One family plans, another one does the work.
+const OPUS_PLAN: &str = "opusplan";
+
+/// How many names an error lists.
+const MOST_LISTED: usize = 20;
 
 /// What models are called.
 #[derive(Debug, Clone, Default)]
@@ -21,12 +35,24 @@ pub(crate) struct Names {
     overrides: BTreeMap<String, String>,
     /// Only these may be chosen, by either name.
     available: Option<Vec<String>>,
+    /// Whom to ask for the rest. None: no provider is asked, and any name will do.
+    pub(crate) catalog: Option<Arc<Catalog>>,
+}
+
+/// What a name means.
+enum Meaning<'a> {
+    /// This, as far as the variables and the settings say.
+    Name(&'a str),
+    /// The newest of a family.
+    Newest(&'static str),
+    /// Whatever is asked where nothing is named.
+    Default,
 }
 
 impl Names {
     /// As the environment and the settings say.
     pub(crate) fn of(settings: &Value, environment: &Environment) -> Self {
-        let short = SHORT.into_iter().filter_map(|name| {
+        let short = FAMILIES.into_iter().filter_map(|name| {
             let meant = environment.variable(&variable_of(name))?;
             Some((name, meant.trim().to_owned()))
         });
@@ -41,52 +67,151 @@ impl Names {
                 .filter_map(|(from, to)| Some((from.clone(), to.as_str()?.to_owned())))
                 .collect(),
             available: settings["availableModels"].as_array().map(texts),
+            catalog: None,
         }
     }
 
-    /// The provider's name of a model that somebody chose. The error says why it cannot be had.
-    pub(crate) fn choose(&self, name: &str) -> Result<String, String> {
+    /// The provider's name of a model that someone chose; a suffix such as `[1m]` stays. The error says why
+    /// it cannot be had.
+    pub(crate) async fn resolve(&self, name: &str) -> Result<String, String> {
         let name = name.trim();
-        let meant = self.meant(name);
+        let (base, window) = listing::split_window(name);
+        let suffix = if window.is_some() {
+            &name[base.len()..]
+        } else {
+            ""
+        };
+        let meant = self.meant(base).await?;
         match &self.available {
-            Some(available) if !available.iter().any(|one| one == name || *one == meant) => {
+            Some(available)
+                if ![name, base, &meant]
+                    .iter()
+                    .any(|one| available.iter().any(|name| name == one)) =>
+            {
                 Err(format!(
                     "model {name} is not among those that the settings allow (availableModels): {}",
                     available.join(", ")
                 ))
             }
-            _ => Ok(meant),
+            // What it means may have a suffix of its own.
+            _ if listing::split_window(&meant).1.is_some() => Ok(meant),
+            _ => Ok(format!("{meant}{suffix}")),
         }
     }
 
-    /// What to say of a short name that means nothing here: it is sent as it is.
-    pub(crate) fn unknown(&self, name: &str) -> Option<String> {
-        let short = is_short(name)?;
-        let known = self.short.contains_key(short) || self.overrides.contains_key(name.trim());
-        (!known).then(|| {
-            format!(
-                "{short} is a short name, and {} does not say for which model; it is sent as it is",
-                variable_of(short)
-            )
-        })
+    /// How much a model can read, as far as it is known without asking.
+    pub(crate) fn window_of(&self, name: &str) -> u64 {
+        let (id, said) = listing::split_window(name);
+        let listed = || self.catalog.as_ref()?.known(id)?.window;
+        let usual = ModelSettings::new(id).window;
+        said.or_else(listed).unwrap_or(usual)
     }
 
-    fn meant(&self, name: &str) -> String {
-        let long = is_short(name).and_then(|short| self.short.get(short));
-        let long = long.map_or(name, String::as_str);
+    /// The model that plans, where a name stands for two of them.
+    pub(crate) async fn planner(&self, name: &str) -> Option<String> {
+        let (base, _) = listing::split_window(name.trim());
+        if !base.eq_ignore_ascii_case(OPUS_PLAN) || self.overrides.contains_key(base) {
+            return None;
+        }
+        self.resolve("opus").await.ok()
+    }
+
+    async fn meant(&self, name: &str) -> Result<String, String> {
+        let long = match self.meaning(name) {
+            Meaning::Name(long) => long.to_owned(),
+            Meaning::Newest(family) => match &self.catalog {
+                None => name.to_owned(),
+                Some(catalog) => self.newest(catalog, name, family).await?,
+            },
+            Meaning::Default => match &self.catalog {
+                None => name.to_owned(),
+                Some(catalog) => self.default_model(catalog).await?,
+            },
+        };
         let overridden = self
             .overrides
-            .get(long)
+            .get(&long)
             .or_else(|| self.overrides.get(name));
-        overridden.map_or(long, String::as_str).to_owned()
+        Ok(overridden.cloned().unwrap_or(long))
+    }
+
+    fn meaning<'a>(&'a self, name: &'a str) -> Meaning<'a> {
+        if let Some(meant) = self.overrides.get(name) {
+            return Meaning::Name(meant);
+        }
+        let is = |word: &str| name.eq_ignore_ascii_case(word);
+        // What is asked by default is of this family, as far as the variables say.
+        let usual = || self.short.get("sonnet").map(|meant| Meaning::Name(meant));
+        if is(DEFAULT) {
+            return usual().unwrap_or(Meaning::Default);
+        }
+        if is(OPUS_PLAN) {
+            return usual().unwrap_or(Meaning::Newest("sonnet"));
+        }
+        match FAMILIES.into_iter().find(|family| is(family)) {
+            None => Meaning::Name(name),
+            Some(family) => match self.short.get(family) {
+                Some(meant) => Meaning::Name(meant),
+                None => Meaning::Newest(family),
+            },
+        }
+    }
+
+    async fn newest(&self, catalog: &Catalog, name: &str, family: &str) -> Result<String, String> {
+        let variable = variable_of(family);
+        let place = &catalog.place;
+        let listed = catalog.list().await.map_err(|failure| match failure {
+            ListFailure { no_access: true, text } => text,
+            ListFailure { text: why, .. } => format!(
+                "{name} is a short name, and which model it means here cannot be found out: {place} does \
+                 not list its models ({why}). Name the model in full, or set {variable}"
+            ),
+        })?;
+        match listing::newest_of(listed, family) {
+            Some(model) => Ok(model.id.clone()),
+            None => Err(format!(
+                "{name} is a short name, and {place} lists no model of that family. Name one in full, or \
+                 set {variable}. It lists: {}",
+                list_of(listed)
+            )),
+        }
+    }
+
+    async fn default_model(&self, catalog: &Catalog) -> Result<String, String> {
+        let place = &catalog.place;
+        const CHOOSE: &str = "choose one with --model, ANTHROPIC_MODEL or OPENAI_MODEL, or save a choice \
+                              with `haft models use NAME`";
+        let listed = catalog.list().await.map_err(|failure| match failure {
+            ListFailure {
+                no_access: true,
+                text,
+            } => text,
+            ListFailure { text: why, .. } => {
+                format!("no model is named, and {place} does not list its models ({why}); {CHOOSE}")
+            }
+        })?;
+        let default = listing::default_of(listed);
+        default.map(|model| model.id.clone()).ok_or_else(|| {
+            match listed.is_empty() {
+                true => format!("no model is named, and {place} lists none; {CHOOSE}"),
+                false => format!(
+                    "no model is named, and {place} has several, none of them a usual default; {CHOOSE}. \
+                     It lists: {}",
+                    list_of(listed)
+                ),
+            }
+        })
     }
 }
 
-fn is_short(name: &str) -> Option<&'static str> {
-    let name = name.trim();
-    SHORT
-        .into_iter()
-        .find(|short| short.eq_ignore_ascii_case(name))
+fn list_of(models: &[ModelInfo]) -> String {
+    let names = models.iter().map(|model| model.id.as_str());
+    let names: Vec<&str> = names.take(MOST_LISTED).collect();
+    let more = models.len().saturating_sub(names.len());
+    match more {
+        0 => names.join(", "),
+        more => format!("{} and {more} more (`haft models`)", names.join(", ")),
+    }
 }
 
 fn variable_of(short: &str) -> String {
@@ -102,33 +227,34 @@ mod tests {
     fn names(settings: &Value) -> Names {
         Names {
             short: BTreeMap::from([("opus", "big-1".to_owned())]),
-            ..Names::of(settings, &Environment::of_process())
+            ..Names::of(settings, &Environment::given([("HOME", "/home/me")]))
         }
     }
 
-    #[test]
-    fn a_short_name_means_what_the_variable_says_and_the_settings_have_the_last_word() {
+    #[tokio::test]
+    async fn a_short_name_means_what_the_variable_says_and_the_settings_have_the_last_word() {
         let names = names(&json!({"modelOverrides": {"big-1": "arn:big", "haiku": "small-2"}}));
         let cases = [
-            // (chosen, sent, is something said of it)
-            ("opus", "arn:big", false),
-            ("Opus", "arn:big", false),
-            ("big-1", "arn:big", false),
-            ("haiku", "small-2", false),
-            ("sonnet", "sonnet", true),
-            ("other-3", "other-3", false),
+            // (chosen, sent)
+            ("opus", "arn:big"),
+            ("Opus", "arn:big"),
+            ("opus[1m]", "arn:big[1m]"),
+            ("big-1", "arn:big"),
+            ("haiku", "small-2"),
+            ("other-3", "other-3"),
         ];
-        for (chosen, sent, told) in cases {
-            assert_eq!(names.choose(chosen).as_deref(), Ok(sent), "{chosen}");
-            assert_eq!(names.unknown(chosen).is_some(), told, "{chosen}");
+        for (chosen, sent) in cases {
+            assert_eq!(names.resolve(chosen).await.as_deref(), Ok(sent), "{chosen}");
         }
+        assert_eq!(names.planner("opusplan").await.as_deref(), Some("arn:big"));
+        assert_eq!(names.planner("opus").await, None);
     }
 
-    #[test]
-    fn only_what_is_available_can_be_chosen() {
+    #[tokio::test]
+    async fn only_what_is_available_can_be_chosen() {
         let names = names(&json!({"availableModels": ["opus", "other-3"]}));
-        assert_eq!(names.choose("opus").as_deref(), Ok("big-1"));
-        assert_eq!(names.choose("other-3").as_deref(), Ok("other-3"));
-        insta::assert_snapshot!(names.choose("other-4").unwrap_err(), @"model other-4 is not among those that the settings allow (availableModels): opus, other-3");
+        assert_eq!(names.resolve("opus").await.as_deref(), Ok("big-1"));
+        assert_eq!(names.resolve("other-3").await.as_deref(), Ok("other-3"));
+        insta::assert_snapshot!(names.resolve("other-4").await.unwrap_err(), @"model other-4 is not among those that the settings allow (availableModels): opus, other-3");
     }
 }

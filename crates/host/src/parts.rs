@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use haft_contract::{BoxFuture, DynTool, Tool, erase};
-use haft_models::Model;
+use haft_contract::{BoxFuture, DynTool, Progress, Tool, erase};
+use haft_models::{Model, Scripted, scripted::ModelScript};
 use serde_json::Value;
 
-use crate::{EventSink, Questions, SessionEvents};
+use crate::{EventSink, Questions, SessionEvents, SpeakingPace};
 
 /// What a session is given beside its [`SessionConfig`](crate::SessionConfig).
 #[must_use]
@@ -17,6 +17,7 @@ pub struct SessionParts {
     pub(crate) servers: Option<Arc<dyn ServerLink>>,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
+    pub(crate) progress: Option<Progress>,
 }
 
 /// Who is asked.
@@ -24,7 +25,7 @@ pub(crate) enum Asked {
     /// No one: what needs asking is refused.
     NoOne,
     Face(Arc<dyn Questions>),
-    /// Whoever follows the events.
+    /// Anyone who follows the events.
     Events,
 }
 
@@ -42,6 +43,7 @@ impl SessionParts {
             servers: None,
             model: None,
             tools: Vec::new(),
+            progress: None,
         }
     }
 
@@ -73,6 +75,17 @@ impl SessionParts {
     /// those of the configuration.
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
+        self
+    }
+
+    /// This script in place of a model, at a pace that people can follow.
+    pub fn scripted(self, script: ModelScript, pace: SpeakingPace) -> Self {
+        self.model(pace.around(Scripted::new(script)))
+    }
+
+    /// Where calls of tools report their progress.
+    pub fn progress(mut self, progress: Progress) -> Self {
+        self.progress = Some(progress);
         self
     }
 

@@ -1,4 +1,4 @@
-//! Questions to whoever is at the other end of a session: for permission, for an answer, about a plan.
+//! Questions to the one who is at the other end of a session: for permission, for an answer, about a plan.
 
 use std::{
     collections::HashMap,

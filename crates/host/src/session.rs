@@ -1,14 +1,15 @@
 //! A whole session: opened from a configuration, driven by its input, followed by its events.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 use haft_agent::{Agent, Control, Prompt, RunLimits};
-use haft_contract::{Content, DynTool, PermissionMode};
+use haft_contract::{Content, DynTool, PermissionMode, Progress};
 use haft_engine::hooks::HookMoment;
 
 use crate::{
     OpenError, SessionActivity, SessionConfig, SessionEvent, SessionInput, SessionParts, StopKind,
     background::Background,
+    budget::Budget,
     conversation,
     event::{Events, TellsEnd},
     extensions::Extensions,
@@ -16,11 +17,12 @@ use crate::{
     mcp::Servers,
     model::{self, Chosen},
     parts::Asked,
+    plugins,
     questions::EventQuestions,
     queue::Queue,
     settings::{self, Permitted},
     setup::{Doubts, Plan},
-    slash::Commands,
+    slash::{Commands, Successor},
     stop::Stop,
     structured_output::Shape,
     subagents::Kinds,
@@ -40,6 +42,7 @@ pub struct AgentSession {
     pub(crate) asked: Asked,
     pub(crate) link: Option<Arc<dyn crate::ServerLink>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
+    pub(crate) progress: Option<Progress>,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) doubts: Doubts,
 }
@@ -95,7 +98,12 @@ impl AgentSession {
         let Some(first) = self.first_message().await? else {
             return Ok(self.stopped());
         };
-        let mut plan = self.plan()?;
+        let resolving = self.chosen.resolve(&self.shared.control);
+        let Some(resolved) = self.shared.stop.until(resolving).await else {
+            return Ok(self.stopped());
+        };
+        resolved?;
+        let mut plan = self.plan().await?;
         self.announce(&mut plan).await?;
         let setting_up = self.shared.queue.set_up_begins();
         let Some(tools) = self.connect(&plan, &setting_up).await? else {
@@ -125,8 +133,10 @@ impl AgentSession {
             one_result: self.config.one_result,
             commands: Commands {
                 book: ready.skills,
-                prices: self.shared.prices.clone(),
+                names: self.shared.names.clone(),
+                budget: self.shared.budget.clone(),
                 launches: ready.launches,
+                successor: Some(self.successor()),
             },
         };
         let end = turns.run(first).await;
@@ -134,6 +144,12 @@ impl AgentSession {
         let end = end?;
         self.finish(&plan, &mut ready.agent).await;
         Ok(end)
+    }
+
+    /// Makes conversations that begin where another is cleared.
+    fn successor(&self) -> Box<Successor> {
+        let (config, events) = (self.config.clone(), Arc::clone(&self.events));
+        Box::new(move || conversation::successor(&config, &events))
     }
 
     /// The first message. The outer `None`: there is nothing to begin with.
@@ -172,7 +188,7 @@ impl AgentSession {
                     .map_or(FirstWords::Silent, FirstWords::OfHooks),
             }
         });
-        // Whoever ends it now ends a run, and hears of it.
+        // Anyone who ends it now ends a run, and hears of it.
         match begun.await.unwrap_or(FirstWords::Silent) {
             FirstWords::Over => None,
             FirstWords::Silent => first,
@@ -219,16 +235,20 @@ enum FirstWords {
     Silent,
 }
 
-fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSession> {
+fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSession> {
     let doubts = Doubts::of(&config);
     let events = Arc::new(Events::new(parts.events));
-    let permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
-    let environment = &config.environment;
-    let chosen = model::choose(&config.model, &permitted.settings, environment, parts.model)?;
-    if let Some(warning) = &chosen.warning {
-        events.warn(warning);
-    }
-    limits(&config, &chosen)?;
+    let mut permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
+    // Before anyone is asked: the settings may say where.
+    config.environment = permitted.environment.clone();
+    let environment = config.environment.clone();
+    let chosen = model::choose(
+        &config.model,
+        &permitted.settings,
+        &environment,
+        parts.model,
+    )?;
+    limits(&config)?;
     let shape = config.output_schema.as_deref();
     let shape = shape.map(Shape::read).transpose()?;
     let servers = Servers::read(&config.mcp_servers, &config.cwd)?;
@@ -236,6 +256,7 @@ fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSessi
     for warning in extensions.warnings() {
         events.warn(warning);
     }
+    take_plugins(&mut config, &mut permitted, &extensions, &servers, &events);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
     let shared = Arc::new(SharedState {
@@ -247,12 +268,12 @@ fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSessi
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds,
         extensions: extensions.described(),
-        model: chosen.settings.name.clone(),
-        window: chosen.settings.window,
+        reload: extensions.reload(config.bare),
+        current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
-        prices: config.max_budget_usd.map(|_| chosen.prices.clone()),
+        budget: Budget::of(&config, &chosen, &events),
         bypass: bypass(&config, &permitted),
-        environment: environment.clone(),
+        environment,
         is_abandoned: AtomicBool::new(false),
     });
     Ok(AgentSession {
@@ -265,9 +286,33 @@ fn open(config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSessi
         asked: parts.asked,
         link: parts.servers,
         tools: parts.tools,
+        progress: parts.progress,
         shared,
         doubts,
     })
+}
+
+/// Takes over what plugins bring beside skills, and the servers of the project.
+fn take_plugins(
+    config: &mut SessionConfig,
+    permitted: &mut Permitted,
+    extensions: &Extensions,
+    servers: &Servers,
+    events: &Events,
+) {
+    let brought = plugins::additions(&extensions.places, permitted);
+    for warning in brought.warnings {
+        events.warn(warning);
+    }
+    permitted.hooks = permitted.hooks.clone().with_handlers(brought.handlers);
+    if config.agent.is_none() {
+        config.agent = brought.agent;
+    }
+    let (of_project, skipped) = plugins::project_servers(config, permitted);
+    servers.add(&of_project, skipped);
+    if !config.strict_mcp {
+        servers.add(&brought.servers, Vec::new());
+    }
 }
 
 /// May a later message switch to bypassPermissions? The error says why not.
@@ -276,16 +321,21 @@ fn bypass(config: &SessionConfig, permitted: &Permitted) -> Result<(), String> {
         return Ok(());
     }
     if !config.allow_bypass {
-        return Err("bypassPermissions needs --dangerously-skip-permissions or \
-             --allow-dangerously-skip-permissions on the command line"
-            .to_owned());
+        return Err(match config.names_flags {
+            true => {
+                "bypassPermissions needs --dangerously-skip-permissions or \
+                     --allow-dangerously-skip-permissions on the command line"
+            }
+            false => "bypassPermissions was not allowed when the session was set up (allow_bypass)",
+        }
+        .to_owned());
     }
     settings::may_bypass(&permitted.settings, &config.environment)
         .map_err(|error| error.to_string())
 }
 
 /// When a run ends though the model would go on.
-pub(crate) fn limits(config: &SessionConfig, chosen: &Chosen) -> anyhow::Result<RunLimits> {
+pub(crate) fn limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
     let mut limits = RunLimits::default();
     limits.max_turns = match config.max_turns {
         Some(most) => Some(most),
@@ -299,14 +349,6 @@ pub(crate) fn limits(config: &SessionConfig, chosen: &Chosen) -> anyhow::Result<
             most > 0.0 && most.is_finite(),
             "--max-budget-usd {most}: expected an amount above 0"
         );
-        // A limit that can never be reached would be none.
-        for name in [&chosen.settings.name].into_iter().chain(&chosen.fallbacks) {
-            anyhow::ensure!(
-                chosen.prices.of(name).is_some(),
-                "--max-budget-usd: the price of {name} is not known; give it with --prices, or with \
-                 modelPrices in the settings"
-            );
-        }
         limits.max_budget_usd = Some(most);
     }
     Ok(limits)

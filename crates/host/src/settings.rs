@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::PermissionMode;
+use haft_contract::{PermissionMode, ToolSpec};
 use haft_engine::{
     hooks::{Hooks, HttpLimits},
     permissions::{Bases, PermissionSettings, Policy, RuleStore, Rules, SandboxSettings},
@@ -40,6 +40,8 @@ pub struct Permitted {
     pub patience: Option<Duration>,
     /// The folder of notes that outlive a session.
     pub memory: Option<PathBuf>,
+    /// The variables the session goes by: what the settings say of them comes first.
+    pub environment: Environment,
 }
 
 impl Permitted {
@@ -66,6 +68,12 @@ impl Permitted {
     }
 }
 
+/// The tools that rules may speak of: all of ours, whether the session has them or not.
+pub(crate) fn known_tools() -> Vec<ToolSpec> {
+    let tools = haft_tools::all();
+    tools.iter().map(|tool| tool.spec().clone()).collect()
+}
+
 /// Loads what counts.
 fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let (cwd, environment) = (&config.cwd, &config.environment);
@@ -77,17 +85,13 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let flags = config.settings.clone();
     let places = environment.settings_places(cwd);
     if let Some(given) = &flags.settings {
-        // Whoever names a file means it: a session without its rules would be another one.
+        // Anyone who names a file means it: a session without its rules would be another one.
         files::of_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
     }
     let mut settings = Settings::load(places, &flags, Trust::default());
     settings.trust = Trust::of(&settings.places, &flags, &settings.running_things());
     let mut rules = settings.rules(&config.allow, &config.deny);
-    let tools: Vec<_> = haft_tools::all()
-        .iter()
-        .map(|tool| tool.spec().clone())
-        .collect();
-    settings.understand(&mut rules, &tools);
+    settings.understand(&mut rules, &known_tools());
     let mut directories = config.directories.clone();
     for directory in settings.directories() {
         // One that is not there today is no reason to do nothing at all.
@@ -104,11 +108,13 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let http_hooks = settings.http_hooks();
     let env = settings.env();
     let hooks = hooks.with_env(env.clone());
+    let env = Arc::new(env);
+    let environment = &environment.with_settings(&env);
     let sandbox = settings.sandbox();
     let sandbox = SandboxSettings {
         // It takes some milliseconds to find out, and only this asks for it.
         available: sandbox.enabled == Some(true) && can_confine(config),
-        env: Arc::new(env),
+        env,
         ..sandbox
     };
     settings.note_steering();
@@ -133,6 +139,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
         plans,
         patience,
         memory,
+        environment: environment.clone(),
     })
 }
 

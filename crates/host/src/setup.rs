@@ -63,7 +63,7 @@ impl Plan {
 
 impl AgentSession {
     /// Decides who works on what.
-    pub(crate) fn plan(&mut self) -> anyhow::Result<Plan> {
+    pub(crate) async fn plan(&mut self) -> anyhow::Result<Plan> {
         let config = &self.config;
         let mut initial = self.shared.queue.begin();
         let judges = Arc::clone(&self.chosen.model);
@@ -71,11 +71,18 @@ impl AgentSession {
         let kinds = self.shared.kinds.with(&initial.options.agents);
         let main = kinds.main(config, &self.permitted)?;
         if let Some(main) = &main {
-            subagents::take_over(main, config, &mut self.chosen);
+            subagents::take_over(main, config, &mut self.chosen).await;
         }
-        let limits = session::limits(config, &self.chosen)?;
+        let limits = session::limits(config)?;
         let limits = subagents::limits_of(main.as_ref(), config, limits);
-        let subagents = kinds.crew(config, main.as_ref(), &self.chosen)?;
+        self.shared.starts_with(&self.chosen.settings);
+        let asked = [&self.chosen.settings.name].into_iter();
+        let asked = asked.chain(&self.chosen.settings.plan_name);
+        for name in asked.chain(&self.chosen.fallbacks) {
+            self.shared.budget.covers(name);
+        }
+        let budget = self.shared.budget.clone();
+        let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget)?;
         if let Some(shape) = &shape {
             self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
         }
@@ -190,6 +197,7 @@ impl AgentSession {
             defers: true,
             own: mem::take(&mut self.tools),
             external: servers,
+            progress: self.progress.take(),
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
@@ -253,6 +261,7 @@ impl AgentSession {
             control: self.shared.control.clone(),
             session: plan.id,
             environment: self.config.environment.clone(),
+            names: self.chosen.names.clone(),
             rules: self.permitted.rules.clone(),
             directories: self.permitted.directories.clone(),
         }
@@ -275,7 +284,7 @@ impl AgentSession {
         let base = base.or_else(|| options.system_prompt.clone());
         let append = given.append.clone();
         let append = append.or_else(|| options.append_system_prompt.clone());
-        // Whoever brings a prompt of their own says in it what they want said.
+        // Anyone who brings a prompt of their own says in it what they want said.
         let environment = base.is_none().then(|| PromptEnvironment::look(context));
         let base = base.or_else(|| plan.main.as_ref().map(|main| main.prompt.clone()));
         SystemPrompt {

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use haft_agent::{Agent, Prompt, RunResult};
-use haft_contract::{CancellationToken, Content};
+use haft_agent::{Agent, Prompt, RunResult, Session};
+use haft_contract::{CancellationToken, Content, SessionId};
 use haft_extensions::{Slash, slash};
-use haft_models::Prices;
 use haft_tools::{Caller, SkillBook};
 
-use crate::{event::Events, stop::Stop};
+use crate::{SessionEvent, budget::Budget, event::Events, names::Names, stop::Stop};
 
 /// What we bring ourselves, with a word on each.
 pub(crate) const BUILT_IN: [(&str, &str); 6] = [
@@ -37,15 +36,19 @@ pub(crate) enum PromptMeaning {
     Answered(Box<RunResult>),
 }
 
+pub(crate) type Successor = dyn Fn() -> anyhow::Result<Session> + Send + Sync;
+
 /// Prompts that begin with a slash.
 #[derive(Default)]
 pub(crate) struct Commands {
     /// None: a slash is a slash.
     pub(crate) book: Option<Arc<SkillBook>>,
-    /// Where there is a budget: a model whose price is not known would have none.
-    pub(crate) prices: Option<Prices>,
+    pub(crate) names: Names,
+    pub(crate) budget: Budget,
     /// Subagents can be launched.
     pub(crate) launches: bool,
+    /// Makes the conversation that begins when this one is cleared.
+    pub(crate) successor: Option<Box<Successor>>,
 }
 
 impl Commands {
@@ -81,12 +84,8 @@ impl Commands {
                 return PromptMeaning::Said(prompt);
             }
             "clear" => {
-                agent.clear();
-                announced(
-                    agent,
-                    events,
-                    Ok("The conversation is forgotten.".to_owned()),
-                )
+                let answer = self.clear(agent, book, events).await;
+                announced(agent, events, answer)
             }
             "compact" => {
                 agent.announce(events);
@@ -96,7 +95,7 @@ impl Commands {
             "context" => announced(agent, events, Ok(context(agent))),
             "cost" => announced(agent, events, Ok(cost(agent))),
             "model" => {
-                let answer = self.model(agent, called.arguments);
+                let answer = self.model(agent, called.arguments).await;
                 announced(agent, events, answer)
             }
             _ => match skills(book, &called, agent, self.launches, events).await {
@@ -110,18 +109,34 @@ impl Commands {
         PromptMeaning::Answered(Box::new(answer))
     }
 
-    fn model(&self, agent: &Agent, name: &str) -> Result<String, String> {
+    /// Another conversation takes the place of this one.
+    async fn clear(
+        &self,
+        agent: &mut Agent,
+        book: &SkillBook,
+        events: &Events,
+    ) -> Result<String, String> {
+        let next = self.successor.as_ref().map(|successor| successor());
+        let next = next.unwrap_or_else(|| Ok(Session::in_memory(SessionId::new())));
+        let next =
+            next.map_err(|error| format!("The conversation cannot be cleared: {error:#}"))?;
+        let id = next.id();
+        // Still in the name of the conversation that ends.
+        events.emit(&SessionEvent::Reset(id));
+        agent.clear(next, events).await;
+        book.set_session(&id.to_string());
+        Ok("The conversation is forgotten.".to_owned())
+    }
+
+    async fn model(&self, agent: &Agent, name: &str) -> Result<String, String> {
         let name = name.trim();
         if name.is_empty() {
             return Ok(format!("The model is {}.", agent.settings().name));
         }
-        let prices = self.prices.as_ref();
-        if prices.is_some_and(|prices| prices.of(name).is_none()) {
-            return Err(format!(
-                "There is a budget, and the price of {name} is not known; give it with --prices"
-            ));
-        }
-        agent.control().set_model(name);
+        let name = self.names.resolve(name).await?;
+        self.budget.covers(&name);
+        agent.control().set_window(self.names.window_of(&name));
+        agent.control().set_model(name.as_str());
         Ok(format!("From the next message on, {name} is asked."))
     }
 }
@@ -196,9 +211,9 @@ async fn compact(
         }
     };
     match done {
-        Ok(true) => Ok("The conversation was summed up.".to_owned()),
+        Ok(true) => Ok("The conversation was summarized.".to_owned()),
         Ok(false) => Ok("There was nothing to sum up, or it was held up.".to_owned()),
-        Err(error) => Err(format!("The conversation could not be summed up: {error}")),
+        Err(error) => Err(format!("The conversation could not be summarized: {error}")),
     }
 }
 

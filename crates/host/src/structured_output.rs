@@ -5,27 +5,23 @@ use std::sync::Arc;
 use anyhow::Context;
 use haft_agent::RunResult;
 use haft_contract::CancellationToken;
+use haft_engine::SchemaValidator;
 use haft_models::{EventStream, Model, ModelRequest, ToolChoice, Usage};
-use jsonschema::Validator;
 use serde_json::Value;
 
 /// So many times the model is told what does not fit.
 pub(crate) const MOST_RETRIES: u32 = 3;
 
-/// The name of a result whose answer never fitted.
-pub const NEVER_FITTED: &str = "error_max_structured_output_retries";
-
 /// The shape that answers must have.
 pub(crate) struct Shape {
     schema: Value,
-    validator: Validator,
+    validator: SchemaValidator,
 }
 
 impl Shape {
     pub(crate) fn read(text: &str) -> anyhow::Result<Self> {
         let schema: Value = serde_json::from_str(text).context("the JSON schema is not JSON")?;
-        let validator = jsonschema::validator_for(&schema)
-            .map_err(|error| anyhow::anyhow!("the JSON schema is none: {error}"))?;
+        let validator = SchemaValidator::new(&schema).context("the JSON schema is none")?;
         Ok(Self { schema, validator })
     }
 
@@ -49,9 +45,10 @@ impl Shape {
             .map_err(|error| again(format!("it is not JSON ({error})")))?;
         let problems: Vec<String> = self
             .validator
-            .iter_errors(&value)
+            .problems(&value)
+            .iter()
             .take(5)
-            .map(|error| error.to_string())
+            .map(ToString::to_string)
             .collect();
         if problems.is_empty() {
             Ok(value)
@@ -69,7 +66,7 @@ struct Shaped {
 
 impl Model for Shaped {
     fn stream(&self, mut request: ModelRequest, cancel: CancellationToken) -> EventStream {
-        // Where no tool may be used the conversation is summed up: that is no answer.
+        // Where no tool may be used the conversation is summarized: that is no answer.
         if request.tool_choice != ToolChoice::None {
             request.output_schema = Some(self.schema.clone());
         }

@@ -18,8 +18,12 @@ use haft_extensions::{
 use serde_json::{Map, Value};
 
 use crate::{
-    SessionConfig, event::Events, extensions::Extensions, model::Chosen, names::Names,
-    settings::Permitted,
+    SessionConfig,
+    budget::Budget,
+    event::Events,
+    extensions::Extensions,
+    model::Chosen,
+    settings::{Permitted, known_tools},
 };
 
 /// The kinds of subagents there are.
@@ -145,6 +149,7 @@ impl Kinds {
         config: &SessionConfig,
         main: Option<&AgentDefinition>,
         chosen: &Chosen,
+        budget: Budget,
     ) -> anyhow::Result<SubagentPool> {
         let usual = SubagentLimits::default();
         let environment = &config.environment;
@@ -155,39 +160,44 @@ impl Kinds {
             Some(most) => usize::try_from(most)?.max(1),
             None => usual.at_once,
         };
-        Ok(SubagentPool::builder(self.found.list().iter().cloned())
+        let pool = SubagentPool::builder(self.found.list().iter().cloned())
             .limits(SubagentLimits { depth, at_once })
             .sink(Arc::<Events>::clone(&self.events))
             .services(haft_tools::for_subagent)
             .model_names({
                 let names = chosen.names.clone();
-                move |name| model_name(&names, name)
+                move |name| {
+                    let (names, budget) = (names.clone(), budget.clone());
+                    Box::pin(async move {
+                        let id = names.resolve(&name).await.ok()?;
+                        budget.covers(&id);
+                        Some(id)
+                    })
+                }
             })
             .model(Arc::clone(&chosen.model))
             .model_name(environment.variable("CLAUDE_CODE_SUBAGENT_MODEL"))
             .append_system_prompt(config.prompts.append_subagent.clone())
             .own(self.own())
-            .only(main.and_then(launchable))
-            .build())
+            .only(main.and_then(|main| launchable(main, &known_tools())));
+        let pool = match config.conversation.mirror {
+            true => pool.mirror(crate::conversation::mirror(&self.events)),
+            false => pool,
+        };
+        Ok(pool.build())
     }
 }
 
-/// The id of a model, out of what people call it; `None`: which one is meant is not configured, or it may not
-/// be had.
-fn model_name(names: &Names, name: &str) -> Option<String> {
-    match names.unknown(name) {
-        Some(_) => None,
-        None => names.choose(name).ok(),
-    }
-}
-
-/// The main agent is of this kind: the model is its own.
-pub(crate) fn take_over(main: &AgentDefinition, config: &SessionConfig, chosen: &mut Chosen) {
+/// The main agent is of this kind: the model is its own. One that cannot be had gives way to the session's.
+pub(crate) async fn take_over(main: &AgentDefinition, config: &SessionConfig, chosen: &mut Chosen) {
     let named = main
         .model
         .as_deref()
         .filter(|_| config.model.name.is_none());
-    if let Some(id) = named.and_then(|name| model_name(&chosen.names, name)) {
+    if let Some(name) = named.filter(|name| *name != "inherit")
+        && let Ok(id) = chosen.names.resolve(name).await
+    {
+        chosen.settings.plan_name = chosen.names.planner(name).await;
         chosen.settings.name = id;
     }
     if config.model.effort.is_none() && main.effort.is_some() {
@@ -263,4 +273,48 @@ fn memory(kind: &AgentDefinition, places: &ExtensionPlaces) -> Option<String> {
             head.join("\n")
         ),
     })
+}
+
+#[cfg(all(test, feature = "fs"))]
+mod tests {
+    use std::path::PathBuf;
+
+    use haft_contract::{Access, AgentAccess};
+
+    use super::*;
+
+    /// Their definitions are data, like those in folders, and name tools; the tools say what they do.
+    #[test]
+    fn kinds_that_only_look_have_no_tool_that_changes_files_or_launches() {
+        let nowhere = PathBuf::from("/nonexistent");
+        let places = ExtensionPlaces {
+            cwd: nowhere.clone(),
+            home: nowhere.clone(),
+            user: nowhere.clone(),
+            managed: nowhere,
+            directories: Vec::new(),
+            plugins: Vec::new(),
+            sources: Default::default(),
+        };
+        let (agents, _) = Agents::load(&places, &AgentOptions::default());
+        let tools = known_tools();
+        for kind in ["Explore", "Plan"] {
+            let without = &agents.get(kind).unwrap().disallowed_tools;
+            for spec in &tools {
+                let changes = spec.profile.access == Access::Paths
+                    || spec.profile.agents == AgentAccess::Launching;
+                assert!(
+                    !changes || without.contains(&spec.name),
+                    "{kind}: {}",
+                    spec.name
+                );
+            }
+            for name in without {
+                assert!(
+                    tools.iter().any(|spec| spec.name == *name),
+                    "{kind}: {name}"
+                );
+            }
+        }
+    }
 }

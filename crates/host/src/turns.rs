@@ -3,13 +3,14 @@
 use std::sync::atomic::Ordering;
 
 use haft_agent::{Agent, EndReason, Prompt, RunResult};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     SessionActivity, SessionEnd, SessionEvent, StopKind, TurnResult,
     background::Background,
     event::Events,
     input::SharedState,
+    mentions,
     slash::{Commands, PromptMeaning},
     structured_output::{self, Shape},
 };
@@ -28,10 +29,19 @@ pub(crate) struct Turns<'a> {
 
 /// Why the model is asked.
 pub(crate) enum Turn {
-    /// Somebody said this.
+    /// Someone said this.
     Message(Prompt),
     /// Something ended in the background.
     News,
+}
+
+impl Turn {
+    fn origin(&self) -> Option<Value> {
+        match self {
+            Self::Message(prompt) => prompt.origin.clone(),
+            Self::News => Some(json!({"kind": "task-notification"})),
+        }
+    }
 }
 
 impl Turns<'_> {
@@ -44,6 +54,7 @@ impl Turns<'_> {
             events.emit(&SessionEvent::Activity(SessionActivity::Running));
             shared.access.look(self.agent);
             shared.queue.run_begins();
+            let origin = turn.origin();
             let (run, structured) = self.answer(turn).await;
             shared.queue.run_ended(&shared.control);
             shared.access.look(self.agent);
@@ -51,7 +62,11 @@ impl Turns<'_> {
             if end.stopped == Some(StopKind::Terminate) {
                 return Ok(end);
             }
-            let result = TurnResult { run, structured };
+            let result = TurnResult {
+                run,
+                structured,
+                origin,
+            };
             end.has_failed = result.is_error();
             end.has_denials |= !result.run.permission_denials.is_empty();
             events.emit(&SessionEvent::Result(Box::new(result)));
@@ -114,7 +129,12 @@ impl Turns<'_> {
                     .commands
                     .read(prompt, self.agent, self.events, &self.shared.stop);
                 match meant.await {
-                    PromptMeaning::Said(prompt) => Turn::Message(prompt),
+                    PromptMeaning::Said(prompt) => {
+                        let home = self.shared.environment.home();
+                        let prompt =
+                            mentions::attach(prompt, self.agent, home.as_deref(), self.events);
+                        Turn::Message(prompt.await)
+                    }
                     PromptMeaning::Answered(ended) => return (*ended, None),
                 }
             }

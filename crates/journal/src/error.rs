@@ -83,7 +83,7 @@ pub enum JournalError {
     Locked { path: PathBuf },
     #[error("{} was modified since the change was prepared, a moment ago; nothing was written. Read it again and retry.", .path.display())]
     Drifted { path: PathBuf },
-    #[error("the undo journal in {} cannot be used ({}), so nothing was changed. Free some space or mend its permissions, then retry.", .folder.display(), why(.source))]
+    #[error("the undo journal in {} cannot be used ({}), so nothing was changed. Free some space or fix its permissions, then retry.", .folder.display(), why(.source))]
     UndoJournal { folder: PathBuf, source: io::Error },
     #[error("{} could not be written ({}), and what it held could not be put back: it may be half written. Look at it before going on. With an undo journal, Undo and the next start try again to restore it.", .path.display(), why(.source))]
     HalfWritten { path: PathBuf, source: io::Error },

@@ -91,7 +91,7 @@ impl ReadLedger {
             && sight.hash.is_some()
             && sight.hash == earlier.seen.sight.hash
         {
-            // Whoever saw all of this very content does not unsee it by a shorter look.
+            // Anyone who saw all of this very content does not unsee it by a shorter look.
             sight.partial &= earlier.seen.sight.partial;
             told = earlier.told;
         }

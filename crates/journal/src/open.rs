@@ -1,7 +1,7 @@
 //! From a path to an opened regular file, without ever blocking.
 //!
 //! Links are resolved first; the real path is then opened with "no symbolic
-//! links anywhere", so nobody can swap a directory for a link between a policy
+//! links anywhere", so no one can swap a directory for a link between a policy
 //! check of the real path and the open. Kinds are judged before the open (an
 //! open of a device may have effects) and once more on the opened file.
 

@@ -44,7 +44,7 @@ fn read_within(
             let is_last = piece.as_ref().map_or(true, Vec::is_empty);
             sent += piece.as_ref().map_or(0, Vec::len);
             if sender.send(piece).is_err() || is_last {
-                return; // nobody waits any more, or there is nothing more
+                return; // no one waits any more, or there is nothing more
             }
         }
     })?;

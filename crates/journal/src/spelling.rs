@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 
 const MAX_ENTRIES: usize = 20_000;
-/// More look-alikes than this, and nobody can say which was meant.
+/// More look-alikes than this, and no one can say which was meant.
 const MAX_BRANCHES: usize = 8;
 
 /// The one existing path that is spelt like a missing one but for such characters.

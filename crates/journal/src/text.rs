@@ -59,7 +59,7 @@ impl fmt::Display for Encoding {
             Self::Utf32Le => "UTF-32LE",
             Self::Utf32Be => "UTF-32BE",
             Self::CodePage(page) => page.name(),
-            // Read in parts only, so nobody looked further.
+            // Read in parts only, so no one looked further.
             Self::Legacy { likely: "" } => "not UTF-8",
             Self::Legacy { likely } => {
                 return write!(

@@ -23,6 +23,9 @@ pub struct ModelError {
     /// The provider's own word on whether trying again makes sense.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub should_retry: Option<bool>,
+    /// How many tokens the model can read, where the refusal says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
 }
 
 /// Sorts of failure, by what can be done.
@@ -72,6 +75,7 @@ impl ModelError {
             request_id: None,
             retry_after: None,
             should_retry: None,
+            context_window: None,
         }
     }
 

@@ -10,7 +10,7 @@
 //! - [`assemble`]: from events to blocks; a complete tool call is handed out as soon as it is one
 //! - [`retry`], [`fallback`], [`record`]: the wrappers
 //! - [`sse`], [`http`]: the wire below the providers; the only HTTP client of the product
-//! - [`price`]: what it cost
+//! - [`listing`]: which models a provider has; [`price`]: what they cost
 //!
 //! Tool calls are recognised by their blocks, never by the reason a reply stopped for.
 
@@ -26,6 +26,8 @@ mod fragments;
 mod generate;
 mod handed_out;
 pub mod http;
+mod list_prices;
+pub mod listing;
 pub mod model;
 pub mod openai;
 pub mod price;
@@ -44,6 +46,8 @@ pub use error::{ErrorKind, ModelError};
 pub use event::{BlockStart, ModelEvent, StopReason, Usage};
 pub use fallback::Fallback;
 pub use http::{Http, HttpOptions};
+pub use list_prices::LIST_PRICES_DATE;
+pub use listing::ModelInfo;
 pub use model::{EventStream, Model};
 pub use openai::OpenAi;
 pub use price::{Price, Prices};

@@ -1,10 +1,11 @@
 //! What a reply cost.
 //!
-//! Prices change and differ by contract, so none are built in: an unknown model costs `None`, not a guess.
+//! What a person says of prices comes first, then the public list. A model that neither knows costs `None`,
+//! not a guess.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Usage;
+use crate::{Usage, list_prices};
 
 /// USD for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -21,25 +22,38 @@ pub struct Price {
     pub cache_write_1h: f64,
 }
 
-/// Prices by the beginning of a model's id; the longest that fits counts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Prices(Vec<(String, Price)>);
+/// Prices by the beginning of a model's id; the longest that fits counts. Those that are given come before
+/// the public list, where that counts at all.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Prices {
+    given: Vec<(String, Price)>,
+    listed: bool,
+}
 
 impl Prices {
+    /// The public list prices ([`LIST_PRICES_DATE`](crate::LIST_PRICES_DATE)).
+    pub fn listed() -> Self {
+        Self {
+            listed: true,
+            ..Self::default()
+        }
+    }
+
     /// The same with one more.
     #[must_use]
     pub fn with(mut self, prefix: impl Into<String>, price: Price) -> Self {
-        self.0.push((prefix.into(), price));
+        self.given.push((prefix.into(), price));
         self
     }
 
     /// The price of a model.
-    pub fn of(&self, model: &str) -> Option<&Price> {
-        let fitting = self.0.iter().filter(|(of, _)| model.starts_with(of));
-        fitting
-            .max_by_key(|(of, _)| of.len())
-            .map(|(_, price)| price)
+    pub fn of(&self, model: &str) -> Option<Price> {
+        let fitting = self.given.iter().filter(|(of, _)| model.starts_with(of));
+        let given = fitting.max_by_key(|(of, _)| of.len());
+        given.map(|(_, price)| *price).or_else(|| {
+            let listed = self.listed.then(|| list_prices::of(model));
+            listed.flatten()
+        })
     }
 
     /// What so many tokens of a model cost in USD, if its price is known.
@@ -91,5 +105,23 @@ mod tests {
             Some(1.0 + 1.0 + 0.1 + 1.25 + 2.0)
         );
         assert_eq!(prices.cost("m-2", &usage), None);
+    }
+
+    #[test]
+    fn what_is_given_comes_before_the_list() {
+        let price = |input| Price {
+            input,
+            output: 1.0,
+            cache_read: 0.0,
+            cache_write: 0.0,
+            cache_write_1h: 0.0,
+        };
+        let of = |prices: &Prices, model| prices.of(model).map(|price| price.input);
+        let listed = Prices::listed();
+        assert_eq!(of(&listed, "claude-sonnet-4-5"), Some(3.0));
+        let given = listed.with("claude", price(7.0));
+        assert_eq!(of(&given, "claude-sonnet-4-5"), Some(7.0));
+        assert_eq!(of(&given, "m-2"), None);
+        assert_eq!(of(&Prices::default(), "claude-sonnet-4-5"), None);
     }
 }

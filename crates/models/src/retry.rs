@@ -83,7 +83,7 @@ impl Clock for SystemClock {
     fn chance(&self) -> f64 {
         let mut random = [0; 4];
         // Without entropy there is no jitter.
-        let _ = getrandom::fill(&mut random);
+        let _ = getrandom::getrandom(&mut random);
         f64::from(u32::from_le_bytes(random)) / 4_294_967_296.0
     }
 }

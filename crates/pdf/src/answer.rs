@@ -1,7 +1,7 @@
 //! What the child says: a line that proves what it is, then one JSON value.
 //!
 //! The child has read what may be hostile, so its answer is no better than the file: what is not as
-//! it was asked for is nonsense, and nobody acts on it.
+//! it was asked for is nonsense, and no one acts on it.
 
 use std::io::{self, Write};
 

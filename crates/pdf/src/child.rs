@@ -44,6 +44,7 @@ const STACK: usize = 64 << 20;
 pub struct PdfLimits {
     /// Wall-clock time.
     pub time: Duration,
+    /// Time of the processor.
     pub cpu_seconds: u64,
     /// Address space, beyond what the file itself needs.
     pub memory: u64,
@@ -69,19 +70,24 @@ pub enum AskError {
     /// The PDF is at fault.
     #[error("{0}")]
     Refused(Refusal),
+    /// It took too long.
     #[error("took longer than {} s, so it was stopped", .0.as_secs())]
     TimedOut(Duration),
+    /// Its reader ended in the middle; how.
     #[error(
         "made its reader fail ({0}): it is damaged, or it needs more memory or time than is allowed"
     )]
     Crashed(String),
+    /// Its text is too long.
     #[error("gave more than {0} bytes of output, so it was stopped")]
     TooMuch(usize),
+    /// It was cancelled.
     #[error("was not read: cancelled")]
     Cancelled,
     /// The surroundings are at fault.
     #[error("was not read: {} is no reader of PDFs", .0.display())]
     NotAReader(PathBuf),
+    /// The system refuses.
     #[error("was not read: {0}")]
     Io(#[from] io::Error),
 }
@@ -269,7 +275,7 @@ fn end_of(status: ExitStatus) -> String {
 
 /// The whole life of the child. Never returns.
 pub fn main() -> ! {
-    // Nobody reads what a panic says; the answer, or its absence, says enough.
+    // No one reads what a panic says; the answer, or its absence, says enough.
     std::panic::set_hook(Box::new(|_| {}));
     let worker = thread::Builder::new().stack_size(STACK).spawn(serve);
     let served = worker.map(|worker| worker.join());

@@ -1,6 +1,6 @@
 //! Evidence that part of a file is lost.
 //!
-//! The library mends what it can without a word: it looks for objects where the table of them is
+//! The library repairs what it can without a word: it looks for objects where the table of them is
 //! wrong, takes what is missing for nothing, and unpacks what can be unpacked. So a page that is lost
 //! looks like one without text, as in a scan. What it cannot hide is looked for here: how the file
 //! ends, what its pages refer to, and whether streams can be unpacked to their end.

@@ -15,6 +15,8 @@
 //!
 //! Knows nothing of tools.
 
+#![warn(missing_docs)]
+
 pub mod answer;
 pub mod child;
 mod damage;

@@ -117,7 +117,7 @@ fn streams<'a>(parts: &Array<'a>) -> Vec<Stream<'a>> {
         .collect()
 }
 
-/// Without control characters, and without blanks nobody sees.
+/// Without control characters, and without blanks no one sees.
 fn clean(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {

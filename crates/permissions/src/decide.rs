@@ -26,7 +26,7 @@ use haft_settings::resolve;
 /// Decides. Total, without side effects, the same answer for the same arguments.
 pub fn decide(policy: &Policy, facts: &Facts) -> Decision {
     let decision = in_any_mode(policy, facts);
-    // Where nobody may be asked, what would ask is refused.
+    // Where no one may be asked, what would ask is refused.
     if decision.behavior == Behavior::Ask && policy.mode == PermissionMode::DontAsk {
         return Decision {
             behavior: Behavior::Deny,
@@ -62,7 +62,7 @@ fn denied(policy: &Policy, facts: &Facts) -> Option<Because> {
 
 /// What asks, whatever would allow it.
 fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
-    // First, so that whoever agrees agrees to this.
+    // First, so that the one who agrees agrees to this.
     if sandbox::is_lifted(policy, facts) {
         return Some(Because::Unconfined);
     }
@@ -302,7 +302,7 @@ fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because
 }
 
 /// Of the stores of keys that a call touches, those that it was allowed to: all that its line says
-/// plainly, since whoever agreed has read it, what a rule names, and of what is behind links the one that
+/// plainly, since the one who agreed has read it, what a rule names, and of what is behind links the one that
 /// was asked about. For a call that may run.
 pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
     let home = policy.home.as_deref();
@@ -440,7 +440,7 @@ fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
     })
 }
 
-/// Which parts of a line nothing lets through, for whoever wants to know all of them.
+/// Which parts of a line nothing lets through, for the one who wants to know all of them.
 pub fn uncovered(policy: &Policy, facts: &Facts) -> Vec<(usize, Covered)> {
     facts
         .shell

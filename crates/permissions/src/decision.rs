@@ -69,7 +69,7 @@ pub enum Because {
     },
     /// Something is denied, and whether this touches it cannot be told.
     Undecidable(String),
-    /// A directory whose removal nobody survives.
+    /// A directory whose removal no one survives.
     Critical(String),
     /// A file that decides what other programs run.
     Protected(PathBuf),

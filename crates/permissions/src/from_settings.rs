@@ -7,7 +7,7 @@ use haft_settings::{Bases, Problem, RuleSource, Scope, Settings, resolve};
 
 use super::{
     SandboxSettings, is_protected,
-    rules::{List, Rules, split_list},
+    rules::{List, Rules, old_name, split_list},
     sandbox::from_settings,
 };
 
@@ -48,6 +48,7 @@ impl PermissionSettings for Settings {
         }
         let mut waiting = Vec::new();
         for layer in &self.layers {
+            let mut has_old_name = false;
             let permissions = layer.document.value.get("permissions");
             if permissions.is_some_and(|value| !value.is_object()) {
                 self.problems
@@ -71,6 +72,11 @@ impl PermissionSettings for Settings {
                             .push(layer.problem(&here, "a rule is a text; it is left out"));
                         continue;
                     };
+                    if old_name(text).is_some() && !std::mem::replace(&mut has_old_name, true) {
+                        let what =
+                            "SlashCommand is an old name and read as Skill; write Skill(NAME)";
+                        self.problems.push(layer.problem(&here, what));
+                    }
                     let source = RuleSource {
                         scope: layer.scope,
                         file: layer.file.clone(),

@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn git(directory: &Path, line: &str) {
-        let done = std::process::Command::new("git")
+        let done = haft_testkit::command("git")
             .args(line.split(' '))
             .current_dir(directory)
             .env_clear()

@@ -4,6 +4,20 @@
 //! [`decide`](mod@decide) is a pure and total function of policy and facts, so that every decision
 //! can be explained and tabled. Whatever cannot be proved harmless asks. [`sandbox`] says how a
 //! command that may run is confined.
+//!
+//! # How it decides
+//! [`Facts`] hold each path as given and as it really is, links followed, and for a command line its parts with
+//! their effects. The judge of lines reads the line alone; what its names lead to (PATH, toolchain pins,
+//! repositories in git's index, git's configuration, the character set, what a glob is on disk) are facts too.
+//! Rules are read before tools are known; their content means what the tool's profile says.
+//!
+//! - Trust covers a workspace's pins, never a program of the workspace on PATH nor git's settings.
+//! - A function of a line covers a call only where its definition certainly ran before it in the same shell.
+//! - In plan mode only the plan file is written, unless a person or a hook allows more.
+//! - Control files are protected twice: those that exist by read-only mounts, and all of them, existing or not, by
+//!   the guard of the sandbox, which asks what a name may be used for ([`sandbox`]).
+
+#![warn(missing_docs)]
 
 mod allow;
 mod credentials;

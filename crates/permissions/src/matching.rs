@@ -197,7 +197,7 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
             let Where::Known(places) = &path.place else {
                 continue;
             };
-            // Whoever lists or walks a directory reads what is below it.
+            // Anyone who lists or walks a directory reads what is below it.
             let below = matches!(
                 path.access,
                 PathAccess::Read { walks: true, .. } | PathAccess::Read { content: false, .. }

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_shell::{EffectVerdict, LinePart};
+use haft_shell::{EffectVerdict, LinePart, is_builtin};
 
 use haft_settings::resolve;
 
@@ -22,69 +22,6 @@ const SYSTEM: [&str; 6] = [
     "/usr/sbin",
     "/usr/local/bin",
     "/usr/local/sbin",
-];
-
-/// Commands of bash itself, which it looks for nowhere.
-const BUILT_IN: &[&str] = &[
-    ".",
-    ":",
-    "[",
-    "alias",
-    "bg",
-    "bind",
-    "break",
-    "builtin",
-    "caller",
-    "cd",
-    "command",
-    "compgen",
-    "complete",
-    "continue",
-    "declare",
-    "dirs",
-    "disown",
-    "echo",
-    "enable",
-    "eval",
-    "exec",
-    "exit",
-    "export",
-    "false",
-    "fc",
-    "fg",
-    "getopts",
-    "hash",
-    "help",
-    "history",
-    "jobs",
-    "kill",
-    "let",
-    "local",
-    "mapfile",
-    "popd",
-    "printf",
-    "pushd",
-    "pwd",
-    "read",
-    "readarray",
-    "readonly",
-    "return",
-    "set",
-    "shift",
-    "shopt",
-    "source",
-    "test",
-    "time",
-    "times",
-    "trap",
-    "true",
-    "type",
-    "typeset",
-    "ulimit",
-    "umask",
-    "unalias",
-    "unset",
-    "wait",
 ];
 
 /// Programs that rustup starts in the version that the workspace pins.
@@ -138,7 +75,7 @@ impl Programs {
             if part.finding.verdict > EffectVerdict::ReadsNetwork {
                 continue;
             }
-            let own = part.outer.is_none() && BUILT_IN.contains(&name);
+            let own = part.outer.is_none() && (is_builtin(name) || name == "time");
             let mut shimmed = false;
             if !own && !name.contains('/') {
                 let found = found(name, &entries, part.cwd.as_deref());

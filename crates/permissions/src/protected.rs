@@ -79,7 +79,7 @@ pub fn is_protected(path: &Path) -> bool {
     {
         return true;
     }
-    // The directory itself too: whoever puts another in its place writes all of it.
+    // The directory itself too: the one who puts another in its place writes all of it.
     names.iter().enumerate().any(|(at, name)| {
         let next = names.get(at + 1).map(String::as_str);
         match name.as_str() {

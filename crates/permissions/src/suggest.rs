@@ -234,7 +234,7 @@ fn other(facts: &Facts) -> Vec<String> {
     Vec::new()
 }
 
-/// Rules as updates of permissions, which whoever is asked can hand back; none where there are none.
+/// Rules as updates of permissions, which the one who is asked can hand back; none where there are none.
 pub fn updates(rules: &[String]) -> Value {
     if rules.is_empty() {
         return json!([]);

@@ -27,6 +27,14 @@ pub enum SessionAnswer {
     SetServers(ServersAnswer),
     /// To `cancel_async_message`.
     Cancelled(CancelledMessage),
+    /// To `reload_skills`.
+    Skills(SkillsAnswer),
+    /// To `reload_output_styles`.
+    OutputStyles(OutputStylesAnswer),
+    /// To `reload_plugins`.
+    Plugins(Box<PluginsAnswer>),
+    /// To `read_file`.
+    File(FileAnswer),
     /// To `get_binary_version`.
     Version(BinaryVersion),
     /// Something else, as it was written.
@@ -70,6 +78,71 @@ pub struct InitializeAnswer {
     /// The process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+}
+
+/// Skills and commands, as they are now.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SkillsAnswer {
+    /// Those that a person can call.
+    pub skills: Vec<DescribedCommand>,
+}
+
+/// Output styles, as they are now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OutputStylesAnswer {
+    /// Their names.
+    pub available_output_styles: Vec<String>,
+}
+
+/// What plugins bring, as it is now.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PluginsAnswer {
+    /// Slash commands.
+    pub commands: Vec<DescribedCommand>,
+    /// Kinds of subagents.
+    pub agents: Vec<DescribedAgent>,
+    /// Plugins.
+    pub plugins: Vec<LoadedPlugin>,
+    /// MCP servers.
+    #[serde(rename = "mcpServers")]
+    pub mcp_servers: Vec<ListedServer>,
+    /// How many things are wrong.
+    pub error_count: usize,
+}
+
+/// A plugin that is loaded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedPlugin {
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    #[serde(default)]
+    pub path: String,
+    /// Its version, as its manifest says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// What is in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct FileAnswer {
+    /// Its text, or its bytes in base64.
+    pub contents: String,
+    /// Where it really is.
+    pub abs_path: String,
+    /// There is more.
+    #[serde(skip_serializing_if = "crate::lenient::is_false")]
+    pub truncated: bool,
+    /// `base64`, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// Of a text: some bytes were none, and are replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lossy: Option<bool>,
 }
 
 /// A slash command.
@@ -131,7 +204,7 @@ pub struct ContextUsageAnswer {
     pub percentage: u64,
     /// The model.
     pub model: String,
-    /// Is it summed up before it is full?
+    /// Is it summarized before it is full?
     pub is_auto_compact_enabled: bool,
     /// Files of instructions.
     pub memory_files: Vec<Value>,
@@ -165,7 +238,7 @@ pub struct ContextMcpTool {
     pub server_name: String,
     /// How much.
     pub tokens: u64,
-    /// The model has been told of it.
+    /// The model has been informed of it.
     pub is_loaded: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A model's reply as the provider's interface shapes it, whoever the provider is.
+//! A model's reply as the provider's interface shapes it, whichever provider it is.
 
 use std::borrow::Cow;
 

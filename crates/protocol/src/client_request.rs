@@ -93,7 +93,13 @@ client_requests! {
     /// Look for skills again.
     ReloadSkills(NoFields) = "reload_skills",
     /// Look for plugins again.
-    ReloadPlugins(NoFields) = "reload_plugins",
+    ReloadPlugins(ReloadPluginsRequest) = "reload_plugins",
+    /// Look for output styles again.
+    ReloadOutputStyles(NoFields) = "reload_output_styles",
+    /// Write settings into a file of the user's.
+    UpdateSettings(UpdateSettingsRequest) = "update_settings",
+    /// What is in a file.
+    ReadFile(ReadFileRequest) = "read_file",
     /// A file counts as read.
     SeedReadState(ReadStateRequest) = "seed_read_state",
     /// What people call the session.
@@ -331,6 +337,29 @@ bodies! {
     SettingsRequest {
         /// The settings.
         settings: Map<String, Value> = "lenient::never",
+    }
+    /// Write settings into a file of the user's.
+    UpdateSettingsRequest {
+        /// `localSettings` or `userSettings`.
+        source: String = "lenient::never",
+        /// The settings.
+        settings: Map<String, Value> = "lenient::never",
+    }
+    /// What is in a file.
+    ReadFileRequest {
+        /// Which.
+        path: String = "lenient::never",
+        /// At most so much of it.
+        max_bytes: Option<u64> = "Option::is_none",
+        /// `utf-8`, where nothing is said, or `base64`.
+        encoding: Option<String> = "Option::is_none",
+    }
+    /// Look for plugins again.
+    ReloadPluginsRequest {
+        /// Plugins that are to be loaded as well.
+        add_plugins: Vec<Value> = "Vec::is_empty",
+        /// Not while a message is answered.
+        refuse_if_busy: bool = "lenient::is_false",
     }
     /// A file counts as read.
     ReadStateRequest {

@@ -90,16 +90,6 @@ where
     Ok(sensible(entries))
 }
 
-/// For a list of objects: the entries that make sense; none where it is no list.
-pub(crate) fn objects<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let entries: Vec<Value> = or_default(deserializer)?;
-    Ok(entries.into_iter().filter_map(read_object).collect())
-}
-
 /// For a list, the entries that make sense; it must be one.
 pub(crate) fn entries_of_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where

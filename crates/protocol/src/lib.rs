@@ -6,7 +6,7 @@
 //! - `control`: requests and answers between the two programs; `client_request` and `session_request` are
 //!   what either may ask, `answers` what a session answers
 //! - `permission`: the answer to a question for permission, and updates of permissions
-//! - `json_rpc`: what an MCP server is asked and answers, inside a control request
+//! - `mcp`: what an MCP server says of its tools and answers to calls
 //! - `lenient`: how input is read that is not quite what it should be
 //!
 //! Two promises. What we write has its keys in the order of the fields here, and readers may pin it. What
@@ -14,6 +14,8 @@
 //! or type that is not known is passed over or kept as it was written, and only JSON that is none fails.
 //!
 //! Types that are written often borrow (`Cow`); whatever is read owns what it holds.
+
+#![warn(missing_docs)]
 
 mod answers;
 mod api_message;
@@ -23,8 +25,8 @@ mod client_request;
 mod control;
 mod hook_events;
 mod ids;
-mod json_rpc;
 mod lenient;
+mod mcp;
 mod permission;
 mod result;
 mod session_message;
@@ -36,9 +38,9 @@ mod user;
 
 pub use answers::{
     BinaryVersion, CancelledMessage, ContextCategory, ContextMcpTool, ContextUsageAnswer,
-    DescribedAgent, DescribedCommand, InitializeAnswer, InterruptAnswer, ListedServer,
-    ListedServerTool, McpStatusAnswer, ModeAnswer, NoFields, RewindAnswer, ServersAnswer,
-    SessionAnswer, ToolHints,
+    DescribedAgent, DescribedCommand, FileAnswer, InitializeAnswer, InterruptAnswer, ListedServer,
+    ListedServerTool, LoadedPlugin, McpStatusAnswer, ModeAnswer, NoFields, OutputStylesAnswer,
+    PluginsAnswer, RewindAnswer, ServersAnswer, SessionAnswer, SkillsAnswer, ToolHints,
 };
 pub use api_message::{
     ApiMessage, AssistantBlock, CacheWrites, MessageKind, MessageRole, ServerToolUse, UsageReport,
@@ -47,27 +49,24 @@ pub use assistant::AssistantMessage;
 pub use client_message::{ClientMessage, UserInput, UserInputError};
 pub use client_request::{
     BackgroundRequest, CallbackMatcher, CancelMessageRequest, ClientRequest, ContextUsageRequest,
-    InitializeRequest, InterruptRequest, NamedList, PromptParagraphs, ReadStateRequest,
-    RenameRequest, RewindRequest, ServerMessageRequest, ServerRequest, SetModeRequest,
-    SetModelRequest, SetServersRequest, SetThinkingRequest, SettingsRequest, StopTaskRequest,
-    ToggleServerRequest,
+    InitializeRequest, InterruptRequest, NamedList, PromptParagraphs, ReadFileRequest,
+    ReadStateRequest, ReloadPluginsRequest, RenameRequest, RewindRequest, ServerMessageRequest,
+    ServerRequest, SetModeRequest, SetModelRequest, SetServersRequest, SetThinkingRequest,
+    SettingsRequest, StopTaskRequest, ToggleServerRequest, UpdateSettingsRequest,
 };
 pub use control::{ControlCancel, ControlOutcome, ControlRequest, ControlResponse};
 pub use hook_events::{HookEndMessage, HookPrintedMessage, HookStartedMessage};
 pub use ids::{RequestId, WireId};
-pub use json_rpc::{
-    CallAnswer, ClientInfo, DescribedTool, RpcAnswer, RpcCall, RpcCancelled, RpcError, RpcHello,
-    RpcNotification, RpcPage, RpcRequest, RpcVersion, ServerGreeting, ToolAnnotations, ToolMeta,
-    ToolPage,
-};
 pub use lenient::AsWritten;
+pub use mcp::{CallAnswer, DescribedTool, ToolAnnotations, ToolMeta};
 pub use permission::{
     DirectoryUpdate, PermissionBehavior, PermissionReply, PermissionRule, PermissionUpdate,
     PromptToolInput, RuleUpdate, UpdateDestination,
 };
 pub use result::{DeferredToolUse, ModelUsageReport, PermissionDenial, ResultMessage};
 pub use session_message::{
-    RateLimitMessage, SessionMessage, StreamEventMessage, ToolProgressMessage, TranscriptMirror,
+    ConversationResetMessage, RateLimitMessage, SessionMessage, StreamEventMessage,
+    ToolProgressMessage, TranscriptMirror,
 };
 pub use session_request::{
     CanUseToolRequest, HookCallbackRequest, HookReply, HookSpecificReply, McpMessageReply,

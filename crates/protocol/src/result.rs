@@ -56,6 +56,9 @@ pub struct ResultMessage<'a> {
     /// The answer in the shape that was asked for.
     #[serde(default, deserialize_with = "lenient::there")]
     pub structured_output: Option<Value>,
+    /// Where the message came from that was answered, as its sender said.
+    #[serde(default, deserialize_with = "lenient::there")]
+    pub origin: Option<Value>,
     /// The session.
     #[serde(default)]
     pub session_id: Option<WireId>,
@@ -123,7 +126,7 @@ pub struct PermissionDenial<'a> {
 impl Serialize for ResultMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let late = self.subtype == Self::STRUCTURED_OUTPUT;
-        let mut fields = serializer.serialize_struct("ResultMessage", 19)?;
+        let mut fields = serializer.serialize_struct("ResultMessage", 20)?;
         fields.serialize_field("subtype", &self.subtype)?;
         fields.serialize_field("is_error", &self.is_error)?;
         fields.serialize_field("duration_ms", &self.duration_ms)?;
@@ -154,6 +157,9 @@ impl Serialize for ResultMessage<'_> {
         }
         if let Some(output) = &self.structured_output {
             fields.serialize_field("structured_output", output)?;
+        }
+        if let Some(origin) = &self.origin {
+            fields.serialize_field("origin", origin)?;
         }
         if let (true, Some(errors)) = (late, &self.errors) {
             fields.serialize_field("errors", errors)?;

@@ -27,6 +27,8 @@ pub enum SessionMessage<'a> {
     ToolProgress(ToolProgressMessage<'a>),
     /// How a turn ended.
     Result(Box<ResultMessage<'a>>),
+    /// The conversation was cleared; another takes its place.
+    ConversationReset(ConversationResetMessage),
     /// A limit of the provider's. Read only.
     RateLimitEvent(RateLimitMessage),
     /// A question to the client.
@@ -80,6 +82,20 @@ pub struct ToolProgressMessage<'a> {
     pub uuid: Option<WireId>,
 }
 
+/// The conversation was cleared; another takes its place. It is the last message of the old one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConversationResetMessage {
+    /// The session from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_conversation_id: Option<WireId>,
+    /// The session until now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<WireId>,
+    /// The message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<WireId>,
+}
+
 /// A limit of the provider's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateLimitMessage {
@@ -93,7 +109,7 @@ pub struct RateLimitMessage {
     pub uuid: Option<WireId>,
 }
 
-/// Lines of the transcript, as they are written down.
+/// Lines of the transcript, as they are recorded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TranscriptMirror<'a> {
     /// The transcript.
@@ -123,6 +139,7 @@ impl<'a> SessionMessage<'a> {
             Self::StreamEvent(message) => (&mut message.session_id, &mut message.uuid),
             Self::ToolProgress(message) => (&mut message.session_id, &mut message.uuid),
             Self::Result(message) => (&mut message.session_id, &mut message.uuid),
+            Self::ConversationReset(message) => (&mut message.session_id, &mut message.uuid),
             Self::RateLimitEvent(message) => (&mut message.session_id, &mut message.uuid),
             Self::Other(Value::Object(message)) => {
                 if let (Some(session), None) = (session, message.get("session_id")) {

@@ -91,7 +91,7 @@ pub struct McpMessageRequest<'a> {
 /// What a client answers to a message to one of its servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct McpMessageReply {
-    /// What the server answers, in JSON-RPC, as it was written: it is for whoever sent the message.
+    /// What the server answers, in JSON-RPC, as it was written: it is for the one who sent the message.
     /// Nothing where that is no object.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub mcp_response: Option<Map<String, Value>>,

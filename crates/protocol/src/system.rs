@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{
-    BackgroundTasksMessage, HookEndMessage, HookPrintedMessage, HookStartedMessage,
+    BackgroundTasksMessage, HookEndMessage, HookPrintedMessage, HookStartedMessage, LoadedPlugin,
     TaskOverMessage, TaskProgressMessage, TaskStartedMessage, TaskUpdatedMessage, WireId, lenient,
 };
 
@@ -16,7 +15,7 @@ use crate::{
 pub enum SystemMessage<'a> {
     /// A turn begins, and what with.
     Init(Box<InitMessage<'a>>),
-    /// What came before has been summed up.
+    /// What came before has been summarized.
     CompactBoundary(CompactBoundaryMessage<'a>),
     /// What the session is busy with.
     Status(StatusMessage<'a>),
@@ -80,9 +79,9 @@ pub struct InitMessage<'a> {
     /// Skills.
     #[serde(default)]
     pub skills: Cow<'a, [String]>,
-    /// Plugins: `{name, path, version?}`.
+    /// Plugins.
     #[serde(default)]
-    pub plugins: Vec<Value>,
+    pub plugins: Vec<LoadedPlugin>,
     /// What was left out because the directory is not trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<Cow<'a, str>>,
@@ -123,7 +122,7 @@ pub struct ServerProblem<'a> {
     pub message: Cow<'a, str>,
 }
 
-/// What came before has been summed up.
+/// What came before has been summarized.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactBoundaryMessage<'a> {
     /// How.
@@ -136,7 +135,7 @@ pub struct CompactBoundaryMessage<'a> {
     pub session_id: Option<WireId>,
 }
 
-/// How the conversation was summed up.
+/// How the conversation was summarized.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactMetadata<'a> {
     /// `manual` or `auto`.

@@ -28,6 +28,9 @@ pub struct UserMessage<'a> {
     /// Neither a person nor a tool said it.
     #[serde(default, rename = "isSynthetic", skip_serializing_if = "is_false")]
     pub is_synthetic: bool,
+    /// Where it comes from, as its sender said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Cow<'a, Value>>,
     /// The kind of the subagent whose message it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent_type: Option<Cow<'a, str>>,
@@ -49,6 +52,7 @@ impl<'a> UserMessage<'a> {
             is_replay: false,
             uuid: None,
             is_synthetic: false,
+            origin: None,
             subagent_type: None,
             agent_id: None,
             session_id: None,

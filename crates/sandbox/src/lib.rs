@@ -23,6 +23,8 @@
 //! - [`child`]: the waiter, the keeper and the guard
 //! - `fork`, `notify`: all unsafe code there is
 
+#![warn(missing_docs)]
+
 mod available;
 pub mod child;
 mod error;

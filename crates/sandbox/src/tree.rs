@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn children_are_found_below_this_process() {
-        let mut shell = std::process::Command::new("sh")
+        let mut shell = haft_testkit::command("sh")
             .args(["-c", "sleep 1000 & wait"])
             .spawn()
             .unwrap();

@@ -18,6 +18,7 @@ pub struct SearchEngine {
 }
 
 impl SearchEngine {
+    /// One that uses all cores.
     pub fn new() -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         Self {

@@ -6,8 +6,10 @@
 use std::io;
 use std::path::PathBuf;
 
+/// Why a query gave no result at all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each says what it means")]
 pub enum SearchError {
     #[error(
         "invalid regular expression: {diagnostic}\n\

@@ -18,11 +18,17 @@ use rustix::io::Errno;
 /// What a name in a directory stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
+    /// A directory.
     Directory,
+    /// A regular file.
     File,
+    /// A symbolic link.
     Link,
+    /// A named pipe.
     Fifo,
+    /// A socket.
     Socket,
+    /// A device.
     Device,
 }
 

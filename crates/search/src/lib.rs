@@ -16,6 +16,8 @@
 //! - `leave_out`: what must not be looked at.
 //! - `stop`, `skip`, `error`: ending early, what was left out, what was wrong.
 
+#![warn(missing_docs)]
+
 mod engine;
 mod error;
 mod glob;

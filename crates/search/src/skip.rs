@@ -12,21 +12,35 @@ const MAX_SAMPLES: usize = 50;
 pub struct Skip {
     /// `None` where the operating system's complaint names no path.
     pub path: Option<PathBuf>,
+    /// Why.
     pub reason: SkipReason,
 }
 
+/// Why something was not searched, or not wholly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SkipReason {
     /// A NUL byte was met at about this offset; nothing after it was searched.
-    Binary { offset: u64 },
+    Binary {
+        /// In bytes, from 0.
+        offset: u64,
+    },
     /// The operating system's words.
-    Unreadable { message: String },
+    Unreadable {
+        /// As it said them.
+        message: String,
+    },
     /// A multiline search holds a whole file in memory, and this one is larger than is fit for
     /// that.
-    TooLarge { bytes: u64 },
+    TooLarge {
+        /// How large it is.
+        bytes: u64,
+    },
     /// Part of an ignore file was not understood, so its other rules applied without that part.
-    IgnoreFile { message: String },
+    IgnoreFile {
+        /// What is wrong with it.
+        message: String,
+    },
 }
 
 impl fmt::Display for SkipReason {
@@ -47,9 +61,13 @@ impl fmt::Display for SkipReason {
 /// The report's list, sorted by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
+    /// How many files were binary.
     pub binary: usize,
+    /// How many could not be read.
     pub unreadable: usize,
+    /// How many were too large for a multiline search.
     pub too_large: usize,
+    /// How many ignore files were not understood in part.
     pub ignore_files: usize,
     /// Binary files come last, being the least of a surprise; at most 50 in all.
     pub samples: Vec<Skip>,

@@ -58,14 +58,18 @@ impl fmt::Debug for Stop {
 /// Whether everything the query asked for was searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
+    /// Everything was.
     Complete,
+    /// It ended before; why.
     Stopped(SearchStop),
 }
 
 /// Why a search ended before it had seen everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchStop {
+    /// Its time was over.
     Timeout,
+    /// It was cancelled.
     Cancelled,
     /// The asked number of rows was reached; the rows are final, only what follows them is unknown.
     Limit,

@@ -8,106 +8,43 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{SettingChange, SettingRisk, SettingsAccess};
+use haft_contract::{SettingChange, SettingRisk, SettingsAccess, ToolSpec};
 use serde_json::Value;
 
 use super::{
     Flags, Problem, Settings, SettingsDocument, SettingsFile, SettingsPlaces, Trust, document,
-    files::local_root, keep, written,
+    files::local_root,
+    keep,
+    reference::{self, CountsIn, SettingKey, Takes},
+    written,
 };
 use crate::{Scope, nearby};
 
-/// Matters of taste, and what they take.
-const LIGHT: [(&str, Kind); 16] = [
-    ("alwaysThinkingEnabled", Kind::Flag),
-    ("attribution.commit", Kind::Text),
-    ("attribution.pr", Kind::Text),
-    ("autoCompactEnabled", Kind::Flag),
-    ("editorMode", Kind::Text),
-    ("effortLevel", Kind::Text),
-    ("fallbackModel", Kind::Texts),
-    ("includeCoAuthoredBy", Kind::Flag),
-    ("includeGitInstructions", Kind::Flag),
-    ("language", Kind::Text),
-    ("model", Kind::Text),
-    ("outputStyle", Kind::Text),
-    ("respectGitignore", Kind::Flag),
-    ("spinnerTipsEnabled", Kind::Flag),
-    ("theme", Kind::Text),
-    ("tui", Kind::Text),
-];
-
-/// What changes what is permitted, runs code, or holds secrets; by the first part of the name.
-const HEAVY: [&str; 33] = [
-    "agent",
-    "allowedHttpHookUrls",
-    "allowedMcpServers",
-    "apiKeyHelper",
-    "askUserQuestionTimeout",
-    "autoCompactWindow",
-    "autoMemoryDirectory",
-    "autoMemoryEnabled",
-    "autoMode",
-    "availableModels",
-    "claudeMdExcludes",
-    "cleanupPeriodDays",
-    "defaultShell",
-    "deniedMcpServers",
-    "disableAllHooks",
-    "disableBundledSkills",
-    "disableSkillShellExecution",
-    "disabledMcpjsonServers",
-    "enableAllProjectMcpServers",
-    "enabledMcpjsonServers",
-    "enabledPlugins",
-    "env",
-    "extraKnownMarketplaces",
-    "fileSuggestion",
-    "hooks",
-    "httpHookAllowedEnvVars",
-    "modelOverrides",
-    "permissions",
-    "plansDirectory",
-    "sandbox",
-    "skillOverrides",
-    "skipWebFetchPreflight",
-    "statusLine",
-];
-
-/// These count in the user's own file only.
-const USERS: [&str; 4] = [
-    "apiKeyHelper",
-    "askUserQuestionTimeout",
-    "autoMemoryDirectory",
-    "autoMode",
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Text,
-    /// One or several.
-    Texts,
-    Flag,
+/// Settings that the tool may have: those of the administrator are not among them.
+fn known() -> impl Iterator<Item = &'static SettingKey> {
+    reference::keys().filter(|key| key.counts_in != CountsIn::Managed)
 }
 
-impl Kind {
-    fn takes(self, value: &Value) -> bool {
-        match self {
-            Self::Text => value.is_string(),
-            Self::Texts => {
-                let texts = value.as_array();
-                value.is_string() || texts.is_some_and(|texts| texts.iter().all(Value::is_string))
-            }
-            Self::Flag => value.is_boolean(),
-        }
-    }
+/// A matter of taste of this name.
+fn light(setting: &str) -> Option<&'static SettingKey> {
+    known().find(|key| key.is_light && key.name == setting)
+}
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Text => "a text",
-            Self::Texts => "a text, or a list of texts,",
-            Self::Flag => "true or false",
-        }
+fn first_part(setting: &str) -> &str {
+    setting.split('.').next().unwrap_or_default()
+}
+
+/// Does a setting that takes this take that value?
+fn fits(takes: Takes, value: &Value) -> bool {
+    let texts = value.as_array();
+    let is_list = texts.is_some_and(|texts| texts.iter().all(Value::is_string));
+    match takes {
+        Takes::Text => value.is_string(),
+        Takes::Texts => value.is_string() || is_list,
+        Takes::List => is_list,
+        Takes::Flag => value.is_boolean(),
+        Takes::Number => value.is_number(),
+        Takes::Object => value.is_object(),
     }
 }
 
@@ -118,19 +55,21 @@ pub struct SettingsFiles {
     pub places: SettingsPlaces,
     /// What the command line says of them.
     pub flags: Flags,
-    /// Notes everything in them that a start would complain of and only others understand: rules, the
+    /// The tools that rules may speak of.
+    pub tools: Vec<ToolSpec>,
+    /// Notes everything in them that a start would warn of and only others understand: rules, the
     /// sandbox, hooks.
-    pub complain: fn(&mut Settings),
+    pub check: fn(&mut Settings, &[ToolSpec]),
 }
 
 impl SettingsAccess for SettingsFiles {
     fn weigh(&self, setting: &str) -> SettingRisk {
-        if LIGHT.iter().any(|(name, _)| *name == setting) {
+        if light(setting).is_some() {
             return SettingRisk::Light;
         }
-        let first = setting.split('.').next().unwrap_or_default();
+        let first = first_part(setting);
         let parts = setting.split('.');
-        if HEAVY.contains(&first)
+        if known().any(|key| !key.is_light && first_part(key.name) == first)
             && parts.clone().all(|part| !part.is_empty())
             && parts.count() <= 4
         {
@@ -138,8 +77,7 @@ impl SettingsAccess for SettingsFiles {
                 "the setting {setting} decides what is permitted or what runs, or may hold secrets"
             ));
         }
-        let known = LIGHT.iter().map(|(name, _)| *name).chain(HEAVY);
-        let near = nearby::names(setting, known, 3);
+        let near = nearby::names(setting, known().map(|key| key.name), 3);
         SettingRisk::Unknown(match near.is_empty() {
             true => format!("There is no setting {setting} that can be had here."),
             false => format!(
@@ -159,14 +97,28 @@ impl SettingsAccess for SettingsFiles {
     }
 
     fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
-        let kind = LIGHT.iter().find(|(name, _)| *name == setting);
-        if let Some((_, kind)) = kind
-            && !kind.takes(value)
+        let place = self.file(setting);
+        self.write_into(place, setting, value)
+    }
+
+    fn write_user(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
+        self.write_into(self.user_file(), setting, value)
+    }
+}
+
+impl SettingsFiles {
+    fn write_into(
+        &self,
+        (scope, file): (Scope, PathBuf),
+        setting: &str,
+        value: &Value,
+    ) -> Result<SettingChange, String> {
+        if let Some(key) = light(setting)
+            && !fits(key.takes, value)
         {
-            return Err(format!("{} is expected, not {value}", kind.name()));
+            return Err(format!("{} is expected, not {value}", key.takes.name()));
         }
         let before = self.read(setting)?;
-        let (scope, file) = self.file(setting);
         match scope {
             Scope::Local => {
                 let directory = local_root(&self.places);
@@ -188,9 +140,16 @@ impl SettingsAccess for SettingsFiles {
             file: file.display().to_string(),
         })
     }
-}
 
-impl SettingsFiles {
+    /// Writes a setting into the user's own file, whatever else says something of it; which file that is.
+    pub fn write_users(&self, setting: &str, value: &Value) -> Result<PathBuf, String> {
+        let file = self.places.user.join("settings.json");
+        let old = document::read(&file)?.unwrap_or_default();
+        let new = self.changed(Scope::User, &file, &old, setting, value)?;
+        keep::replace(&file, &new).map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(file)
+    }
+
     /// The text of a file with one value changed, if nothing new is wrong with it then.
     fn changed(
         &self,
@@ -213,12 +172,16 @@ impl SettingsFiles {
     }
 
     fn file(&self, setting: &str) -> (Scope, PathBuf) {
-        let first = setting.split('.').next().unwrap_or_default();
-        if USERS.contains(&first) {
-            return (Scope::User, self.places.user.join("settings.json"));
+        let is_users = |key: &SettingKey| key.name == setting && key.counts_in == CountsIn::Users;
+        if known().any(is_users) {
+            return self.user_file();
         }
         let local = local_root(&self.places).join(super::files::LOCAL);
         (Scope::Local, local)
+    }
+
+    fn user_file(&self) -> (Scope, PathBuf) {
+        (Scope::User, self.places.user.join("settings.json"))
     }
 
     /// Would the next session take over what a new text of the local file adds? The error says why
@@ -255,7 +218,7 @@ impl SettingsFiles {
         }
     }
 
-    /// Everything a start would complain of, if this text alone stood in the file.
+    /// Everything a start would warn of, if this text alone stood in the file.
     fn problems(&self, scope: Scope, file: &Path, text: &str) -> Result<Vec<Problem>, String> {
         let document = SettingsDocument::parse(text).map_err(|broken| broken.to_string())?;
         let layer = SettingsFile {
@@ -284,7 +247,7 @@ impl SettingsFiles {
         settings.env();
         settings.question_timeout();
         settings.auto_memory();
-        (self.complain)(&mut settings);
+        (self.check)(&mut settings, &self.tools);
         Ok(settings.problems)
     }
 }

@@ -234,7 +234,7 @@ fn place(file: &Path, line: Option<usize>) -> String {
 }
 
 impl SettingsFile {
-    /// It lies in the workspace, whoever wrote it: what runs code waits for trust.
+    /// It lies in the workspace, no matter who wrote it: what runs code waits for trust.
     pub fn is_in_workspace(&self) -> bool {
         matches!(self.scope, Scope::Local | Scope::Project)
     }

@@ -1,6 +1,6 @@
 //! Is a file in git's index, and so part of what others send?
 //!
-//! git itself is not started: a repository that nobody trusts yet would say what it runs. Where the
+//! git itself is not started: a repository that no one trusts yet would say what it runs. Where the
 //! index cannot be understood the answer is yes, which is the side of distrust.
 
 use std::{
@@ -160,14 +160,13 @@ impl<'a> Bytes<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
 
     use proptest::prelude::*;
 
     use super::*;
 
     fn git(directory: &Path, args: &[&str]) {
-        let done = Command::new("git")
+        let done = haft_testkit::command("git")
             .args(args)
             .current_dir(directory)
             .env_clear()

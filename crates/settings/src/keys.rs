@@ -9,7 +9,7 @@ use super::{Settings, SettingsFile};
 /// What the files say of notes that outlive a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AutoMemory {
-    /// Somebody has switched it off.
+    /// Someone has switched it off.
     pub off: bool,
     /// Another place than the usual one.
     pub directory: Option<PathBuf>,

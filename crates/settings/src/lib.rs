@@ -5,6 +5,8 @@
 //! entry likewise. What comes with the workspace may tighten at once; what loosens or runs code
 //! waits until the directory is trusted. So does the local file, unless haft itself wrote it.
 
+#![warn(missing_docs)]
+
 mod configure;
 pub mod document;
 mod env;
@@ -12,8 +14,10 @@ pub mod files;
 pub mod git_index;
 mod keep;
 mod keys;
+mod known;
 mod load;
 pub mod nearby;
+pub mod reference;
 pub mod resolve;
 pub mod sandbox;
 mod source;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{
     Flags, Problem, SettingsFile, SettingsPlaces, Trust, env,
     files::{self, LOCAL, local_root},
-    resolve, sandbox,
+    known, resolve, sandbox,
     source::{RuleSource, Scope},
     trust,
 };
@@ -35,7 +35,7 @@ pub struct Settings {
     pub trust: Trust,
 }
 
-/// What settings say of servers that are told of events.
+/// What settings say of servers that are informed of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpLimits {
     /// Addresses that may be told, with `*` for anything; `None`: all.
@@ -58,10 +58,12 @@ impl Settings {
     /// Loads every file that counts.
     pub fn load(places: SettingsPlaces, flags: &Flags, trust: Trust) -> Self {
         let found = files::load(&places, flags);
+        let mut problems = found.problems;
+        problems.extend(found.layers.iter().filter_map(known::unknown));
         Self {
             places,
             layers: found.layers,
-            problems: found.problems,
+            problems,
             broken: found.broken,
             left_out: Vec::new(),
             waiting_rules: Vec::new(),
@@ -107,7 +109,7 @@ impl Settings {
         use PermissionMode as Mode;
         let pointer = "/permissions/defaultMode";
         let mut found = None;
-        // What a workspace asks for that is not trusted, where nobody above it has said anything.
+        // What a workspace asks for that is not trusted, where no one above it has said anything.
         let mut untrusted = None;
         for layer in &self.layers {
             let Some(value) = layer.document.value.pointer(pointer) else {
@@ -185,6 +187,14 @@ impl Settings {
         }
         self.leave_out(waiting, "environment variable");
         env
+    }
+
+    /// Are all hooks switched off but those of the administrator's?
+    pub fn hooks_are_off(&self) -> bool {
+        let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
+        let counts = self.layers.iter().filter(|layer| self.may_run(layer));
+        let mut switches = counts.filter_map(|layer| layer.document.value.get("disableAllHooks"));
+        managed_only || switches.next().is_some_and(|switch| *switch == true)
     }
 
     /// The hooks of every file that may run them, with whose they are.
@@ -403,7 +413,7 @@ impl Settings {
         }
     }
 
-    /// Has somebody of this rank switched it on?
+    /// Has someone of this rank switched it on?
     pub fn flag_of(&self, scope: Scope, key: &str) -> bool {
         self.layers.iter().any(|layer| {
             layer.scope == scope && layer.document.value.get(key) == Some(&Value::Bool(true))

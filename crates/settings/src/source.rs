@@ -22,7 +22,7 @@ pub enum Scope {
     User,
     /// An answer given in this session.
     Session,
-    /// A skill at work, until the person speaks again. Whoever wrote it, it reaches nothing that a
+    /// A skill at work, until the person speaks again. No matter who wrote it, it reaches nothing that a
     /// project's rule would not.
     Turn,
 }

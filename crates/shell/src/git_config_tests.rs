@@ -1,4 +1,4 @@
-use std::{fs, process::Command};
+use std::fs;
 
 use super::*;
 
@@ -203,7 +203,7 @@ fn random_files_are_read_as_git_reads_them() {
             text.push_str(PIECES[next(PIECES.len())]);
         }
         fs::write(&file, &text).unwrap();
-        let output = Command::new("git")
+        let output = haft_testkit::command("git")
             .args(["config", "--list", "-z", "--file"])
             .arg(&file)
             .current_dir(folder.path())

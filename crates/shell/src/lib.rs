@@ -7,6 +7,7 @@
 //! # Layout
 //! - [`ast`]: a command line as bash reads it; [`syntax`] parses it
 //! - [`arg`]: a word as a program would get it
+//! - `builtins`: the words that bash itself gives a meaning
 //! - [`git_config`]: whether a git repository starts programs by its configuration
 //! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
 //! - `walk`: every command of a line, one after the other; [`analysis`] is what comes of it
@@ -18,6 +19,7 @@ pub mod analysis;
 pub mod arg;
 mod arithmetic;
 pub mod ast;
+mod builtins;
 pub mod commands;
 #[doc(hidden)]
 pub mod count;
@@ -31,6 +33,7 @@ mod walk;
 pub use analysis::{Analysis, Assigned, LinePart, LinePlace};
 pub use arg::{Arg, Value};
 pub use ast::Span;
+pub use builtins::{is_builtin, is_reserved};
 pub use effect::{CommandFinding, Cover, Effect, EffectVerdict, OwnService, Start, WriteKind};
 pub use read_line::ReadLine;
 pub use walk::{analyze, is_safe_variable, is_stream, keeps_nothing};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{Analysis, LinePlace, analyze};
 
 /// A line, read where it would run. Only reading it makes one, so that what it says is true of the line
-/// whoever hands it on.
+/// no matter who hands it on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadLine {
     line: String,

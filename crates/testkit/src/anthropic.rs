@@ -6,8 +6,13 @@ use crate::http::HttpReply;
 
 /// A reply of these blocks, as a stream.
 pub fn reply(blocks: &[Value], stop: &str) -> HttpReply {
+    reply_of("m-1-2026", blocks, stop)
+}
+
+/// The same of this model.
+pub fn reply_of(model: &str, blocks: &[Value], stop: &str) -> HttpReply {
     let message = json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1-2026", "content": [],
+        "id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": [],
         "stop_reason": null, "stop_sequence": null,
         "usage": {"input_tokens": 12, "output_tokens": 1},
     });
@@ -18,6 +23,10 @@ pub fn reply(blocks: &[Value], stop: &str) -> HttpReply {
                 json!({"type": "text", "text": ""}),
                 json!({"type": "text_delta", "text": block["text"]}),
             ),
+            Some("thinking") => (
+                json!({"type": "thinking", "thinking": "", "signature": ""}),
+                json!({"type": "thinking_delta", "thinking": block["thinking"]}),
+            ),
             _ => (
                 json!({"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}),
                 json!({"type": "input_json_delta", "partial_json": block["input"].to_string()}),
@@ -25,6 +34,10 @@ pub fn reply(blocks: &[Value], stop: &str) -> HttpReply {
         };
         events.push(json!({"type": "content_block_start", "index": index, "content_block": start}));
         events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        if let Some(signature) = block["signature"].as_str() {
+            let delta = json!({"type": "signature_delta", "signature": signature});
+            events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        }
         events.push(json!({"type": "content_block_stop", "index": index}));
     }
     let delta = json!({"stop_reason": stop, "stop_sequence": null});

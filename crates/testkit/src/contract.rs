@@ -1,4 +1,4 @@
-//! What every tool must keep to, whoever wrote it.
+//! What every tool must keep to, no matter who wrote it.
 
 use std::sync::Arc;
 

@@ -14,6 +14,8 @@ use std::{
 
 use serde_json::{Value, json};
 
+use crate::strict;
+
 /// A server that runs until it is dropped.
 pub struct HttpFake {
     /// Where it listens: `http://127.0.0.1:PORT`.
@@ -30,6 +32,16 @@ pub struct HttpAsked {
     pub head: String,
     /// Its body; `Null` where that is no JSON.
     pub body: Value,
+}
+
+impl HttpAsked {
+    /// Its method, and its path without a query.
+    pub fn target(&self) -> (&str, &str) {
+        let mut words = self.head.split_whitespace();
+        let (method, path) = (words.next(), words.next());
+        let path = path.and_then(|path| path.split('?').next());
+        (method.unwrap_or_default(), path.unwrap_or_default())
+    }
 }
 
 /// What is sent back.
@@ -143,20 +155,31 @@ impl HttpFake {
     /// Gives these replies, in this order; the last one again if more is asked.
     pub fn start(replies: impl IntoIterator<Item = HttpReply>) -> Self {
         let replies: Vec<HttpReply> = replies.into_iter().collect();
-        Self::answering(move |number| replies[number.min(replies.len() - 1)].clone())
-    }
-
-    /// Gives these replies, in this order, and then errors.
-    pub fn start_strict(replies: impl IntoIterator<Item = HttpReply>) -> Self {
-        let replies: Vec<HttpReply> = replies.into_iter().collect();
-        Self::answering(move |number| {
-            let out_of_words = || HttpReply::error(500, "api_error", "no more replies");
-            replies.get(number).cloned().unwrap_or_else(out_of_words)
+        let mut number = 0;
+        Self::start_with(move |_| {
+            let reply = replies[number.min(replies.len() - 1)].clone();
+            number += 1;
+            reply
         })
     }
 
+    /// Gives these replies, in this order, and then errors. What a real provider would refuse is refused,
+    /// and costs no reply.
+    pub fn start_strict(replies: impl IntoIterator<Item = HttpReply>) -> Self {
+        let mut replies = replies.into_iter().collect::<Vec<_>>().into_iter();
+        Self::start_with(move |asked| {
+            let out_of_words = || HttpReply::error(500, "api_error", "no more replies");
+            strict::refusal(asked).unwrap_or_else(|| replies.next().unwrap_or_else(out_of_words))
+        })
+    }
+
+    /// Gives what this function says, one request after the other.
+    ///
+    /// # Panics
+    /// If there is no port.
     #[expect(clippy::expect_used, reason = "without it no test can run")]
-    fn answering(reply: impl Fn(usize) -> HttpReply + Send + 'static) -> Self {
+    pub fn start_with(mut reply: impl FnMut(&HttpAsked) -> HttpReply + Send + 'static) -> Self {
+        crate::wait::bound_this_process();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port of this machine");
         let address = listener.local_addr().expect("the port that was bound");
         let asked = Arc::<Mutex<Vec<HttpAsked>>>::default();
@@ -170,13 +193,12 @@ impl HttpFake {
                 let Some(request) = read_request(&stream) else {
                     continue;
                 };
-                let number = {
-                    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-                    log.push(request);
-                    log.len() - 1
-                };
+                let reply = reply(&request);
+                log.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(request);
                 // The client may go away at any time.
-                let _ = give(stream, &reply(number));
+                let _ = give(stream, &reply);
             }
         });
         Self {

@@ -6,7 +6,9 @@
 //! - [`toys`]: tools that read, write, patch, wait and panic on command
 //! - [`bash`]: one in the place of Bash, which runs nothing
 //! - [`contract`]: what every tool must keep to, as one function
-//! - [`http`]: a server with prepared replies; [`anthropic`]: such replies
+//! - [`http`]: a server with prepared replies; [`anthropic`]: such replies; [`strict`]: what providers refuse
+//! - [`obedient`]: a model that does what prompts ask for
+//! - [`tasks`]: one in the background
 //! - [`skip`](mod@skip): what cannot be tried here; [`wait`]: waiting that ends
 
 pub mod anthropic;
@@ -14,8 +16,11 @@ pub mod bash;
 pub mod contract;
 mod control_file;
 pub mod http;
+pub mod obedient;
 pub mod project;
 pub mod skip;
+pub mod strict;
+pub mod tasks;
 pub mod toys;
 pub mod wait;
 
@@ -23,4 +28,4 @@ pub use bash::Bash;
 pub use control_file::ControlFile;
 pub use project::TempProject;
 pub use skip::skip;
-pub use wait::until;
+pub use wait::{bound_this_process, command, until};

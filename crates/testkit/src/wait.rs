@@ -2,8 +2,9 @@
 
 use std::{
     env,
+    ffi::OsStr,
     io::{self, Write},
-    process,
+    process::{self, Command},
     sync::Once,
     thread,
     time::{Duration, Instant},
@@ -25,6 +26,12 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(started.elapsed() < PATIENCE, "waited in vain: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// A command whose end a test may wait for: this process is bounded from now on.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    bound_this_process();
+    Command::new(program)
 }
 
 /// Ends this test program where a test waits for ever, say for the end of another process. Called by

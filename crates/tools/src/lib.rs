@@ -16,6 +16,8 @@
 //! - `skill`: `Skill`, over [`SkillBook`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
+#![warn(missing_docs)]
+
 mod agent;
 #[cfg(any(
     feature = "fs",
@@ -57,11 +59,11 @@ use haft_contract::{
 };
 
 #[cfg(feature = "fs")]
-pub use fs::PdfReader;
+pub use fs::{PdfReader, image_content};
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
-pub use rewind::{RewindError, Rewound, rewind};
+pub use rewind::{RewindError, Rewound, note_read, rewind};
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]

@@ -1,9 +1,15 @@
 //! The files of a session as they were at some time.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use haft_contract::{CallId, Services};
-use haft_journal::{Journal, JournalError, Mode, UndoError, Which, WriteGrant};
+use haft_journal::{Extent, Journal, JournalError, Mode, UndoError, Which, WriteGrant};
+
+/// A longer file than this is read by the tools only.
+const LONGEST_SEEDED: u64 = 64 << 20;
 
 /// What going back changed, or would change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +33,16 @@ pub enum RewindError {
     Nothing,
     /// Something else stands in the way.
     Failed(String),
+}
+
+/// A file counts as read by the session, as it is now.
+pub fn note_read(services: &Services, path: &Path) -> Result<(), String> {
+    let journal = services.get::<Journal>();
+    let journal = journal.map_err(|_| "the session keeps no journal of files".to_owned())?;
+    let raw = journal.read_bytes(path, LONGEST_SEEDED);
+    let raw = raw.map_err(|error| error.to_string())?;
+    journal.saw(raw, Extent::Whole);
+    Ok(())
 }
 
 /// Makes files what they were; with `preview` it only says what that would do. `by` names who asked.

@@ -1,4 +1,4 @@
-//! What people laid in folders for the model to know: memory files and skills.
+//! What people put in folders for the model to know: memory files and skills.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,7 +9,7 @@ use haft_extensions::{
     skills::{SkillCall, SkillPart, render},
 };
 
-/// What people laid in folders for the model to know.
+/// What people put in folders for the model to know.
 #[derive(Debug)]
 pub struct Knowledge {
     pub(crate) memory: Memory,
@@ -82,7 +82,7 @@ impl Knowledge {
         texts
     }
 
-    /// The memory files of a project, and nobody else's.
+    /// The memory files of a project, and no one else's.
     pub(crate) fn of_project(cwd: &Path) -> Self {
         let places = ExtensionPlaces::of_project(cwd);
         Self::new(Memory::new(places, MemoryOptions::default()))

@@ -26,7 +26,7 @@ pub struct Tag {
     pub tool_use_id: Arc<str>,
 }
 
-/// Hears a subagent, counts, and passes on what whoever follows the session should hear.
+/// Hears a subagent, counts, and passes on what the one who follows the session should hear.
 pub(super) struct Relay {
     tag: Arc<Tag>,
     sink: Option<Arc<dyn Sink>>,
@@ -84,7 +84,7 @@ impl Sink for Relay {
                 self.heard().tokens = tokens(usage);
                 return;
             }
-            // Pieces are many, and nobody shows those of a subagent.
+            // Pieces are many, and no one shows those of a subagent.
             AgentEvent::Model(_) => return,
             AgentEvent::Said(said) => {
                 let mut heard = self.heard();

@@ -18,7 +18,7 @@ pub(super) struct Member {
     pub(super) control: Control,
     /// Fires to end it.
     pub(super) cancel: CancellationToken,
-    /// Nobody waits for it.
+    /// No one waits for it.
     pub(super) in_background: bool,
     /// Where its final words are, when it is done.
     pub(super) output_file: PathBuf,

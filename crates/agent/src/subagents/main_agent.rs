@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use haft_engine::{EnginePart, Scheduler, hooks::Identity};
+use haft_contract::{AgentAccess, ToolSpec};
+use haft_engine::{EnginePart, Scheduler, hooks::Identity, permissions::rules::split_rule};
 use haft_extensions::AgentDefinition;
 
 use super::{mode, tools};
@@ -28,13 +29,19 @@ pub fn as_main_agent(scheduler: &Scheduler, kind: &AgentDefinition) -> Result<Sc
 }
 
 /// The kinds that a main agent of this kind may launch, as `Agent(a, b)` among its tools says; `None`: all.
-pub fn launchable(kind: &AgentDefinition) -> Option<Vec<String>> {
+/// `tools`: those that may be meant.
+pub fn launchable(kind: &AgentDefinition, tools: &[ToolSpec]) -> Option<Vec<String>> {
+    let launches = |name: &str| {
+        tools.iter().any(|spec| {
+            spec.profile.agents == AgentAccess::Launching
+                && spec.profile.is_called(&spec.name, name)
+        })
+    };
     let mut found = None;
     for entry in kind.tools.iter().flatten() {
-        let listed = ["Agent(", "Task("]
-            .iter()
-            .find_map(|name| entry.trim().strip_prefix(name)?.strip_suffix(')'));
-        if let Some(listed) = listed {
+        if let Ok((name, Some(listed))) = split_rule(entry.trim())
+            && launches(name)
+        {
             let names = listed.split(',').map(|name| name.trim().to_owned());
             found.get_or_insert_with(Vec::new).extend(names);
         }
@@ -45,6 +52,9 @@ pub fn launchable(kind: &AgentDefinition) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use haft_extensions::{Agents, ExtensionPlaces, Sources, agents::AgentOptions};
+
+    use haft_contract::Profile;
+    use serde_json::json;
 
     use super::*;
 
@@ -62,18 +72,38 @@ mod tests {
         };
         let (agents, _) = Agents::load(&places, &AgentOptions::default());
         let mut kind = agents.get("general-purpose").unwrap().clone();
+        let spec = |name: &str, alias: &'static str, agents| ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema: json!({}),
+            profile: Profile {
+                aliases: vec![alias.into()],
+                agents,
+                ..Profile::default()
+            },
+        };
+        let tools = [
+            spec("Agent", "Task", AgentAccess::Launching),
+            spec("Bash", "Shell", AgentAccess::Every),
+        ];
         let cases = [
             (None, None),
+            (Some(vec!["Bash(git *)", "Agent(*)", "Agents(x)"]), None),
             (Some(vec!["Read", "Agent"]), None),
             (
                 Some(vec!["Read", "Agent(Explore, Plan)", "Task(x)"]),
                 Some(vec!["Explore", "Plan", "x"]),
             ),
         ];
-        for (tools, expected) in cases {
+        for (listed, expected) in cases {
             let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
-            kind.tools = tools.map(owned);
-            assert_eq!(launchable(&kind), expected.map(owned), "{:?}", kind.tools);
+            kind.tools = listed.map(owned);
+            assert_eq!(
+                launchable(&kind, &tools),
+                expected.map(owned),
+                "{:?}",
+                kind.tools
+            );
         }
     }
 }

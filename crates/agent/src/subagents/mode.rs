@@ -1,4 +1,4 @@
-//! The permission mode of a subagent: that of whoever launches it, or a stricter one.
+//! The permission mode of a subagent: that of the one who launches it, or a stricter one.
 
 use haft_contract::PermissionMode;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mode {
     pub(super) mode: PermissionMode,
-    /// Somebody may be asked.
+    /// Someone may be asked.
     pub(super) asks: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn both(parent: PermissionMode, wanted: Option<&str>) -> Mode {
         BypassPermissions => 3,
     };
     let (mode, asks) = match (parent, wanted.unwrap_or(parent)) {
-        // One permits what rules allow and asks nobody, the other asks about every change: what both
+        // One permits what rules allow and asks no one, the other asks about every change: what both
         // permit is neither.
         (Plan, DontAsk) | (DontAsk, Plan) => (Plan, false),
         (parent, wanted) if looseness(wanted) < looseness(parent) => (wanted, true),

@@ -2,11 +2,14 @@
 //! it is done.
 
 use std::{
-    fs,
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::event_forwarder::Tag;
 use crate::transcript::{Transcript, look};
@@ -37,6 +40,44 @@ pub(super) struct Record {
 /// Where the transcript of a subagent is.
 pub(super) fn place(folder: &Path, id: &str) -> PathBuf {
     folder.join("subagents").join(format!("agent-{id}.jsonl"))
+}
+
+/// Hears of lines of transcripts as they are written, with the file they stand in.
+pub(super) type Mirror = dyn Fn(&Path, &str) + Send + Sync;
+
+/// What readers of transcripts look for beside one: who launched the subagent.
+pub(super) fn describe(path: &Path, tag: &Tag, parent: Option<&str>, mirror: Option<&Mirror>) {
+    let mut told = json!({
+        "agentType": tag.kind,
+        "description": tag.description,
+        "toolUseId": &*tag.tool_use_id,
+    });
+    if let Some(name) = &tag.name {
+        told["name"] = json!(name);
+    }
+    if let Some(parent) = parent {
+        told["parentAgentId"] = json!(parent);
+    }
+    // The subagent works without it; only who reads the transcript knows less.
+    if let Err(error) = private_file(&path.with_extension("meta.json"), &told.to_string()) {
+        tracing::warn!(%error, "what a subagent is was not written beside its transcript");
+    }
+    if let Some(mirror) = mirror {
+        told["type"] = json!("agent_metadata");
+        mirror(path, &told.to_string());
+    }
+}
+
+fn private_file(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(text.as_bytes())
 }
 
 /// It begins.

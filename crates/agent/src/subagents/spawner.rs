@@ -21,10 +21,8 @@ use super::{
     tools::{self, Use},
 };
 use crate::{
-    ModelSettings, RunLimits, Session, clock,
-    cost::SharedUsage,
-    prompt::Knowledge,
-    transcript::{FileStore, StoreError},
+    ModelSettings, RunLimits, Session, clock, cost::SharedUsage, prompt::Knowledge,
+    transcript::FileStore,
 };
 
 /// The kind that a call means that names none.
@@ -64,7 +62,7 @@ pub(super) struct Plan {
     pub(super) in_background: bool,
 }
 
-/// What a launch may say of the model.
+/// What a launch may say of the model, by its id.
 #[derive(Clone, Copy, Default)]
 struct Wish<'a> {
     model: Option<&'a str>,
@@ -162,20 +160,9 @@ impl Spawner {
         let pool = tools::narrowed(&engine.pool(), &kind, how)
             .map_err(|why| ToolError::Refused(format!("Not launched: {why}.")))?;
         let mut settings = host.settings().clone();
-        let named = [self.shared.model_name.as_deref(), wish.model];
-        let named = named.into_iter().flatten().chain(kind.model.as_deref());
-        if let Some(name) = named.into_iter().find(|name| !name.is_empty())
-            && name != "inherit"
-            && let Some(id) = (self.shared.resolve)(name)
-        {
-            settings.name = id;
-        }
-        // A limit that can never be reached would be none.
-        if host.limits.max_budget_usd.is_some() && host.prices.of(&settings.name).is_none() {
-            return Err(ToolError::Refused(format!(
-                "There is a budget, and the price of the model {} is not known. Leave `model` out.",
-                settings.name
-            )));
+        if let Some(id) = wish.model {
+            id.clone_into(&mut settings.name);
+            settings.plan_name = None;
         }
         if let Some(effort) = wish.effort.or(kind.effort.as_deref()) {
             settings.effort = Some(effort.to_owned());
@@ -189,14 +176,25 @@ impl Spawner {
         })
     }
 
-    fn plan_for(&self, launch: &LaunchRequest) -> Result<Plan, ToolError> {
+    /// `model`: the id of the one that is asked, if not the launcher's.
+    fn plan_for(&self, launch: &LaunchRequest, model: Option<&str>) -> Result<Plan, ToolError> {
         let kind = self.kind(launch.kind.as_deref())?;
         let in_background = launch.background.unwrap_or(kind.background);
         let wish = Wish {
-            model: launch.model.as_deref(),
+            model,
             effort: launch.effort.as_deref(),
         };
         self.plan(kind, in_background, wish)
+    }
+
+    /// The id of the model that a call or a definition names; `None`: that of the launcher.
+    async fn model_of(&self, kind: Option<&str>, asked: Option<&str>) -> Option<String> {
+        let kind = self.kind(kind).ok();
+        let of_kind = kind.as_ref().and_then(|kind| kind.model.as_deref());
+        let named = [self.shared.model_name.as_deref(), asked, of_kind];
+        let mut named = named.into_iter().flatten().filter(|name| !name.is_empty());
+        let name = named.next().filter(|name| *name != "inherit")?;
+        (self.shared.resolve)(name.to_owned()).await
     }
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, ToolError> {
@@ -220,8 +218,9 @@ impl Spawner {
         session: impl FnOnce(&std::path::Path) -> Result<Session, ToolError>,
     ) -> Result<Arc<Member>, ToolError> {
         let permit = self.permit()?;
-        let folder = plan.engine.folder().to_path_buf();
-        let output_file = folder
+        let output_file = plan
+            .engine
+            .folder()
             .join("tool-results")
             .join(format!("agent_{}.txt", tag.id));
         let member = Arc::new(Member::new(
@@ -232,8 +231,19 @@ impl Spawner {
             plan.in_background,
             output_file,
         ));
-        let session = session(&record::place(&folder, &member.tag.id))?;
+        let path = record::place(&plan.engine.conversation_folder(), &member.tag.id);
+        let mut session = session(&path)?;
         let is_new = session.loaded().lines == 0;
+        let mirror = self.shared.mirror.as_ref();
+        if is_new {
+            let parent = plan.engine.agent().id.as_deref();
+            record::describe(&path, &member.tag, parent, mirror.map(|mirror| &**mirror));
+        }
+        if let Some(mirror) = mirror.cloned() {
+            session = session
+                .heard_by(move |line| mirror(&path, line))
+                .map_err(unkept)?;
+        }
         let agent = self.child(plan, &member, session)?;
         if is_new {
             record::begin(agent.transcript(), &member.tag, &member.model);
@@ -267,7 +277,9 @@ impl Spawner {
         launch: LaunchRequest,
         cx: &CallContext,
     ) -> Result<LaunchOutcome, ToolError> {
-        let plan = self.plan_for(&launch)?;
+        let model = self.model_of(launch.kind.as_deref(), launch.model.as_deref());
+        let model = model.await;
+        let plan = self.plan_for(&launch, model.as_deref())?;
         let tag = Tag {
             id: new_id(),
             kind: plan.kind.name.clone(),
@@ -319,8 +331,9 @@ impl Spawner {
             }
             None => self.known_by_transcript(&letter.to)?,
         };
+        let model = self.model_of(Some(&kind.name), Some(&model)).await;
         let wish = Wish {
-            model: Some(model.as_str()),
+            model: model.as_deref(),
             effort: None,
         };
         let plan = self.plan(kind, true, wish)?;
@@ -346,7 +359,7 @@ impl Spawner {
     ) -> Result<(Tag, Arc<AgentDefinition>, String), ToolError> {
         let host = self.host()?;
         let engine = host.engine.upgrade();
-        let record = engine.and_then(|engine| record::find(engine.folder(), id));
+        let record = engine.and_then(|engine| record::find(&engine.conversation_folder(), id));
         let record = record.ok_or_else(|| ToolError::Refused(self.unknown(id)))?;
         let kind = self.kind(Some(&record.agent_type))?;
         let tag = Tag {
@@ -394,7 +407,7 @@ impl SpawnAgents for Spawner {
     }
 
     fn check(&self, launch: &LaunchRequest) -> Result<(), ToolError> {
-        self.plan_for(launch).map(drop)
+        self.plan_for(launch, None).map(drop)
     }
 
     fn launch<'a>(
@@ -442,7 +455,7 @@ fn receipt(member: &Member) -> BackgroundHandle {
     }
 }
 
-fn unkept(error: StoreError) -> ToolError {
+fn unkept(error: impl std::fmt::Display) -> ToolError {
     ToolError::Failed(format!("its transcript cannot be kept: {error}"))
 }
 

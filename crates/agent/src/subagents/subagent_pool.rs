@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use haft_contract::{BackgroundTasks, CancellationToken, Services, Subagents};
+use haft_contract::{BackgroundTasks, BoxFuture, CancellationToken, Services, Subagents};
 use haft_engine::hooks::Handler;
 use haft_extensions::AgentDefinition;
 use haft_models::Model;
@@ -54,6 +54,7 @@ pub struct SubagentPoolBuilder {
     append: Option<String>,
     allowed: Option<Vec<String>>,
     own: Arc<OwnOf>,
+    mirror: Option<Arc<record::Mirror>>,
 }
 
 /// What a kind of subagent brings beside its definition, found out when one is launched.
@@ -67,7 +68,7 @@ pub struct Own {
 
 type OwnOf = dyn Fn(&AgentDefinition) -> Own + Send + Sync;
 type Fork = dyn Fn(&Services) -> Services + Send + Sync;
-type Resolve = dyn Fn(&str) -> Option<String> + Send + Sync;
+type Resolve = dyn Fn(String) -> BoxFuture<'static, Option<String>> + Send + Sync;
 
 /// What all levels share.
 pub(super) struct Shared {
@@ -86,12 +87,14 @@ pub(super) struct Shared {
     pub(super) append: Option<String>,
     /// What a kind brings.
     pub(super) own: Arc<OwnOf>,
+    /// Hears of the lines of their transcripts.
+    pub(super) mirror: Option<Arc<record::Mirror>>,
     /// Where the session hears of them.
     pub(super) notices: OnceLock<Arc<BackgroundTasks>>,
     /// One permit for each that may work.
     pub(super) places: Arc<Semaphore>,
     pub(super) tasks: TaskTracker,
-    /// Ends those that nobody waits for.
+    /// Ends those that no one waits for.
     pub(super) cancel: CancellationToken,
     members: Mutex<Vec<Arc<Member>>>,
     denials: Mutex<Vec<Denial>>,
@@ -105,12 +108,13 @@ impl SubagentPool {
             limits: SubagentLimits::default(),
             sink: None,
             fork: Arc::new(Services::clone),
-            resolve: Arc::new(|name| Some(name.to_owned())),
+            resolve: Arc::new(|name| Box::pin(std::future::ready(Some(name)))),
             model: None,
             name: None,
             append: None,
             allowed: None,
             own: Arc::new(|_| Own::default()),
+            mirror: None,
         }
     }
 
@@ -176,7 +180,7 @@ impl SubagentPoolBuilder {
     #[must_use]
     pub fn model_names(
         mut self,
-        resolve: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        resolve: impl Fn(String) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
     ) -> Self {
         self.resolve = Arc::new(resolve);
         self
@@ -210,6 +214,13 @@ impl SubagentPoolBuilder {
         self
     }
 
+    /// Who is told of each line of their transcripts as it is written, with the file it stands in.
+    #[must_use]
+    pub fn mirror(mut self, mirror: impl Fn(&Path, &str) + Send + Sync + 'static) -> Self {
+        self.mirror = Some(Arc::new(mirror));
+        self
+    }
+
     /// The main agent may launch only these kinds.
     #[must_use]
     pub fn only(mut self, kinds: Option<Vec<String>>) -> Self {
@@ -230,6 +241,7 @@ impl SubagentPoolBuilder {
             model_name: self.name,
             append: self.append,
             own: self.own,
+            mirror: self.mirror,
             notices: OnceLock::new(),
             tasks: TaskTracker::new(),
             cancel: CancellationToken::new(),

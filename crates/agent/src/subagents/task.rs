@@ -36,7 +36,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Works; a defect of ours ends it too, so that nobody waits for it in vain.
+    /// Works; a defect of ours ends it too, so that no one waits for it in vain.
     pub(super) async fn watched(self, agent: Agent, prompt: Prompt) {
         let (member, notices) = (Arc::clone(&self.member), self.notices.clone());
         let worked = AssertUnwindSafe(self.run(agent, prompt)).catch_unwind();
@@ -74,7 +74,7 @@ impl Work {
         };
         let outcome = outcome(&member, &ended, &relay, started);
         record::done(agent.transcript(), outcome.status.name());
-        // Its transcript is free for whoever takes it up again.
+        // Its transcript is free for the one who takes it up again.
         drop(agent);
         drop(permit);
         if member.in_background
@@ -198,7 +198,7 @@ fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {
     }
 }
 
-/// How far it is, for whoever asks.
+/// How far it is, for the one who asks.
 pub(super) fn looked(member: &Member) -> AgentStatus {
     let outcome = member.outcome();
     let status = outcome.as_ref().map(|outcome| outcome.status);

@@ -12,7 +12,7 @@ pub(super) struct Use {
     pub(super) may_delegate: bool,
 }
 
-/// The tools of a subagent of this kind, out of those of whoever launches it. The error is for the model.
+/// The tools of a subagent of this kind, out of those of the one who launches it. The error is for the model.
 pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<Pool, String> {
     let plans = kind.permission_mode.as_deref() == Some("plan");
     let available = |spec: &ToolSpec| {

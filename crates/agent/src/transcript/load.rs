@@ -27,7 +27,7 @@ pub struct Loaded {
     pub conversation: Conversation,
     /// What was not as it should be, and what was done about it; for people.
     pub repairs: Vec<String>,
-    /// Results that were made up for the calls of the last reply: they are to be written down.
+    /// Results that were made up for the calls of the last reply: they are to be recorded.
     pub made_up: Vec<ToolResult>,
     /// The last message of the chain.
     pub last: Option<Uuid>,
@@ -45,12 +45,13 @@ pub struct Loaded {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Line {
+pub(super) struct Line {
     #[serde(rename = "type")]
     kind: String,
-    uuid: Option<String>,
+    pub(super) uuid: Option<String>,
     parent_uuid: Option<String>,
     is_sidechain: bool,
+    is_meta: bool,
     is_api_error_message: bool,
     message: Option<Value>,
     request_id: Option<String>,
@@ -65,8 +66,25 @@ struct Line {
 }
 
 impl Line {
-    fn is_message(&self) -> bool {
+    pub(super) fn is_message(&self) -> bool {
         !self.is_sidechain && ["user", "assistant"].contains(&self.kind.as_str())
+    }
+
+    /// Did something come in here that no call asked for: a person's words, or news of a task?
+    pub(super) fn is_of_another_turn(&self) -> bool {
+        if self.kind != "user" || self.answers().next().is_some() {
+            return false;
+        }
+        let text = match self.message.as_ref().map(|message| &message["content"]) {
+            Some(Value::String(text)) => Some(text.as_str()),
+            Some(Value::Array(blocks)) => blocks.iter().find_map(|block| block["text"].as_str()),
+            _ => None,
+        };
+        match text {
+            Some(text) if text.starts_with("[Request interrupted by user") => false,
+            Some(text) => !self.is_meta || text.contains("<task_notification>"),
+            None => !self.is_meta,
+        }
     }
 
     /// What the lines of one reply share. The id of a message may come again in another reply.
@@ -133,7 +151,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     for line in lines.iter().filter(|line| line.kind == STARTED) {
         loaded.files.add(line.files.clone());
     }
-    // What was kept or permitted after that message belongs to somebody who had read on.
+    // What was kept or permitted after that message belongs to someone who had read on.
     let heard = match until.and(leaf) {
         Some(leaf) => &lines[..=leaf],
         None => &lines[..],
@@ -167,6 +185,19 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         .repairs
         .extend(repairs.iter().map(ToString::to_string));
     Some(loaded)
+}
+
+/// The lines of the conversation that stand behind this message; `None`: it is not part of it.
+pub(super) fn chain_after<'a>(lines: &'a [Line], message: &str) -> Option<Vec<&'a Line>> {
+    let leaf = lines
+        .iter()
+        .rposition(|line| line.is_message() && line.uuid.is_some())?;
+    let mut taken: Vec<usize> = chain(lines, leaf, &mut Vec::new()).into_iter().collect();
+    taken.sort_unstable();
+    let at = taken
+        .iter()
+        .position(|number| lines[*number].uuid.as_deref() == Some(message))?;
+    Some(taken[at + 1..].iter().map(|n| &lines[*n]).collect())
 }
 
 /// The lines that count, by number.
@@ -295,7 +326,7 @@ fn answer_open_calls(
     let last_reply = messages
         .iter()
         .rposition(|message| message.role == Role::Assistant);
-    // Only answers to the last reply can be written down where they belong.
+    // Only answers to the last reply can be recorded where they belong.
     let at_the_end = |reply: usize| {
         Some(reply) == last_reply
             && messages[reply + 1..].iter().all(|message| {

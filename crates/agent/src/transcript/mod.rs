@@ -5,6 +5,7 @@
 //! the calls of a reply end. So whenever the process dies, the lines tell of each call whether it was
 //! never begun, was begun, or is over; [`load`] makes a conversation of that and says what it repaired.
 
+mod dropped_turn;
 mod files;
 mod line;
 pub mod load;

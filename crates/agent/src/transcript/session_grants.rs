@@ -7,7 +7,7 @@ use haft_engine::{SessionContext, permissions::Scope};
 use serde::{Deserialize, Serialize};
 
 /// What a session came to be permitted while it ran, beyond what flags and settings said at its start.
-/// Whoever takes the session up again decides what of it still counts.
+/// Anyone who takes the session up again decides what of it still counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Terms {

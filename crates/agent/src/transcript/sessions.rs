@@ -9,11 +9,15 @@ use std::{
 };
 
 use haft_contract::SessionId;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    FileStore, Loaded, MemoryStore, Store, StoreError, load::load, store::look, tee_store::TeeStore,
+    FileStore, Loaded, MemoryStore, Store, StoreError, dropped_turn, load::load, store::look,
+    tee_store::TeeStore,
 };
+
+/// A shorter beginning of an id names no session.
+const SHORTEST_PREFIX: usize = 4;
 
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -43,12 +47,15 @@ pub enum SessionError {
         /// The message.
         message: String,
     },
+    /// More would fall away than the turn that is meant to.
+    #[error("Resume rejected by --resume-drops-turn: {0}")]
+    DropsMore(String),
     /// Its lines cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A session that an agent can take up. Whoever has one holds it: nobody else can take it up meanwhile.
+/// A session that an agent can take up. Anyone who has one holds it: no one else can take it up meanwhile.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) id: SessionId,
@@ -120,7 +127,7 @@ impl Session {
         &self.loaded.repairs
     }
 
-    /// The same, whose new lines somebody hears as they are written; of one that begins as a copy also
+    /// The same, whose new lines someone hears as they are written; of one that begins as a copy also
     /// those it begins with.
     pub fn heard_by(
         mut self,
@@ -202,6 +209,15 @@ impl Sessions {
         Session::resume(id, Arc::new(FileStore::open(path)?), until)
     }
 
+    /// Makes sure that of what stands behind the message `until` only the turn of this prompt falls away.
+    pub fn drops_only(&self, id: SessionId, until: &str, prompt: &str) -> Result<(), SessionError> {
+        let path = self.path(id);
+        if !path.exists() {
+            return Err(SessionError::Unknown(id.to_string()));
+        }
+        dropped_turn::check(&look(&path)?, until, prompt).map_err(SessionError::DropsMore)
+    }
+
     /// A new session that begins as a copy of another, which may be in use.
     pub fn fork(
         &self,
@@ -262,7 +278,7 @@ impl Sessions {
         Ok(self.list()?.into_iter().next())
     }
 
-    /// The one of this id or title.
+    /// The one of this id, a clear beginning of it, or this title.
     pub fn find(&self, name: &str) -> Result<SessionId, SessionError> {
         if let Ok(id) = name.parse().map(SessionId)
             && self.path(id).exists()
@@ -273,13 +289,22 @@ impl Sessions {
             path: self.folder.clone(),
             source,
         })?;
-        let mut fitting = all.iter().filter(|one| one.title.as_deref() == Some(name));
-        match (fitting.next(), fitting.next()) {
-            (None, _) => Err(SessionError::Unknown(name.to_owned())),
-            (Some(one), None) => Ok(one.id),
-            _ => {
-                let fitting = all.iter().filter(|one| one.title.as_deref() == Some(name));
-                let ids: Vec<String> = fitting.map(|one| one.id.to_string()).collect();
+        let begins = |one: &&Listed| {
+            let is_one = name.len() >= SHORTEST_PREFIX;
+            is_one && one.id.to_string().starts_with(&name.to_ascii_lowercase())
+        };
+        let mut fitting: Vec<&Listed> = all
+            .iter()
+            .filter(|one| one.title.as_deref() == Some(name))
+            .collect();
+        if fitting.is_empty() {
+            fitting = all.iter().filter(begins).collect();
+        }
+        match fitting.as_slice() {
+            [] => Err(SessionError::Unknown(name.to_owned())),
+            [one] => Ok(one.id),
+            several => {
+                let ids: Vec<String> = several.iter().map(|one| one.id.to_string()).collect();
                 Err(SessionError::Ambiguous {
                     name: name.to_owned(),
                     count: ids.len(),
@@ -287,6 +312,32 @@ impl Sessions {
                 })
             }
         }
+    }
+
+    /// Gives a session a title. One that is at work is not touched.
+    pub fn rename(&self, id: SessionId, title: &str) -> Result<(), SessionError> {
+        let store = FileStore::open(self.path(id))?;
+        let line = json!({"type": "custom-title", "customTitle": title, "sessionId": id});
+        let lines = store.read(0)?.len() as u64;
+        Ok(store.append(lines, &line.to_string())?)
+    }
+
+    /// Removes a session with all that is kept of it: what was said, long results, and what undo needs. One
+    /// that is at work is not touched.
+    pub fn delete(&self, id: SessionId) -> Result<(), SessionError> {
+        let path = self.path(id);
+        let store = FileStore::open(&path)?;
+        let gone = |path: PathBuf, removed: io::Result<()>| match removed {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::Io { path, source })
+            }
+            _ => Ok(()),
+        };
+        let folder = self.folder.join(id.to_string());
+        gone(folder.clone(), fs::remove_dir_all(&folder))?;
+        gone(path.clone(), fs::remove_file(&path))?;
+        drop(store);
+        Ok(())
     }
 
     /// Where a session is kept.

@@ -1,6 +1,6 @@
 //! Where the lines of a session are kept.
 //!
-//! Small on purpose: a file today, a stream on another machine one day. Whoever holds a [`Store`] holds
+//! Small on purpose: a file today, a stream on another machine one day. Anyone who holds a [`Store`] holds
 //! the session: no second one is given out for the same session while it lives.
 
 use std::{
@@ -32,7 +32,7 @@ pub trait Store: Send + Sync + Debug {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Somebody else wrote too.
+    /// Someone else wrote too.
     #[error("the session has {actual} lines, not {expected}: something else writes to it")]
     Moved {
         /// As the caller believed.

@@ -1,4 +1,4 @@
-//! A store whose new lines somebody else hears.
+//! A store whose new lines someone else hears.
 
 use std::{fmt, path::Path, sync::Arc};
 

@@ -88,6 +88,19 @@ impl Transcript {
         }
     }
 
+    /// The transcript of a conversation that begins where this one ends.
+    pub(crate) fn successor(&self, store: Arc<dyn Store>, session: SessionId) -> Self {
+        let facts = self.state().facts.clone();
+        Self::new(
+            store,
+            session,
+            facts.version,
+            facts.agent,
+            SoFar::default(),
+            self.remembered.clone(),
+        )
+    }
+
     /// The file it is in, where there is one.
     pub fn path(&self) -> Option<&Path> {
         self.store.path()
@@ -247,7 +260,7 @@ impl CallObserver for Transcript {
         let result = result_of(finished);
         let more = line::answer(&result, finished.structured.as_ref());
         let mut state = self.state();
-        // Before the answer: whoever reads that it was done finds what was done.
+        // Before the answer: the one who reads that it was done finds what was done.
         for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {
             let line = state.facts.kept(&name, &kept);
             state.write(&*self.store, &line);

@@ -1,12 +1,6 @@
 //! The process is killed in the middle of a call.
 
-use std::{
-    env, fs,
-    path::Path,
-    process::{Command, Stdio},
-    sync::Arc,
-    time::Duration,
-};
+use std::{env, fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use haft_agent::{Agent, ModelSettings, Sessions};
 use haft_contract::{PermissionMode, SessionId};
@@ -62,7 +56,7 @@ async fn killed_in_the_middle_of_a_call() {
     let rig = Rig::new();
     let folder = rig.project.path("work");
     let id = SessionId::new();
-    let mut child = Command::new(env::current_exe().unwrap())
+    let mut child = haft_testkit::command(env::current_exe().unwrap())
         .args(["--exact", "crash::child", "--ignored", "--nocapture"])
         .env(FOLDER, &folder)
         .env(SESSION, id.to_string())
@@ -76,7 +70,7 @@ async fn killed_in_the_middle_of_a_call() {
         patience -= 1;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // While it lives, nobody else can have its session.
+    // While it lives, no one else can have its session.
     let sessions = Sessions::new(folder.join("sessions"));
     let in_use = sessions.resume(id, None).unwrap_err().to_string();
     // SIGKILL.
@@ -99,7 +93,7 @@ async fn killed_in_the_middle_of_a_call() {
     insta::assert_snapshot!("what_the_model_is_told", history);
     // Nothing ran twice.
     assert_eq!(fs::read_to_string(&ran).unwrap(), "hangs\n");
-    // What was made up is written down: the second time there is nothing to repair.
+    // What was made up is recorded: the second time there is nothing to repair.
     drop(agent);
     let session = sessions.resume(id, None).unwrap();
     assert_eq!(session.repairs(), Vec::<String>::new());

@@ -144,7 +144,7 @@ async fn they_may_keep_a_conversation_from_being_summed_up() {
     agent.run("on", &rig.ear).await;
     assert_eq!(shown(agent.conversation().messages()).len(), 4);
     let lines = rig.ear.lines();
-    let told = "info: the conversation is not summed up: keep it";
+    let told = "info: the conversation is not summarized: keep it";
     assert!(lines.iter().any(|line| line == told), "{lines:?}");
 }
 

@@ -10,7 +10,7 @@ use crate::rig::{Rig, Steered, Step, assert_valid, call, shown, stop, text_reply
 async fn a_call_is_over_before_the_reply_is() {
     let rig = Rig::new();
     let mut reply = call(0, "a", &json!({"key": "a", "raises": "a is over"}));
-    // Without overlap, nobody would ever raise the flag.
+    // Without overlap, no one would ever raise the flag.
     reply.push(Step::Until("a is over"));
     reply.extend(call(1, "b", &json!({"key": "b"})));
     reply.push(stop(StopReason::ToolUse));

@@ -28,7 +28,7 @@ pub(super) fn is_headless(args: &[OsString]) -> bool {
     if flags.iter().any(says_so) {
         return true;
     }
-    let about_us = |word: &&str| matches!(*word, "-h" | "--help" | "-v" | "--version");
+    let about_us = |word: &&str| matches!(*word, "-h" | "--help" | "-v" | "-V" | "--version");
     let is_about_us = end.is_none() && flags.iter().all(about_us);
     !is_about_us && !flags.iter().any(is_command)
 }
@@ -36,7 +36,7 @@ pub(super) fn is_headless(args: &[OsString]) -> bool {
 fn commands() -> Vec<String> {
     let cli = Cli::command();
     let names = cli.get_subcommands().map(|one| one.get_name().to_owned());
-    names.chain(["help".to_owned()]).collect()
+    names.collect()
 }
 
 /// The subcommand that a word is nearly.

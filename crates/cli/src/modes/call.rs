@@ -15,13 +15,13 @@ use crate::{
 pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Exit> {
     let input = input(&call.input)?;
     let mut haft = session::tools(&args).await?;
-    let cancel = haft.cancel_token();
+    let cancel = haft.session_token();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             cancel.cancel();
         }
     });
-    let interrupted = haft.cancel_token();
+    let interrupted = haft.session_token();
     look_first(&mut haft, &call.name, &input).await;
     let finished = haft.call(&call.name, input).await;
     if call.json {
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Ex
     })
 }
 
-/// A session of one call has read nothing, so nothing could ever be edited in it. Whoever names a
+/// A session of one call has read nothing, so nothing could ever be edited in it. Anyone who names a
 /// file in it is taken to know that file as it is now.
 async fn look_first(haft: &mut Haft, name: &str, input: &Value) {
     if name == "Read" {

@@ -1,7 +1,8 @@
 //! `haft doctor`: what a session here would find.
 //!
 //! Files are looked at and nothing of the workspace is started: not even a program's version is worth
-//! running what it may have put in its place. What the sandbox holds is found out by trying.
+//! running what it may have put in its place. What the sandbox holds is found out by trying, and whether the
+//! model's server answers by asking it for its list.
 
 use std::{
     env,
@@ -13,10 +14,12 @@ use std::{
 
 use haft::engine::{
     permissions::SandboxSettings,
-    settings::{Settings, TrustFile, trust},
+    settings::{Settings, SettingsPlaces, TrustFile, trust},
 };
-use haft_host::Permitted;
+use haft_host::{AvailableModels, Permitted, available_models};
+use haft_models::{ModelInfo, listing::split_window};
 use haft_sandbox::{Mechanism, Setup};
+use rustix::fs::Access;
 use serde_json::{Value, json};
 
 use crate::{
@@ -31,13 +34,17 @@ use crate::{
 const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 
 pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
-    let permitted = Permitted::load(&session::config(&args)?)?;
+    let config = session::config(&args)?;
+    let permitted = Permitted::load(&config)?;
     let findings = Findings {
         sections: vec![
             version(),
             files(&permitted.settings),
+            home(&permitted.settings.places),
+            model(&available_models(&config).await?),
             trusted(&permitted.settings),
             programs(env::var_os("PATH").unwrap_or_default().as_ref()),
+            network(&permitted.sandbox),
             Section {
                 name: "sandbox",
                 rows: [wanted(&permitted.sandbox), guarantees().await].concat(),
@@ -132,6 +139,113 @@ fn files(settings: &Settings) -> Section {
     Section {
         name: "settings",
         rows,
+    }
+}
+
+/// Can what haft keeps be written?
+fn home(places: &SettingsPlaces) -> Section {
+    let folder = places.user.display().to_string();
+    let row = match is_writable(&places.user) {
+        true => Row::new("state", CheckState::Good, folder),
+        false => Row::new(
+            "state",
+            CheckState::Bad,
+            format!(
+                "{folder} cannot be written, so no session, rule or trust can be kept there; set \
+                 CLAUDE_CONFIG_DIR to a folder that can"
+            ),
+        ),
+    };
+    Section {
+        name: "home",
+        rows: vec![row],
+    }
+}
+
+/// Is it a folder that can be written to, or could one be made there? Nothing is made.
+fn is_writable(folder: &Path) -> bool {
+    let there = folder
+        .ancestors()
+        .find(|folder| folder.symlink_metadata().is_ok());
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    there.is_some_and(|there| there.is_dir() && rustix::fs::access(there, access).is_ok())
+}
+
+/// Who would answer.
+fn model(found: &AvailableModels) -> Section {
+    let key = match (found.key_source, &found.listed) {
+        ("none", Ok(_)) => Row::new("key", CheckState::Good, "none is needed"),
+        ("none", Err(_)) => Row::new(
+            "key",
+            CheckState::Note,
+            "none is set: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY",
+        ),
+        (source, _) => Row::new("key", CheckState::Good, source),
+    };
+    // Who has set nothing up yet has nothing that is broken.
+    let trouble = match found.key_source {
+        "none" => CheckState::Note,
+        _ => CheckState::Bad,
+    };
+    let server = match &found.listed {
+        Ok(models) => {
+            let text = match models.len() {
+                1 => format!("{} answers, with 1 model", found.place),
+                count => format!("{} answers, with {count} models", found.place),
+            };
+            Row::new("server", CheckState::Good, text)
+        }
+        Err(why) => Row::new("server", trouble, format!("{}: {why}", found.place)),
+    };
+    let model = match (&found.default, &found.listed) {
+        (Ok(name), Ok(models)) if !models.is_empty() && !is_listed(name, models) => Row::new(
+            "model",
+            CheckState::Note,
+            format!(
+                "{name} ({}) is not in the server's list; `haft models` shows it",
+                found.because
+            ),
+        ),
+        (Ok(name), _) => Row::new(
+            "model",
+            CheckState::Good,
+            format!("{name} ({})", found.because),
+        ),
+        (Err(_), Err(_)) => Row::new("model", CheckState::Note, "none is named"),
+        (Err(why), Ok(_)) => Row::new("model", trouble, why),
+    };
+    Section {
+        name: "model",
+        rows: vec![key, server, model],
+    }
+}
+
+fn is_listed(name: &str, models: &[ModelInfo]) -> bool {
+    let (name, _) = split_window(name);
+    models.iter().any(|model| model.id == name)
+}
+
+/// What commands reach, by how they are confined.
+fn network(sandbox: &SandboxSettings) -> Section {
+    let permitted = match (sandbox.enabled, sandbox.available) {
+        (Some(true), true) => {
+            "only what rules and sandbox.network allow, through a proxy; else you are asked"
+        }
+        (Some(true), false) => {
+            "open: sandbox.enabled asks for less, and this machine cannot do it; every command is asked about"
+        }
+        (Some(false), _) => "open: sandbox.enabled is false, so nothing is confined",
+        (None, _) => {
+            "open: a command that you permit reaches what you reach; sandbox.enabled changes that"
+        }
+    };
+    Section {
+        name: "network",
+        rows: vec![
+            Row::new("readonly", CheckState::Good, "none"),
+            Row::new("workspace", CheckState::Good, permitted),
+            Row::new("full", CheckState::Good, "open"),
+        ],
     }
 }
 

@@ -1,5 +1,9 @@
 //! `haft sessions`: what was said here.
 
+use std::{fs::OpenOptions, io::Write, path::Path};
+
+use anyhow::Context;
+use haft::SessionId;
 use haft_agent::transcript::{Listed, load};
 use haft_host::{Environment, conversations, moment};
 use haft_models::Block;
@@ -8,6 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     args::{SessionArgs, Sessions},
     exit::Exit,
+    line_input::{AnswerSource, Heard, hear},
     session, show,
 };
 
@@ -23,8 +28,79 @@ pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> 
             let lines = std::fs::read_to_string(sessions.path(id))?;
             show(&lines, *json)?;
         }
+        Sessions::Rename { session, title } => {
+            let id = sessions.find(session)?;
+            sessions.rename(id, title)?;
+            show::line(&format!("{id} is called {}", show::clean(title)))?;
+        }
+        Sessions::Export { session, file } => {
+            let id = sessions.find(session)?;
+            let lines = std::fs::read_to_string(sessions.path(id))?;
+            export(&lines, file.as_deref())?;
+        }
+        Sessions::Delete { session, yes } => {
+            let id = sessions.find(session)?;
+            if !yes && !is_agreed(id)? {
+                return Ok(Exit::Usage);
+            }
+            sessions.delete(id)?;
+            show::line(&format!("{id} is deleted"))?;
+        }
     }
     Ok(Exit::Success)
+}
+
+/// Asks before something is gone for good.
+fn is_agreed(id: SessionId) -> anyhow::Result<bool> {
+    let source = AnswerSource::of_stdin();
+    let source = source.filter(|_| show::stderr_is_terminal());
+    let Some(source) = source else {
+        anyhow::bail!("no one can be asked here: say --yes to delete session {id}");
+    };
+    let answer = hear(
+        &source,
+        &format!("Delete session {id} for good? [y]es, [n]o: "),
+        None,
+    );
+    Ok(matches!(answer, Heard::Line(said) if ["y", "yes"].contains(&said.trim())))
+}
+
+fn export(lines: &str, file: Option<&Path>) -> anyhow::Result<()> {
+    let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
+    let Some(loaded) = load::load(&lines, None) else {
+        anyhow::bail!("the session has no messages");
+    };
+    let mut text = String::new();
+    for message in loaded.conversation.messages() {
+        let role = json!(message.role);
+        text += &format!("## {}\n\n", role.as_str().unwrap_or_default());
+        for block in &message.content {
+            text += &match block {
+                Block::Text { text } => format!("{}\n\n", text.trim_end()),
+                other => {
+                    let words = words(other);
+                    // A fence that nothing inside can end.
+                    let fence = "`".repeat(longest_run(&words).max(2) + 1);
+                    format!("{fence}text\n{}\n{fence}\n\n", words.trim_end())
+                }
+            };
+        }
+    }
+    match file {
+        None => show::line(text.trim_end())?,
+        Some(file) => {
+            let new = OpenOptions::new().write(true).create_new(true).open(file);
+            let new = new.and_then(|mut new| new.write_all(text.as_bytes()));
+            new.with_context(|| file.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// How many backticks stand side by side at most.
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|mark| mark != '`').map(str::len);
+    runs.max().unwrap_or_default()
 }
 
 fn list(listed: &[Listed], as_json: bool) -> anyhow::Result<()> {

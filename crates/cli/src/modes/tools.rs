@@ -1,6 +1,6 @@
 //! `haft tools`: what there is, for people or as a provider wants it.
 
-use haft::{Access, Format, Pool, engine::pool::PoolTool, engine::pool::definitions};
+use haft::{Access, Format, Haft, Pool, engine::pool::PoolTool, engine::pool::definitions};
 use serde_json::Value;
 
 use crate::{
@@ -18,11 +18,23 @@ pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit>
         .map(Format::from)
         .or(tools.json.then_some(Format::Anthropic));
     match (&tools.name, format) {
-        (None, None) => show::line(&table(&pool))?,
+        (None, None) => {
+            // What only an agent has is of no use to `exec` and `call`, and worth knowing all the same.
+            let agent = session::agent_tools(&args).await?;
+            show::line(&table(&agent, &pool))?;
+        }
         (None, Some(format)) => {
             show::json(&serde_json::to_string_pretty(&haft.definitions(format))?)?;
         }
         (Some(name), format) => {
+            let agent;
+            let pool = match pool.find(name) {
+                Some(_) => pool,
+                None => {
+                    agent = session::agent_tools(&args).await?;
+                    agent.pool()
+                }
+            };
             let Some(tool) = pool.find(name) else {
                 let near = pool.near(name);
                 let hint = match near.as_slice() {
@@ -43,27 +55,41 @@ pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit>
     Ok(Exit::Success)
 }
 
-fn table(pool: &Pool) -> String {
+/// The tools of an agent; `callable`: those that `haft exec` and `haft call` have.
+fn table(agent: &Haft, callable: &Pool) -> String {
+    let pool = agent.pool();
+    let sent: Vec<Value> = agent.definitions(Format::Anthropic);
+    let is_sent = |name: &str| sent.iter().any(|tool| tool["name"] == name);
     let mut rows = vec![["NAME", "CLASS", "LEVEL", "CONCURRENCY", "TOKENS"].map(str::to_owned)];
-    let mut total = 0;
+    let (mut total, mut deferred, mut agents) = (0, 0, 0);
     for tool in pool.iter() {
         let spec = tool.spec();
         let tokens = definitions::estimated_tokens(spec);
-        total += tokens;
-        let deferred = if spec.profile.deferred {
-            " (deferred)"
-        } else {
-            ""
+        let mut marks = Vec::new();
+        if callable.find(&spec.name).is_none() {
+            agents += 1;
+            marks.push("agent");
+        }
+        match is_sent(&spec.name) {
+            true => total += tokens,
+            false => {
+                deferred += 1;
+                marks.push("deferred");
+            }
+        }
+        let marks = match marks.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", marks.join(", ")),
         };
         rows.push([
-            format!("{}{deferred}", spec.name),
+            format!("{}{marks}", spec.name),
             spec.profile.family.to_string(),
             level(spec.profile.access).to_owned(),
             concurrency(spec.profile.access).to_owned(),
             tokens.to_string(),
         ]);
     }
-    let count = rows.len() - 1;
+    let count = rows.len() - 1 - deferred;
     let mut forbidden = String::new();
     for tool in pool.all_forbidden() {
         rows.push([
@@ -76,10 +102,19 @@ fn table(pool: &Pool) -> String {
         let rule = show::clean(&format!("{} ({})", tool.rule, tool.source));
         forbidden += &format!("\n{} is forbidden by the rule {rule}", tool.name);
     }
-    format!(
-        "{}\n{count} tools, about {total} tokens in every request{forbidden}",
+    let mut text = format!(
+        "{}\n{count} tools are sent with every request, about {total} tokens",
         show::table(&rows)
-    )
+    );
+    if deferred > 0 {
+        text += &format!("; {deferred} are deferred: sent when the model looks for them");
+    }
+    if agents > 0 {
+        text += &format!(
+            "\n{agents} are for agents: `haft -p` has them, `haft exec` and `haft call` do not"
+        );
+    }
+    text + &forbidden
 }
 
 /// How careful one has to be with it. Rules say more of single calls: `haft permissions explain`.

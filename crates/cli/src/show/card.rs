@@ -95,7 +95,7 @@ fn own_words(text: &str, style: Style) -> String {
 
 /// `/home/me/project/src/a.rs` is `src/a.rs` to a person in the project; `/mnt/home/me/project/x` is
 /// something else.
-fn from_here(subject: &str, cwd: &Path) -> String {
+pub(crate) fn from_here(subject: &str, cwd: &Path) -> String {
     let here = cwd.display().to_string();
     let at_the_end = format!(" in {here}");
     let subject = subject.strip_suffix(&at_the_end).unwrap_or(subject);

@@ -8,7 +8,7 @@ mod style;
 mod table;
 mod watch;
 
-pub(crate) use card::{card, question};
+pub(crate) use card::{card, from_here, question};
 pub(crate) use clean::clean;
 pub(crate) use names::{distinct, distinct_line};
 pub(crate) use screen::{

@@ -1,6 +1,6 @@
 //! The way out: nothing else in the workspace writes to stdout or stderr, and a test holds it to that.
 //!
-//! Where stdout is a terminal, what goes there is cleaned, whoever wrote it. Where it is a pipe or a
+//! Where stdout is a terminal, what goes there is cleaned, no matter who wrote it. Where it is a pipe or a
 //! file, programs read it, and every byte stays as it is. Stderr is for people wherever it goes: it is
 //! always cleaned.
 

@@ -9,7 +9,7 @@ pub(crate) struct Style {
     width: usize,
 }
 
-/// Where nobody says how wide the reader's screen is.
+/// Where no one says how wide the reader's screen is.
 const USUAL_WIDTH: usize = 80;
 
 impl Style {

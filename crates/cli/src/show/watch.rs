@@ -1,4 +1,4 @@
-//! An agent at work, for somebody who watches.
+//! An agent at work, for someone who watches.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,16 +8,24 @@ use std::{
 use haft_agent::{AgentEvent, NoticeLevel, Sink};
 use haft_models::ModelEvent;
 
-use super::{Style, card, clean, drawn, line, part};
+use super::{Style, card, clean, drawn, line, part, warn_drawn};
 
 /// A card has no more lines than this.
 const LONGEST_CARD: usize = 10;
 
 /// Shows what the model says as it says it, and each call when it is answered.
 pub(crate) struct Watch {
+    target: WatchTarget,
     style: Style,
     cwd: PathBuf,
     said: Mutex<Option<ReplyLine>>,
+}
+
+/// Where it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WatchTarget {
+    Stdout,
+    Stderr,
 }
 
 /// The line in which something is being said.
@@ -30,8 +38,18 @@ struct ReplyLine {
 
 impl Watch {
     /// Paths below `cwd` are shown from there.
-    pub(crate) fn new(style: Style, cwd: &Path) -> Self {
+    pub(crate) fn on_stdout(style: Style, cwd: &Path) -> Self {
+        Self::new(WatchTarget::Stdout, style, cwd)
+    }
+
+    /// The same on stderr, without what the model says: that goes elsewhere.
+    pub(crate) fn on_stderr(style: Style, cwd: &Path) -> Self {
+        Self::new(WatchTarget::Stderr, style, cwd)
+    }
+
+    fn new(target: WatchTarget, style: Style, cwd: &Path) -> Self {
         Self {
+            target,
             style,
             cwd: cwd.to_path_buf(),
             said: Mutex::default(),
@@ -83,32 +101,71 @@ impl Watch {
 
     fn show(&self, event: &AgentEvent) -> std::io::Result<()> {
         match event {
-            AgentEvent::Model(ModelEvent::Text { text, .. }) => self.say(text),
-            AgentEvent::Model(ModelEvent::BlockStop { .. }) => self.end(),
+            AgentEvent::Model(event) => self.show_model(event),
             AgentEvent::Answered { finished, .. } => {
                 let card = card(&finished.card, finished.is_error, &self.cwd, self.style);
-                drawn(&shortened(&card, self.style))
+                self.draw(&shortened(&card, self.style))
             }
             // What a subagent says comes back as the result of the call that sent it out.
             AgentEvent::Subagent { event, .. } => match &**event {
                 AgentEvent::Answered { finished, .. } => {
                     let card = card(&finished.card, finished.is_error, &self.cwd, self.style);
                     let heading = card.lines().next().unwrap_or_default();
-                    drawn(&format!("  {heading}"))
+                    self.draw(&format!("  {heading}"))
                 }
                 _ => Ok(()),
             },
-            AgentEvent::Notice { level, text } if *level >= NoticeLevel::Warning => {
-                drawn(&self.style.dim(&self.style.wrap(&clean(text))))
+            // On stderr warnings are there already.
+            AgentEvent::Notice { level, text }
+                if *level >= NoticeLevel::Warning && self.target == WatchTarget::Stdout =>
+            {
+                self.draw(&self.style.dim(&self.style.wrap(&clean(text))))
             }
             _ => Ok(()),
         }
     }
 }
 
+impl Watch {
+    fn show_model(&self, event: &ModelEvent) -> std::io::Result<()> {
+        let waiting = match event {
+            ModelEvent::Text { text, .. } if self.target == WatchTarget::Stdout => {
+                return self.say(text);
+            }
+            ModelEvent::BlockStop { .. } if self.target == WatchTarget::Stdout => {
+                return self.end();
+            }
+            ModelEvent::Retry {
+                attempt,
+                max_retries,
+                delay,
+                error,
+            } => {
+                let seconds = delay.as_secs_f64().ceil();
+                format!("! {error}; try {attempt} of {max_retries} in {seconds} s")
+            }
+            ModelEvent::Fallback { from, to, error } => {
+                format!("! {error}; {to} takes over from {from}")
+            }
+            _ => return Ok(()),
+        };
+        self.draw(&self.style.dim(&self.style.wrap(&clean(&waiting))))
+    }
+
+    fn draw(&self, text: &str) -> std::io::Result<()> {
+        match self.target {
+            WatchTarget::Stdout => drawn(text),
+            WatchTarget::Stderr => {
+                warn_drawn(text.trim_end());
+                Ok(())
+            }
+        }
+    }
+}
+
 impl Sink for Watch {
     fn on_event(&self, event: &AgentEvent) {
-        // Where nobody reads any more, whoever writes next to them hears of it.
+        // Where no one reads any more, the one who writes next to them hears of it.
         let _ = self.show(event);
     }
 }

@@ -1,4 +1,4 @@
-//! Runs the built binary, away from the settings of whoever runs the tests.
+//! Runs the built binary, away from the settings of the one who runs the tests.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 pub(crate) fn haft(cwd: &Path) -> Command {
-    haft_testkit::wait::bound_this_process();
+    haft_testkit::bound_this_process();
     let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
     command
         .current_dir(cwd)
@@ -73,8 +73,12 @@ impl Conversation {
 
     /// With these flags already on the command line.
     pub(crate) fn of(command: &mut Command) -> Self {
+        Self::start(command.arg("exec"))
+    }
+
+    /// With the whole command line.
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
-            .arg("exec")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

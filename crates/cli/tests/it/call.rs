@@ -69,28 +69,6 @@ fn a_misspelt_command_is_answered_with_the_right_one() {
 }
 
 #[test]
-fn the_version_is_the_compat_level_then_our_own() {
-    let dir = tempdir().unwrap();
-    for flag in ["--version", "-v"] {
-        let ran = run(haft(dir.path()).arg(flag), b"");
-        assert_eq!(
-            ran.stdout,
-            concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")\n")
-        );
-        assert_eq!(ran.code, 0);
-    }
-}
-
-#[test]
-fn completions_name_the_commands() {
-    let dir = tempdir().unwrap();
-    for shell in ["bash", "zsh", "fish"] {
-        let ran = run(haft(dir.path()).args(["completions", shell]), b"");
-        assert!(ran.stdout.contains("permission-mode"), "{shell}");
-    }
-}
-
-#[test]
 fn a_file_that_is_named_counts_as_read() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("a.txt"), "one\n").unwrap();

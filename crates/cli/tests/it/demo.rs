@@ -12,10 +12,13 @@ fn demo(home: &std::path::Path, flags: &[&str]) -> Command {
         plain
     };
     let alone = ["--user", "--map-root-user", "--net"];
-    let can_be_alone = Command::new("unshare").args(alone).arg("true").output();
+    let can_be_alone = haft_testkit::command("unshare")
+        .args(alone)
+        .arg("true")
+        .output();
     let mut command = match can_be_alone.is_ok_and(|tried| tried.status.success()) {
         true => {
-            let mut command = Command::new("unshare");
+            let mut command = haft_testkit::command("unshare");
             command.args(alone).arg(plain.get_program()).env_clear();
             for (name, value) in plain.get_envs() {
                 command.env(name, value.unwrap());
@@ -57,7 +60,9 @@ fn the_changes_are_real() {
     assert!(price.contains("-gt 5000"), "{price}");
     let log = fs::read_dir(kept.path().join("state/undo")).unwrap();
     assert!(log.count() > 0);
-    let test = Command::new("./test.sh").current_dir(&project).output();
+    let test = haft_testkit::command("./test.sh")
+        .current_dir(&project)
+        .output();
     let said = String::from_utf8(test.unwrap().stdout).unwrap();
     assert!(said.contains("FAIL  exactly 50.00"), "{said}");
     assert!(ran.stdout.contains("ok    exactly 50.00"), "{}", ran.stdout);

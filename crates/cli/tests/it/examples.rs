@@ -1,14 +1,10 @@
 //! The examples for other languages, run with the real interpreters where they are.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, path::Path, process::Output};
 
 fn run(interpreter: &str, script: &str, directory: &Path) -> Option<Output> {
     let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples")).join(script);
-    let ran = Command::new(interpreter)
+    let ran = haft_testkit::command(interpreter)
         .arg(script)
         .arg(directory)
         .env("HAFT", env!("CARGO_BIN_EXE_haft"))
@@ -39,4 +35,19 @@ fn exec_from_python_and_from_node() {
         assert!(lines[1].ends_with("notes.md"), "{script}: {}", lines[1]);
         assert_eq!(lines[2..], ["t1 worked", "t2 failed"], "{script}");
     }
+}
+
+#[test]
+fn an_interactive_exec_from_python() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(output) = run("python3", "exec_interactive.py", dir.path()) else {
+        return;
+    };
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    for line in ["asked: Bash", "answer: made", "cancelled: True"] {
+        assert!(stdout.contains(line), "{stdout}");
+    }
+    assert!(dir.path().join("made-by-haft").exists());
 }

@@ -3,7 +3,7 @@ use std::fs;
 use serde_json::json;
 use tempfile::tempdir;
 
-use crate::binary::{Conversation, exec};
+use crate::binary::{Conversation, exec, haft};
 
 #[test]
 fn calls_are_answered_in_order_and_what_was_read_is_remembered() {
@@ -150,4 +150,116 @@ fn only_the_tools_asked_for_are_there() {
             "{flags:?}"
         );
     }
+}
+
+#[test]
+fn a_message_without_calls_is_answered_by_nothing_to_send() {
+    let dir = tempdir().unwrap();
+    let lines = [
+        json!({"role": "assistant", "content": [{"type": "text", "text": "Done."}]}),
+        json!({"role": "assistant", "content": "Done."}),
+        json!({"role": "assistant", "content": "Done.", "tool_calls": null}),
+        json!({"object": "response", "output": [{"type": "message", "role": "assistant", "content": []}]}),
+    ];
+    let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    let answers = exec(dir.path(), &[], &(lines.join("\n") + "\n"));
+    assert_eq!(answers, [json!(null), json!(null), json!([]), json!([])]);
+}
+
+#[test]
+fn whole_answers_of_providers_are_understood_indented_or_not() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "forty-two\n").unwrap();
+    let arguments = "{\"file_path\": \"a.txt\"}";
+    let function = json!({"name": "Read", "arguments": arguments});
+    let call = json!({"id": "c1", "type": "function", "function": function});
+    let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    let completion = json!({
+        "id": "x", "object": "chat.completion", "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+    });
+    let item = json!({"type": "function_call", "id": "fc", "call_id": "c2", "name": "Read", "arguments": arguments});
+    let reasoning = json!({"type": "reasoning", "id": "rs", "summary": []});
+    let response = json!({"id": "r", "object": "response", "output": [reasoning, item]});
+    let items = json!([reasoning, item]);
+    let lines = format!(
+        "{completion}\n{}\n{response}\n{}\n{item}\n",
+        serde_json::to_string_pretty(&completion).unwrap(),
+        serde_json::to_string_pretty(&items).unwrap(),
+    );
+    let answers = exec(dir.path(), &[], &lines);
+    assert_eq!(answers.len(), 5);
+    for answer in &answers[..2] {
+        assert_eq!(answer[0]["role"], "tool");
+        assert_eq!(answer[0]["tool_call_id"], "c1");
+    }
+    let text = "     1\tforty-two";
+    assert_eq!(answers[0][0]["content"], text);
+    let output = json!([{"type": "function_call_output", "call_id": "c2", "output": text}]);
+    assert_eq!(answers[2], output);
+    for answer in &answers[3..] {
+        assert_eq!(answer[0]["call_id"], "c2", "{answer}");
+    }
+}
+
+#[test]
+fn calls_ask_report_and_are_cancelled_by_lines() {
+    let dir = tempdir().unwrap();
+    let mut talk = Conversation::start(haft(dir.path()).args(["exec", "--interactive-json"]));
+    // Denied, allowed with other arguments, allowed by a rule from then on.
+    talk.say(&json!({"id": 1, "name": "Bash", "input": {"command": "touch denied"}}));
+    let asked = talk.hear();
+    assert_eq!(asked["type"], "permission_request", "{asked}");
+    assert_eq!((&asked["id"], &asked["name"]), (&json!(1), &json!("Bash")));
+    assert_eq!(asked["input"]["command"], "touch denied");
+    assert!(asked["reason"].is_string() && asked["rules"].is_array());
+    let respond = |asked: &serde_json::Value, more: serde_json::Value| {
+        let mut line = json!({"type": "permission_response", "request_id": asked["request_id"]});
+        for (key, value) in more.as_object().unwrap() {
+            line[key] = value.clone();
+        }
+        line
+    };
+    talk.say(&respond(
+        &asked,
+        json!({"behavior": "deny", "message": "not that"}),
+    ));
+    let answer = talk.hear();
+    assert_eq!(
+        (&answer["id"], &answer["is_error"]),
+        (&json!(1), &json!(true))
+    );
+    assert!(
+        answer["content"].as_str().unwrap().contains("not that"),
+        "{answer}"
+    );
+    talk.say(&json!({"id": 2, "name": "Bash", "input": {"command": "touch one"}}));
+    let asked = talk.hear();
+    let changed = json!({"behavior": "allow", "updated_input": {"command": "touch other"}, "rules": ["Bash(touch *)"]});
+    talk.say(&respond(&asked, changed));
+    assert_eq!(talk.hear()["is_error"], false);
+    assert!(dir.path().join("other").exists() && !dir.path().join("one").exists());
+    talk.say(&json!({"id": 3, "name": "Bash", "input": {"command": "touch three"}}));
+    assert_eq!(talk.hear()["id"], 3, "the rule counts: nothing is asked");
+    // Cancelled while it runs; the next one is served.
+    talk.say(&json!({"id": "slow", "name": "Bash", "input": {"command": "sleep 300"}}));
+    let mut line = talk.hear();
+    if line["type"] == "permission_request" {
+        talk.say(&respond(&line, json!({"behavior": "allow"})));
+    }
+    talk.say(&json!({"type": "cancel", "id": "slow"}));
+    loop {
+        line = talk.hear();
+        if line["type"].is_null() {
+            break;
+        }
+    }
+    assert_eq!(
+        (&line["id"], &line["is_error"]),
+        (&json!("slow"), &json!(true))
+    );
+    talk.say(&json!({"id": 5, "name": "LS", "input": {"path": "."}}));
+    assert_eq!(talk.hear()["id"], 5);
+    // Nothing can be answered once the input is over.
+    assert_eq!(talk.end(), 0);
 }

@@ -3,14 +3,14 @@
 //! - `binary`: runs it
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
-//! - `call`, `demo`, `listing`: for people
+//! - `call`, `demo`, `listing`: for people; `first_words`: what they type first
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
-//! - `names`: of types
+//! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
 //! - `read_once`: what is worked out once for a call
-//! - `sdk`: the official SDK drives it
+//! - `sdk`: the official SDK drives it; `sdk_repository`: its examples, and what its own tests hold a program to
 //! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
 //!   the same as an ordinary user
 //! - `swaps`: links swapped in while calls are answered
@@ -18,7 +18,7 @@
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `workspace`: dependency graph, licences, duplicates
-//! - `docs`: what the documents say is so; `examples`: what the examples do
+//! - `docs`: what the documents say is so; `examples`: what the examples do; `faces`: what the binary leaves to the host
 
 #![expect(
     clippy::unwrap_used,
@@ -32,7 +32,10 @@ mod demo;
 mod docs;
 mod examples;
 mod exec;
+mod faces;
+mod first_words;
 mod headless;
+mod help;
 mod hostile;
 mod interrupt;
 mod listing;
@@ -43,8 +46,10 @@ mod permissions;
 mod process_wide;
 mod read_once;
 mod sdk;
+mod sdk_repository;
 #[cfg(target_os = "linux")]
 mod secrecy;
+mod sources;
 mod swaps;
 mod terminal;
 mod undo;
@@ -52,6 +57,7 @@ mod undo;
 mod users;
 #[cfg(target_os = "linux")]
 mod vectors;
+mod waits;
 #[cfg(target_os = "linux")]
 mod weak_sandbox;
 mod workspace;

@@ -1,10 +1,8 @@
 //! Names of types: a public one is unique in the workspace, any other in its crate, so that each can be found.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+
+use crate::sources::SourceFile;
 
 /// A type, where it is written.
 struct Defined {
@@ -19,24 +17,19 @@ const EACH_TOOL_HAS_ONE: &str = "Input";
 #[test]
 fn public_types_have_names_of_their_own_and_so_have_others_in_their_crate() {
     let mut types: BTreeMap<String, Vec<Defined>> = BTreeMap::new();
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    for package in fs::read_dir(crates).unwrap() {
-        let package = package.unwrap().path();
-        for file in sources(&package.join("src")) {
-            let text = fs::read_to_string(&file).unwrap();
-            for (number, line) in (1..).zip(text.lines()) {
-                let Some((is_public, name)) = definition(line) else {
-                    continue;
-                };
-                types.entry(name.to_owned()).or_default().push(Defined {
-                    is_public,
-                    package: package.display().to_string(),
-                    place: format!("{}:{number}", file.strip_prefix(crates).unwrap().display()),
-                });
-            }
+    for file in SourceFile::all("src") {
+        for (number, line) in (1..).zip(file.text.lines()) {
+            let Some((is_public, name)) = definition(line) else {
+                continue;
+            };
+            types.entry(name.to_owned()).or_default().push(Defined {
+                is_public,
+                package: file.package().to_owned(),
+                place: format!("{}:{number}", file.path),
+            });
         }
     }
-    assert!(types.len() > 500, "the sources were not found: {crates:?}");
+    assert!(types.len() > 500, "the types were not found");
     types.remove(EACH_TOOL_HAS_ONE);
     let clashes = |defined: &[Defined]| {
         defined.iter().enumerate().any(|(at, one)| {
@@ -54,18 +47,8 @@ fn public_types_have_names_of_their_own_and_so_have_others_in_their_crate() {
     assert!(clashing.is_empty(), "{clashing:#?}");
 }
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let found = entries.flat_map(|entry| match entry.path() {
-        path if path.is_dir() => sources(&path),
-        path if path.extension().is_some_and(|end| end == "rs") => vec![path],
-        _ => Vec::new(),
-    });
-    found.collect()
-}
-
 /// The type that a line defines: is it public, and its name. Those inside of functions and tests are told
-/// by nobody else, and stand deeper.
+/// by no one else, and stand deeper.
 fn definition(line: &str) -> Option<(bool, &str)> {
     let (is_public, rest) = match line.strip_prefix("pub ") {
         Some(rest) => (true, rest),

@@ -1,4 +1,4 @@
-//! PDFs, read by the binary that ships: by a child of itself, which can take nobody down.
+//! PDFs, read by the binary that ships: by a child of itself, which can take no one down.
 
 use std::{fs, path::Path};
 

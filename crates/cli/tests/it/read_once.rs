@@ -1,4 +1,4 @@
-//! What is worked out once for a call, whoever asks for it: what its command line does.
+//! What is worked out once for a call, no matter who asks for it: what its command line does.
 
 use std::{fs, path::Path, sync::Arc};
 

@@ -9,7 +9,6 @@ use std::{
     io::Write,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Command,
     sync::OnceLock,
 };
 
@@ -47,7 +46,10 @@ fn look() -> Result<PathBuf, String> {
         return Err(format!("{} is absent", python.display()));
     }
     let script = "import claude_agent_sdk as sdk; print(sdk.__version__); print(sdk.__file__)";
-    let ran = Command::new(&python).args(["-c", script]).output().unwrap();
+    let ran = haft_testkit::command(&python)
+        .args(["-c", script])
+        .output()
+        .unwrap();
     let told = String::from_utf8(ran.stdout).unwrap();
     let (version, file) = told
         .trim()
@@ -102,7 +104,7 @@ fn run(script: &str, replies: Vec<HttpReply>) -> Option<Ran> {
     let trap = dir.path().join("trap");
     let server = HttpFake::start_strict(replies);
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
-    let ran = Command::new(python)
+    let ran = haft_testkit::command(python)
         .arg(scripts.join(script))
         .current_dir(&work)
         .env_clear()

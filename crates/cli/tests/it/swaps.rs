@@ -1,4 +1,4 @@
-//! The binary answers thousands of calls while links are swapped in and out of its way: as whoever
+//! The binary answers thousands of calls while links are swapped in and out of its way: as the one who
 //! runs the tests, and as an ordinary user where that is someone else.
 
 use std::{
@@ -124,7 +124,7 @@ fn nothing_is_shown_to_an_ordinary_user_either() {
     let copy = place.path().join("haft");
     fs::copy(env!("CARGO_BIN_EXE_haft"), &copy).unwrap();
     let ordinary = |cwd: &Path| {
-        let mut command = Command::new(&copy);
+        let mut command = haft_testkit::command(&copy);
         command
             .current_dir(cwd)
             .env_clear()

@@ -15,7 +15,7 @@ const NOBODY: u32 = 65534;
 /// Who runs something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Whoever runs the tests.
+    /// The one who runs the tests.
     Same,
     /// Someone without rights, in the place of root.
     Ordinary,
@@ -43,7 +43,7 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new(user: User) -> Self {
-        haft_testkit::wait::bound_this_process();
+        haft_testkit::bound_this_process();
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let home = Self { dir, user };

@@ -27,7 +27,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Killed while a temporary file lies there, and at moments that nobody chose. A kill before every
+/// Killed while a temporary file lies there, and at moments that no one chose. A kill before every
 /// single system call is tried in the journal; this is the whole binary.
 #[test]
 fn v077_killed_at_any_moment_a_file_is_the_old_or_the_new_one_after_the_next_start() {

@@ -50,7 +50,7 @@ fn becomes_haft_on_a_weaker_machine() {
     stdout.write_all(MARK.as_bytes()).unwrap();
     stdout.flush().unwrap();
     drop(stdout);
-    let error = Command::new(&words[0])
+    let error = haft_testkit::command(&words[0])
         .args(&words[1..])
         .env_remove(WEAKNESS)
         .env_remove(PROGRAM)
@@ -107,7 +107,7 @@ fn started(home: &Home, weakness: &str, args: &[&str]) -> Command {
         let apart = ["unshare", "--user", "--map-root-user", "--"];
         words.splice(at..at, apart.map(str::to_owned));
     }
-    let mut command = Command::new(users::this_program());
+    let mut command = haft_testkit::command(users::this_program());
     let test = "weak_sandbox::becomes_haft_on_a_weaker_machine";
     command
         .args(["--exact", test, "--nocapture"])
@@ -321,7 +321,7 @@ fn where_the_sandbox_is_gone_after_the_decision_nothing_runs_unconfined() {
             let file = format!("/proc/sys/user/max_{kind}_namespaces");
             format!("echo 0 > {file}; grep -qx 0 {file} || exit 1")
         });
-        let mut counted_out = Command::new("nsenter");
+        let mut counted_out = haft_testkit::command("nsenter");
         counted_out.args(["--user", "--target"]);
         counted_out.arg(child.id().to_string());
         counted_out.args(["sh", "-c", &limits.join("; ")]);

@@ -1,9 +1,6 @@
 //! The rules the workspace keeps, read from `cargo metadata`; no network.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    process::Command,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use spdx::{Expression, LicenseReq};
@@ -99,27 +96,27 @@ const LICENCES: [&str; 12] = [
     "BSL-1.0",
 ];
 
-/// Crates that stand in the tree in two versions, and why nobody can help it.
+/// Crates that stand in the tree in two versions, and why no one can help it.
 const TWICE: [(&str, &str); 2] = [
     (
         "syn",
-        "build time only: strum, for jsonschema, is not on 3 yet",
+        "build time only: enumflags2, for landlock, is not on 3 yet",
     ),
     (
         "getrandom",
-        "ring is behind jsonschema; proptest and tempfile, for tests only, are ahead",
+        "ring is behind; proptest and tempfile, for tests only, are ahead",
     ),
 ];
 
 /// The packages that are built here: those for other systems need not be on this machine.
 fn metadata() -> Value {
-    let rustc = Command::new("rustc").arg("-vV").output().unwrap();
+    let rustc = haft_testkit::command("rustc").arg("-vV").output().unwrap();
     let rustc = String::from_utf8(rustc.stdout).unwrap();
     let host = rustc
         .lines()
         .find_map(|line| line.strip_prefix("host: "))
         .unwrap();
-    let output = Command::new(env!("CARGO"))
+    let output = haft_testkit::command(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--offline", "--locked"])
         .args(["--filter-platform", host])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -193,7 +190,7 @@ fn every_licence_is_one_the_product_may_carry() {
 /// Name and version of everything in the tree, a line each.
 fn tree() -> String {
     // Not `cargo metadata`, which also lists what no feature in use asks for.
-    let tree = Command::new(env!("CARGO"))
+    let tree = haft_testkit::command(env!("CARGO"))
         .args([
             "tree",
             "--workspace",
@@ -246,5 +243,47 @@ fn no_crate_is_there_twice() {
             twice.iter().any(|(known, _)| **known == name),
             "{name} needs no excuse any more"
         );
+    }
+}
+
+#[test]
+fn crates_are_ready_to_be_published() {
+    let metadata = metadata();
+    let members: BTreeSet<&str> = list(&metadata["workspace_members"])
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let ours = list(&metadata["packages"]);
+    let ours = ours
+        .iter()
+        .filter(|package| members.contains(text(package, "id")));
+    for package in ours {
+        let name = text(package, "name");
+        let is_private = package["publish"] == Value::Array(Vec::new());
+        assert_eq!(is_private, name == DEV_ONLY, "{name}");
+        if is_private {
+            continue;
+        }
+        for key in [
+            "description",
+            "license",
+            "readme",
+            "documentation",
+            "rust_version",
+        ] {
+            assert_ne!(text(package, key), "", "{name}: {key}");
+        }
+        for key in ["keywords", "categories"] {
+            let count = list(&package[key]).len();
+            assert!((1..=5).contains(&count), "{name}: {key}");
+        }
+        // What is of ours is published with the same version; what only tests use needs none.
+        for dependency in list(&package["dependencies"]) {
+            let is_ours = text(dependency, "name").starts_with("haft");
+            if is_ours && text(dependency, "kind") != "dev" {
+                let wanted = format!("={}", text(package, "version"));
+                assert_eq!(text(dependency, "req"), wanted, "{name}: {dependency}");
+            }
+        }
     }
 }

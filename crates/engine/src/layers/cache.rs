@@ -1,4 +1,4 @@
-//! Answers that may be given again.
+//! Answers that may be repeated.
 //!
 //! Only read-only calls of tools that ask for it, only for as long as they say, and only until
 //! anything changes: every call that is not read-only empties the cache, before and after it runs.

@@ -1,4 +1,4 @@
-//! One line a call in the log, for whoever listens to `tracing`.
+//! One line a call in the log, for the one who listens to `tracing`.
 
 use std::time::Instant;
 

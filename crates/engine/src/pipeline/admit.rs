@@ -288,11 +288,17 @@ impl Judge<'_> {
         super::prepare::fit(&prepared.tool, call, author, prepared.call, &self.setting)
     }
 
-    /// Does it make sense?
-    async fn check(&self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
-        // It looks at the files the facts are about, not at what has taken their place since.
+    /// The call's context before it is permitted: it looks at the files the facts are about, not at what has
+    /// taken their place since.
+    fn judging(&self, facts: &Facts) -> CallContext {
         let mut cx = self.cx.clone();
         cx.permissions.judged = facts.judged();
+        cx
+    }
+
+    /// Does it make sense?
+    async fn check(&self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
+        let cx = self.judging(facts);
         let checked = tokio::select! {
             checked = prepared.bound.check(&cx) => checked,
             () = self.cx.cancel.cancelled() => {
@@ -360,11 +366,12 @@ impl Judge<'_> {
             Some(command) => format!("{why}: {command}"),
             None => why,
         };
+        let preview = prepared.bound.preview(&self.judging(facts)).await;
         let question = ApprovalRequest {
             kind: prepared.spec().profile.approval,
             call: self.cx.call,
             tool: prepared.name().to_owned(),
-            card: prepared.card(),
+            card: preview.unwrap_or_else(|| prepared.card()),
             reason,
             rules: rules.clone(),
             asked: Some(ToolUse {
@@ -427,11 +434,15 @@ impl Judge<'_> {
                 )
             }
             Some(ApprovalAnswer::Nobody) => {
-                denied = unasked(because.kind(), because);
+                let remedy = self.remedy(because, facts, &rules);
+                denied = Denied::Unasked {
+                    kind: because.kind().into(),
+                    reason: because.to_string(),
+                    remedy: remedy.strip_prefix(WOULD_ALLOW).map(str::to_owned),
+                };
                 format!(
                     "Permission to use {name} was not granted: this session cannot prompt. The call \
-                     needs a person's consent because {because}.\n{}",
-                    self.remedy(because, facts, &rules)
+                     needs a person's consent because {because}.\n{remedy}"
                 )
             }
             None => return Err(interrupted(prepared)),
@@ -457,13 +468,17 @@ fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
     Denied::Unasked {
         kind: kind.into(),
         reason: reason.to_string(),
+        remedy: None,
     }
 }
+
+/// How a remedy begins.
+const WOULD_ALLOW: &str = "What would allow it: ";
 
 impl Judge<'_> {
     /// What would have allowed it, for the person who set the session up.
     fn remedy(&self, because: &Because, facts: &Facts, rules: &[String]) -> String {
-        let would = |what: &str| format!("What would allow it: {what}");
+        let would = |what: &str| format!("{WOULD_ALLOW}{what}");
         let only_a_person = || "Only a person can allow it.".to_owned();
         if !rules.is_empty() {
             let noun = if rules.len() == 1 { "rule" } else { "rules" };
@@ -471,10 +486,14 @@ impl Judge<'_> {
         }
         match because {
             Because::Outside(path) if is_systems_own(path) => only_a_person(),
-            Because::Outside(_) => would("--add-dir DIR, for a directory DIR that holds it"),
-            Because::Changes(_) | Because::Mode(_) if !facts.opaque => {
-                would("--permission-mode acceptEdits")
-            }
+            Because::Outside(_) => would(self.engine.remedy(
+                "--add-dir DIR, for a directory DIR that holds it",
+                "a further working directory that holds it",
+            )),
+            Because::Changes(_) | Because::Mode(_) if !facts.opaque => would(self.engine.remedy(
+                "--permission-mode acceptEdits",
+                "the permission mode acceptEdits",
+            )),
             Because::Protected(path) | Because::Sensitive(path, _) => {
                 let rule = suggest::path_rule(&self.policy, facts, &self.context.bases(), path);
                 rule.map_or_else(only_a_person, |rule| {
@@ -486,9 +505,10 @@ impl Judge<'_> {
             Because::Changes(_)
             | Because::Mode(_)
             | Because::Command { .. }
-            | Because::Address(_) => {
-                would("--permission-mode bypassPermissions, or someone to ask")
-            }
+            | Because::Address(_) => would(self.engine.remedy(
+                "--permission-mode bypassPermissions, or someone to ask",
+                "the permission mode bypassPermissions, or someone to ask",
+            )),
             Because::Unconfined => {
                 "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
                     .to_owned()

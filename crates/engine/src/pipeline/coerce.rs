@@ -186,6 +186,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::schema::SchemaValidator;
 
     #[test]
     fn repairs_only_what_can_mean_one_thing() {
@@ -395,7 +396,7 @@ mod tests {
             });
             let mut repaired = input.clone();
             coerce(&schema, &mut repaired);
-            if jsonschema::is_valid(&schema, &input) {
+            if SchemaValidator::new(&schema).unwrap().is_valid(&input) {
                 // 3.0 is a valid integer and read as 3; nothing else may change.
                 prop_assert!(same(&input, &repaired), "{input} became {repaired}");
             }

@@ -1,4 +1,4 @@
-//! The third verb: run it, inside its layers, until it is done or somebody interrupts.
+//! The third verb: run it, inside its layers, until it is done or someone interrupts.
 
 use std::{sync::Arc, time::Duration};
 

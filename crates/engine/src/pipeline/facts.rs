@@ -20,7 +20,7 @@ pub(crate) async fn facts(
     let prepared = prepare(&engine.pool(), tool_use, Author::Model, call, &place);
     let mut prepared = prepared.map_err(|settled| settled.message)?;
     let cx = CallContext {
-        session: engine.session,
+        session: engine.session(),
         call,
         tool_use_id: id.as_str().into(),
         cwd: Arc::clone(&context.cwd),

@@ -115,7 +115,7 @@ pub(super) async fn before(
     before.word = match strictest {
         None | Some(HookDecision::Deny) => HookWord::Silent,
         Some(HookDecision::Allow) => HookWord::Allow,
-        // Where nobody can put a call off, a person decides.
+        // Where no one can put a call off, a person decides.
         Some(HookDecision::Ask | HookDecision::Defer) => HookWord::Ask,
     };
     before.defers = strictest == Some(HookDecision::Defer);
@@ -173,7 +173,7 @@ pub(super) async fn request(
     }
 }
 
-/// Tells the hooks that a person is asked, and then waits for ever: whoever asks ends it.
+/// Tells the hooks that a person is asked, and then waits for ever: the one who asks ends it.
 pub(super) async fn asked(engine: &Engine, what: &str, setting: &PathContext) -> Infallible {
     let event = HookMoment::NOTIFICATION;
     if !engine.hooks.is_silent(event) {

@@ -112,7 +112,7 @@ pub struct Metadata {
     pub duration: Duration,
 }
 
-/// The same with everything in it: what programs are told of a call leaves some out.
+/// The same with everything in it: what programs are informed of a call leaves some out.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Metadata")]
 struct WholeMetadata {
@@ -130,16 +130,19 @@ struct WholeMetadata {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Denied {
-    /// Nobody was asked: a rule, the mode or a hook said no, or there was nobody to ask.
+    /// No one was asked: a rule, the mode or a hook said no, or there was no one to ask.
     Unasked {
         /// What sort of reason it is, as messages name it.
         kind: Cow<'static, str>,
         /// The reason, for people.
         reason: String,
+        /// What would have allowed it, where something would.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remedy: Option<String>,
     },
     /// A PreToolUse hook said no.
     Hook,
-    /// Whoever was asked said no.
+    /// The one who was asked said no.
     Person,
 }
 
@@ -270,6 +273,7 @@ mod tests {
                 denied: Some(Denied::Unasked {
                     kind: "rule".into(),
                     reason: "the deny rule Edit".to_owned(),
+                    remedy: None,
                 }),
                 deferred: true,
                 duration: Duration::from_micros(1_500_001),
@@ -290,7 +294,7 @@ mod tests {
             serde_json::from_str::<CallResult>(&written).unwrap(),
             result
         );
-        // What programs are told of a call is less.
+        // What programs are informed of a call is less.
         let told = serde_json::to_value(&result.metadata).unwrap();
         assert_eq!(told.get("denied"), None);
     }

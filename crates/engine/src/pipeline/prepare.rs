@@ -18,7 +18,7 @@ use crate::{
     pool::{Forbidden, Pool, PoolTool},
 };
 
-/// A call that fits its tool, and that nobody has permitted yet.
+/// A call that fits its tool, and that no one has permitted yet.
 #[derive(Debug)]
 pub struct Prepared {
     pub(super) call: CallId,
@@ -158,6 +158,7 @@ fn banned(forbidden: &Forbidden) -> EarlyResult {
         denied: Some(Box::new(Denied::Unasked {
             kind: "rule".into(),
             reason: format!("the deny rule {}", forbidden.rule),
+            remedy: None,
         })),
         deferred: false,
         notes: Box::default(),

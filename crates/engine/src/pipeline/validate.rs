@@ -1,10 +1,12 @@
 //! Validation that tells everything at once, in words a model can act on.
 
-use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
 use super::coerce::wants;
-use crate::settings::nearby;
+use crate::{
+    schema::{SchemaProblem, SchemaProblemKind, SchemaValidator},
+    settings::nearby,
+};
 
 /// After so many problems the rest adds nothing.
 const MOST_PROBLEMS: usize = 8;
@@ -13,7 +15,7 @@ const MOST_SHOWN: usize = 60;
 
 /// Everything that is wrong with the input, or `None`.
 pub(super) fn problems(
-    validator: &Validator,
+    validator: &SchemaValidator,
     schema: &Value,
     input: &Value,
 ) -> Option<Vec<String>> {
@@ -21,8 +23,8 @@ pub(super) fn problems(
     if problems.is_empty() && validator.is_valid(input) {
         return None;
     }
-    for error in validator.iter_errors(input) {
-        for problem in wording(&error, schema, input) {
+    for found in validator.problems(input) {
+        for problem in wording(&found, schema, input) {
             if !problems.contains(&problem) {
                 problems.push(problem);
             }
@@ -53,13 +55,12 @@ fn too_large(schema: &Value, input: &Value) -> Vec<String> {
         .collect()
 }
 
-fn wording(error: &ValidationError<'_>, schema: &Value, input: &Value) -> Vec<String> {
-    let pointer = error.instance_path().to_string();
-    let path = readable(&pointer);
-    let here = subschema(schema, &pointer);
-    match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
+fn wording(problem: &SchemaProblem<'_>, schema: &Value, input: &Value) -> Vec<String> {
+    let pointer = &problem.pointer;
+    let path = readable(pointer);
+    let here = subschema(schema, pointer);
+    match &problem.kind {
+        SchemaProblemKind::Missing(name) => {
             let wanted = here.and_then(|schema| schema.get("properties")?.get(name));
             let expected =
                 wanted.map_or_else(String::new, |schema| format!(" ({})", expected(schema)));
@@ -68,27 +69,23 @@ fn wording(error: &ValidationError<'_>, schema: &Value, input: &Value) -> Vec<St
                 joined(&path, name)
             )]
         }
-        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
+        SchemaProblemKind::Unexpected(names) => names
             .iter()
-            .map(|name| unexpected_parameter(&path, name, here, input, &pointer))
+            .map(|name| unexpected_parameter(&path, name, here, input, pointer))
             .collect(),
-        _ => {
+        SchemaProblemKind::Other(words) => {
             let subject = if path.is_empty() {
                 "the input".to_owned()
             } else {
                 format!("`{path}`")
             };
-            let got = format!(
-                "{}{}",
-                shown(error.instance()),
-                broken_json(error.instance())
-            );
+            let got = format!("{}{}", shown(problem.value), broken_json(problem.value));
             match here {
                 Some(schema) => vec![format!(
                     "{subject}: expected {}, got {got}",
                     expected(schema)
                 )],
-                None => vec![format!("{subject}: {error}")],
+                None => vec![format!("{subject}: {words}")],
             }
         }
     }
@@ -301,7 +298,7 @@ mod tests {
             "required": ["file_path"],
             "additionalProperties": false,
         });
-        let validator = jsonschema::validator_for(&schema).unwrap();
+        let validator = SchemaValidator::new(&schema).unwrap();
         let cases = [
             json!({"path": "a", "ofset": 3, "limit": 0}),
             json!({"file_path": 7, "offset": "ten", "mode": "all"}),

@@ -36,7 +36,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// Reads the value of `--tools`: names set off by commas or blanks, of which `default` means all;
+    /// Reads the value of `--tools`: names separated by commas or blanks, of which `default` means all;
     /// nothing for none.
     pub fn parse(list: &str) -> Self {
         let names = list.split([',', ' ']).map(str::trim);
@@ -69,7 +69,7 @@ impl Selection {
     }
 }
 
-/// Keeps what passes. The second part names what was asked for and nobody has.
+/// Keeps what passes. The second part names what was asked for and no one has.
 pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, Vec<String>) {
     let asked = match &filters.tools {
         Selection::All => &[][..],

@@ -1,6 +1,6 @@
 //! The tools of a session as they are now: servers come late, go, and change what they offer.
 //!
-//! A pool never changes. What changes is which one the next turn takes: whoever holds one keeps it, so that a
+//! A pool never changes. What changes is which one the next turn takes: the one who holds one keeps it, so that a
 //! turn ends with the tools it began with. What is new goes behind what was there, sorted among itself, so that
 //! definitions that were sent stay a prefix of those that are sent next.
 

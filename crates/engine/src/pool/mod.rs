@@ -19,14 +19,13 @@ use std::{
 };
 
 use haft_contract::{DynTool, ToolRole, ToolSpec};
-use jsonschema::Validator;
 
 pub use definitions::Format;
 pub use filter::{Filters, Selection};
 pub use offer::ToolOffer;
 pub use registry::{DefinitionError, Registry};
 
-use crate::settings::nearby;
+use crate::{schema::SchemaValidator, settings::nearby};
 
 /// The tools of a session, in their final order.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ pub struct Pool {
     by_name: HashMap<String, usize>,
     /// Deferred tools are sent in full all the same.
     undefer: bool,
-    /// So are these, since somebody asked for them by name.
+    /// So are these, since someone asked for them by name.
     named: BTreeSet<String>,
     forbidden: Vec<Forbidden>,
     /// Tools that were there, each with the server that had it.
@@ -61,7 +60,7 @@ pub struct Forbidden {
 pub struct PoolTool {
     tool: Arc<dyn DynTool>,
     /// Compiled when first needed: most sessions use few of their tools.
-    validator: OnceLock<Validator>,
+    validator: OnceLock<SchemaValidator>,
 }
 
 impl PoolTool {
@@ -82,9 +81,9 @@ impl PoolTool {
         self.tool.spec()
     }
 
-    pub(crate) fn validator(&self) -> &Validator {
+    pub(crate) fn validator(&self) -> &SchemaValidator {
         self.validator.get_or_init(|| {
-            jsonschema::validator_for(&self.spec().input_schema)
+            SchemaValidator::new(&self.spec().input_schema)
                 .expect("the registry refuses a schema that does not compile")
         })
     }
@@ -131,7 +130,7 @@ impl Pool {
         }
     }
 
-    /// The same, with nothing deferred: for whoever has named each of them.
+    /// The same, with nothing deferred: for the one who has named each of them.
     #[must_use]
     pub fn in_full(self) -> Self {
         Self {
@@ -189,7 +188,7 @@ impl Pool {
         deferred.map(|tool| Arc::clone(tool.tool())).collect()
     }
 
-    /// The tools whose definitions the model is sent: all but the deferred ones nobody activated.
+    /// The tools whose definitions the model is sent: all but the deferred ones no one activated.
     pub fn offered<'a>(
         &'a self,
         activated: &'a BTreeSet<String>,

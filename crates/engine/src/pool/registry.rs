@@ -6,6 +6,7 @@ use haft_contract::{DynTool, Tool, ToolSpec, erase};
 use serde_json::Value;
 
 use super::{Filters, Forbidden, Pool, filter, merge};
+use crate::schema::SchemaValidator;
 
 /// The tools that could be offered, before filters.
 #[derive(Debug, Default)]
@@ -94,7 +95,7 @@ impl Registry {
     }
 
     /// The pool of a session: what passes the filters, in its final order. The second part names
-    /// what the filters asked for and nobody has.
+    /// what the filters asked for and no one has.
     pub async fn pool(self, filters: &Filters) -> (Pool, Vec<String>) {
         let tools = self.built_in.iter().chain(&self.external);
         let forbidden = tools.filter_map(|tool| {
@@ -146,7 +147,7 @@ pub(super) fn check<'a>(
         let problem = "it holds a `$ref` (a recursive type?), which providers refuse".to_owned();
         return Err(DefinitionError::BadSchema { name, problem });
     }
-    if let Err(error) = jsonschema::meta::validate(&spec.input_schema) {
+    if let Err(error) = SchemaValidator::new(&spec.input_schema) {
         return Err(DefinitionError::BadSchema {
             name,
             problem: error.to_string(),

@@ -93,7 +93,7 @@ impl NestedNotes {
 }
 
 impl Shared {
-    /// What a call is told of its surroundings.
+    /// What a call is informed of its surroundings.
     pub(super) fn call_context(
         &self,
         call: CallId,
@@ -104,7 +104,7 @@ impl Shared {
     ) -> CallContext {
         let engine = &self.engine;
         CallContext {
-            session: engine.session,
+            session: engine.session(),
             call,
             tool_use_id,
             cwd: Arc::clone(&context.cwd),

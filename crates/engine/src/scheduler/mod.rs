@@ -129,17 +129,23 @@ impl Scheduler {
     /// Begins a turn: the calls of one reply. Waits for calls of an abandoned turn to wind down, so
     /// that no two turns ever touch the same files.
     pub async fn turn(&mut self) -> CallBatch<'_> {
+        let cancel = self.shared.cancel.child_token();
+        self.turn_until(cancel).await
+    }
+
+    /// The same, which this token interrupts too; it should be a child of the session's.
+    pub async fn turn_until(&mut self, cancel: CancellationToken) -> CallBatch<'_> {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         self.shared.tasks.reopen();
         self.tighten().await;
-        CallBatch::new(self)
+        CallBatch::new(self, cancel)
     }
 }
 
 impl Scheduler {
     /// Takes over what has become stricter in settings files that have changed, unless hooks object to
-    /// all of it. To what the administrator wants nobody objects.
+    /// all of it. To what the administrator wants no one objects.
     async fn tighten(&self) {
         let engine = &self.shared.engine;
         let Some(watch) = &engine.watch else { return };

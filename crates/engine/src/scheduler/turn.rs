@@ -58,6 +58,8 @@ struct TurnState {
 
 struct Call {
     id: CallId,
+    /// Fires to cancel it, alone or with the turn.
+    cancel: CancellationToken,
     /// The provider's id and the name as called, for a result without an outcome.
     tool_use: (String, String),
     stage: Stage,
@@ -93,9 +95,8 @@ impl Call {
 }
 
 impl<'a> CallBatch<'a> {
-    pub(super) fn new(scheduler: &'a mut Scheduler) -> Self {
+    pub(super) fn new(scheduler: &'a mut Scheduler, cancel: CancellationToken) -> Self {
         let shared = Arc::clone(&scheduler.shared);
-        let cancel = shared.cancel.child_token();
         let inner = Inner {
             pool: shared.engine.pool(),
             shared,
@@ -122,9 +123,9 @@ impl<'a> CallBatch<'a> {
     }
 
     /// Adds a call. It is prepared at once and starts as soon as nothing before it is in its way.
-    /// Must be called inside a tokio runtime.
-    pub fn push(&mut self, tool_use: ToolUse) {
-        self.inner.push(tool_use);
+    /// Must be called inside a tokio runtime. The token cancels this call alone.
+    pub fn push(&mut self, tool_use: ToolUse) -> CancellationToken {
+        self.inner.push(tool_use)
     }
 
     /// The next result, in the order of the calls; `None` once every call pushed so far is answered.
@@ -142,7 +143,7 @@ impl<'a> CallBatch<'a> {
                     return Some(*finished);
                 }
             }
-            // A permit is stored when nobody waits, so an end between the two is not missed.
+            // A permit is stored when no one waits, so an end between the two is not missed.
             self.inner.settled.notified().await;
         }
     }
@@ -171,7 +172,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(self: &Arc<Self>, tool_use: ToolUse) {
+    fn push(self: &Arc<Self>, tool_use: ToolUse) -> CancellationToken {
         let mut state = self.state();
         let index = state.calls.len();
         let behind_a_patch = state.calls[state.applied..].iter().any(Call::may_patch);
@@ -181,8 +182,10 @@ impl Inner {
         let (prepared, prepared_at) = self.prepare(id, tool_use);
         let claims = Claims::new(effects_of(&prepared));
         let claimed_at = state.fences;
+        let cancel = self.cancel.child_token();
         state.calls.push(Call {
             id,
+            cancel: cancel.clone(),
             tool_use: names,
             stage: Stage::Waiting(prepared),
             claims,
@@ -194,6 +197,7 @@ impl Inner {
             waited_for_by: Vec::new(),
         });
         self.start(&mut state, index);
+        cancel
     }
 
     fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, EarlyResult>, u64) {
@@ -220,7 +224,7 @@ impl Inner {
 
     /// Starts one call, or makes it wait. `Some`: it is over without having run.
     fn start_one(self: &Arc<Self>, state: &mut TurnState, index: usize) -> Option<CallResult> {
-        if self.cancel.is_cancelled() {
+        if state.calls[index].cancel.is_cancelled() {
             return Some(state.calls[index].without_outcome(INTERRUPTED));
         }
         if state.calls[index].waited {
@@ -252,7 +256,7 @@ impl Inner {
         match prepared {
             Err(settled) => Some(settled.finish(call.id, call.tool_use.0.clone())),
             Ok(prepared) => {
-                self.spawn(index, call.id, prepared);
+                self.spawn(index, call.id, call.cancel.clone(), prepared);
                 None
             }
         }
@@ -276,14 +280,19 @@ impl Inner {
         }
     }
 
-    fn spawn(self: &Arc<Self>, index: usize, id: CallId, prepared: Prepared) {
+    fn spawn(
+        self: &Arc<Self>,
+        index: usize,
+        id: CallId,
+        cancel: CancellationToken,
+        prepared: Prepared,
+    ) {
         let inner = Arc::clone(self);
         let notes = NestedNotes::default();
         let nested = nested::inside(&self.shared, &notes);
         let tool_use_id = prepared.ids().1.into();
         let cx = {
             let context = &self.shared.context().context;
-            let cancel = self.cancel.child_token();
             self.shared
                 .call_context(id, tool_use_id, context, cancel, nested)
         };

@@ -223,7 +223,7 @@ async fn a_kept_rule_does_not_change_the_mode() {
 
 #[tokio::test]
 async fn a_hook_that_agrees_with_another_input_is_heard_once() {
-    // It moves every change into a control file; each such change asks, whoever allows it.
+    // It moves every change into a control file; each such change asks, no matter who allows it.
     let moves = json!({"hookSpecificOutput": {
         "hookEventName": "PermissionRequest",
         "decision": {"behavior": "allow", "updatedInput": {"path": ".git/config", "line": "x"}},

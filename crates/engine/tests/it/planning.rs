@@ -191,7 +191,7 @@ struct Says(ApprovalAnswer);
 
 impl Approver for Says {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        // Whoever is asked sees the call completed.
+        // Anyone who is asked sees the call completed.
         assert_eq!(question.asked.unwrap().input["question"], "why?");
         Box::pin(async { self.0.clone() })
     }
@@ -239,7 +239,7 @@ async fn only_an_answer_sets_what_is_reserved_for_it() {
     for mode in [Default, BypassPermissions] {
         let finished = ask(mode, answered(), None).await;
         assert_eq!(finished.text(), "why? \"because\"", "{mode:?}");
-        // Somebody who only lets it pass has answered nothing.
+        // Someone who only lets it pass has answered nothing.
         let finished = ask(mode, ApprovalAnswer::Allow, None).await;
         assert_eq!(finished.text(), "why? null", "{mode:?}");
         let finished = ask(mode, ApprovalAnswer::Nobody, None).await;
@@ -348,7 +348,8 @@ fn files(machine: &Machine) -> SettingsFiles {
     SettingsFiles {
         places: machine.places.clone(),
         flags: Flags::default(),
-        complain: haft_engine::complain,
+        tools: judged::specs(),
+        check: haft_engine::check_settings,
     }
 }
 

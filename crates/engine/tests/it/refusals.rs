@@ -96,7 +96,7 @@ impl Tool for Never {
     }
 }
 
-/// Every call with what the model reads of it, where nobody can be asked.
+/// Every call with what the model reads of it, where no one can be asked.
 async fn told(mode: PermissionMode) -> String {
     let project = TempProject::new([("work/a.txt", "alpha\n"), ("work/.env", "A=1\n")]);
     let mut registry = Registry::new();

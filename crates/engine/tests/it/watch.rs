@@ -76,7 +76,7 @@ async fn a_rule_that_denies_counts_from_the_next_turn_on() {
             answer.contains("denied by rule Read(a.txt)"),
             "{file}: {answer}"
         );
-        // One that goes away again stays in force: whoever can write the file could let themselves
+        // One that goes away again stays in force: the one who can write the file could let themselves
         // do anything.
         fs::remove_file(session.machine.files.path(file)).unwrap();
         let answer = session.call("Peek", "a.txt").await;

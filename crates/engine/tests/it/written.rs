@@ -12,7 +12,10 @@ use haft_engine::{
 };
 use serde_json::{Value, json};
 
-use crate::machine::{LOCAL, Machine, USER, git};
+use crate::{
+    judged,
+    machine::{LOCAL, Machine, USER, git},
+};
 
 /// Everything that loosens, and something of everything that tightens.
 fn everything() -> Value {
@@ -70,7 +73,8 @@ fn configure(machine: &Machine) -> SettingsFiles {
     SettingsFiles {
         places: machine.places.clone(),
         flags: Flags::default(),
-        complain: haft_engine::complain,
+        tools: judged::specs(),
+        check: haft_engine::check_settings,
     }
 }
 
@@ -192,6 +196,25 @@ fn saving_a_rule_does_not_vouch_for_what_stood_there() {
     let both = foreign.replace("\"Bash\"", "\"Bash(make)\", \"Bash(ls)\"");
     machine.files.write(LOCAL, &both);
     assert_eq!(machine.rules(), ["allow Bash(ls)"]);
+}
+
+#[test]
+fn a_rule_that_means_nothing_to_its_tool_is_not_written() {
+    let machine = Machine::new([]);
+    let files = configure(&machine);
+    for (rule, said) in [
+        ("NotebookEdit(x)", "write Edit(x)"),
+        ("NoSuchTool(x)", "no tool is called NoSuchTool"),
+    ] {
+        let refused = files.write("permissions.allow", &json!([rule]));
+        let refused = refused.unwrap_err();
+        assert!(refused.contains(said), "{rule}: {refused}");
+        assert_eq!(machine.rules(), [""; 0], "{rule}");
+    }
+    files
+        .write("permissions.allow", &json!(["Bash(make)"]))
+        .unwrap();
+    assert_eq!(machine.rules(), ["allow Bash(make)"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub struct AgentDefinition {
     pub tools: Option<Vec<String>>,
     /// Tools it may not use; these count first.
     pub disallowed_tools: Vec<String>,
-    /// An alias or an id; `None`: that of whoever calls it.
+    /// An alias or an id; `None`: that of the one who calls it.
     pub model: Option<String>,
     /// A permission mode; it may only tighten.
     pub permission_mode: Option<String>,

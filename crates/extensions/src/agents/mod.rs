@@ -136,7 +136,7 @@ impl AgentReader {
             }
         };
         let parsed = front_matter::parse(&text.text);
-        if let Some(fault) = parsed.fault {
+        if let Some(fault) = &parsed.fault {
             let what = format!("{}: the agent is left out", fault.what);
             self.warnings.push(Warning::of(file, what).at(fault.line));
             return;
@@ -145,6 +145,7 @@ impl AgentReader {
         let Some(name) = parsed.head.text("name") else {
             return;
         };
+        parsed.warn_of_doubled(file, &mut self.warnings);
         let prompt = parsed.body.trim().to_owned();
         let read =
             AgentDefinition::read(name, &parsed.head, prompt, origin, Some(file.to_path_buf()));

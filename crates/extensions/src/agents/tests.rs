@@ -24,6 +24,7 @@ fn the_strongest_of_one_name_counts_and_the_nearest_of_a_project() {
     let other = folder.path().join("other");
     places.directories.push(other.clone());
     places.plugins.push(ExtensionPlugin {
+        version: None,
         name: "kit".to_owned(),
         root: folder.path().join("kit"),
     });
@@ -146,6 +147,7 @@ You review.
     let kit = folder.path().join("kit");
     write(&kit.join("agents/r.md"), text);
     places.plugins.push(ExtensionPlugin {
+        version: None,
         name: "kit".to_owned(),
         root: kit,
     });

@@ -149,6 +149,7 @@ impl<'a> MemoryReader<'a> {
                 let what = format!("{}: the rule is used for all files", fault.what);
                 self.warnings.push(Warning::of(&path, what).at(fault.line));
             }
+            parsed.warn_of_doubled(&path, &mut self.warnings);
             let written = parsed.head.patterns("paths").unwrap_or_default();
             if written.is_empty() {
                 self.with_imports(&path, owner, reason.clone(), parsed.body, &[folder]);

@@ -57,7 +57,7 @@ impl Owner {
 /// Why a memory file was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryReason {
-    /// The session began, or was summed up.
+    /// The session began, or was summarized.
     Start,
     /// A file below its directory was read.
     Nested(PathBuf),
@@ -184,7 +184,7 @@ impl Memory {
         Self::new(self.places.clone(), self.options.clone())
     }
 
-    /// Those that are there from the start, read anew: also after the conversation was summed up, when
+    /// Those that are there from the start, read anew: also after the conversation was summarized, when
     /// all others come again with the next file they are for.
     pub fn start(&self) -> (Vec<MemoryFile>, Vec<Warning>) {
         let mut state = self.state();

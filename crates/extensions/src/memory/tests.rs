@@ -85,7 +85,7 @@ fn vector_14_a_rule_for_certain_files_waits_for_one() {
     assert_eq!(files[0].reason, MemoryReason::Pattern(file.clone()));
     assert_eq!(files[0].patterns, ["src/**/*.ts"]);
     assert!(memory.touched(&file).0.is_empty());
-    // After the conversation was summed up it comes again.
+    // After the conversation was summarized it comes again.
     assert_eq!(texts(&memory.start().0), ["For all."]);
     assert_eq!(texts(&memory.touched(&file).0), ["Use types."]);
 }

@@ -104,6 +104,7 @@ impl Skill {
             let what = format!("{}: only the text below it is used", fault.what);
             warnings.push(Warning::of(&found.file, what).at(fault.line));
         }
+        parsed.warn_of_doubled(&found.file, warnings);
         let body = parsed.body.trim().to_owned();
         Ok(Some((Self::of(found, &parsed.head, &body), body)))
     }

@@ -1,6 +1,6 @@
 //! Which skills the model has read.
 
-/// After the conversation was summed up, so many characters of each skill come along, and of all.
+/// After the conversation was summarized, so many characters of each skill come along, and of all.
 const LONGEST: usize = 20_000;
 const LONGEST_TOGETHER: usize = 100_000;
 
@@ -30,7 +30,7 @@ impl Ledger {
         is_new
     }
 
-    /// The conversation was summed up: what comes along of each, the latest first. The rest is forgotten.
+    /// The conversation was summarized: what comes along of each, the latest first. The rest is forgotten.
     pub(super) fn carry_over(&mut self) -> Vec<(String, String)> {
         let mut left = LONGEST_TOGETHER;
         let mut kept = Vec::new();

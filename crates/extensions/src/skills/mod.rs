@@ -96,6 +96,21 @@ impl Skills {
         self.known(name)
     }
 
+    /// Looks for all of them again: new ones, changed ones, and those that are gone.
+    pub fn reload(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let mut fresh = find(&self.places, &self.settings, &mut warnings);
+        let mut state = self.state();
+        for directory in std::mem::take(&mut state.entered) {
+            self.enter(&directory, &mut fresh, &mut warnings);
+            fresh.entered.insert(directory);
+        }
+        fresh.active = std::mem::take(&mut state.active);
+        fresh.read = std::mem::take(&mut state.read);
+        *state = fresh;
+        warnings
+    }
+
     fn known(&self, name: &str) -> Option<Arc<Skill>> {
         let state = self.state();
         let mut found = state.found.iter();
@@ -108,7 +123,7 @@ impl Skills {
             .cloned()
     }
 
-    /// Names that somebody may have meant, the nearest first.
+    /// Names that someone may have meant, the nearest first.
     pub fn near(&self, name: &str) -> Vec<String> {
         let mut near: Vec<(usize, String)> = self
             .all()
@@ -125,7 +140,7 @@ impl Skills {
         near.into_iter().take(5).map(|(_, name)| name).collect()
     }
 
-    /// What the model is told of those it may call; `None` if there are none. `window` is what it can
+    /// What the model is informed of those it may call; `None` if there are none. `window` is what it can
     /// read, in tokens.
     pub fn listing(&self, window: u64) -> Option<String> {
         let all = self.all();
@@ -139,7 +154,7 @@ impl Skills {
         self.told(&listed, window)
     }
 
-    /// What the model is told of skills that came to light.
+    /// What the model is informed of skills that came to light.
     pub fn told(&self, skills: &[&Skill], window: u64) -> Option<String> {
         if skills.is_empty() {
             return None;
@@ -242,7 +257,7 @@ impl Skills {
         self.state().read = Ledger::default();
     }
 
-    /// The conversation was summed up: what the model has read of skills and must not lose, the latest
+    /// The conversation was summarized: what the model has read of skills and must not lose, the latest
     /// first, for a reminder.
     pub fn carry_over(&self) -> Option<String> {
         let read = self.state().read.carry_over();

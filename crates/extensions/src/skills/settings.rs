@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Skill, listing::LONGEST_DESCRIPTION};
 
-/// Tokens of a window that nobody knows.
+/// Tokens of a window that no one knows.
 const UNKNOWN_WINDOW: u64 = 200_000;
 
 /// A token is about so many characters.

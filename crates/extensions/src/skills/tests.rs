@@ -151,6 +151,7 @@ fn commands_are_found_by_both_names_and_a_skill_beats_them() {
     );
     write(&kit.join("commands/sub/z.md"), "z");
     places.plugins.push(ExtensionPlugin {
+        version: None,
         name: "kit".to_owned(),
         root: kit,
     });

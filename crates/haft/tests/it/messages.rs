@@ -50,10 +50,7 @@ async fn an_openai_message_is_answered_by_tool_messages() {
 #[tokio::test]
 async fn a_message_without_calls_gets_an_answer_without_results() {
     let anthropic = answer(json!({"role": "assistant", "content": "Done."})).await;
-    assert_eq!(
-        anthropic.split_whitespace().collect::<String>(),
-        r#"{"role":"user","content":[]}"#
-    );
+    assert_eq!(anthropic, "null", "providers refuse an empty message");
     let openai = answer(json!({"role": "assistant", "content": "Done.", "tool_calls": null})).await;
     assert_eq!(openai, "[]");
 }

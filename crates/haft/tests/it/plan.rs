@@ -15,7 +15,7 @@ use haft_testkit::TempProject;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A tool as a server of somebody else's brings it: it writes, and says that it needs no permission.
+/// A tool as a server of someone else's brings it: it writes, and says that it needs no permission.
 struct Foreign(ToolSpec, PathBuf);
 
 impl Foreign {
@@ -99,7 +99,7 @@ impl haft::Tool for Bash {
     }
 }
 
-/// Says what it is told to say, in turn; then there is nobody.
+/// Says what it is told to say, in turn; then there is no one.
 #[derive(Default)]
 struct Person(Mutex<Vec<ApprovalAnswer>>, Mutex<Vec<String>>);
 
@@ -229,7 +229,7 @@ async fn in_plan_mode_nothing_is_changed_with_nobody_to_ask() {
 
 #[tokio::test]
 async fn a_call_behind_the_one_that_begins_plan_mode_is_held_to_it() {
-    // Somebody is there, and says nothing.
+    // Someone is there, and says nothing.
     let mut rig = rig(PermissionMode::BypassPermissions, []).await;
     let before = rig.project.snapshot();
     let calls = [
@@ -296,7 +296,7 @@ async fn from_a_question_to_an_approved_plan() {
 
 #[tokio::test]
 async fn a_plan_is_approved_in_every_mode_by_somebody_or_not_at_all() {
-    // Rules and modes stand in for nobody here.
+    // Rules and modes stand in for no one here.
     let mut rig = rig(PermissionMode::BypassPermissions, []).await;
     rig.haft.call("EnterPlanMode", json!({})).await;
     let denied = rig.haft.call("ExitPlanMode", json!({"plan": "x"})).await;

@@ -170,3 +170,41 @@ async fn no_built_in_is_ever_answered_from_a_cache() {
         assert_eq!(tool.spec().profile.cache, None, "{}", tool.spec().name);
     }
 }
+
+#[tokio::test]
+async fn a_cancelled_turn_does_not_end_the_session() {
+    let project = TempProject::new([("a.txt", "one\n")]);
+    let mut haft = Haft::builder(project.root()).build().await.unwrap();
+    let read = || json!({"file_path": "a.txt"});
+    let cancel = haft.cancel_token();
+    cancel.cancel();
+    assert!(haft.call("Read", read()).await.is_error);
+    // The token belonged to that turn; the next one has its own.
+    assert!(!haft.cancel_token().is_cancelled());
+    let again = haft.call("Read", read()).await;
+    assert!(!again.is_error, "{}", again.text());
+    haft.session_token().cancel();
+    assert!(haft.call("Read", read()).await.is_error);
+    assert!(
+        haft.call("Read", read()).await.is_error,
+        "the session is over"
+    );
+}
+
+#[tokio::test]
+async fn refusals_name_no_flags_to_a_program_and_no_path_of_rust() {
+    let project = TempProject::new([("a.txt", "one\n")]);
+    let outside = TempProject::new([("a.txt", "one\n")]);
+    for (names_flags, expected) in [
+        (false, "a further working directory that holds it"),
+        (true, "--add-dir DIR"),
+    ] {
+        let builder = Haft::builder(project.root()).names_flags(names_flags);
+        let mut haft = builder.build().await.unwrap();
+        let input = json!({"file_path": outside.root().join("x.txt"), "content": "x"});
+        let refused = haft.call("Write", input).await.text();
+        assert!(refused.contains(expected), "{refused}");
+        assert_eq!(refused.contains("--"), names_flags, "{refused}");
+        assert!(!refused.contains("::"), "{refused}");
+    }
+}

@@ -117,7 +117,7 @@ impl Client {
     }
 }
 
-/// A request without an answer: calls it off when nobody waits any more.
+/// A request without an answer: calls it off when no one waits any more.
 struct Unanswered<'a> {
     client: &'a Client,
     id: u64,
@@ -130,7 +130,7 @@ impl Drop for Unanswered<'_> {
             let message = json!({
                 "jsonrpc": "2.0",
                 "method": "notifications/cancelled",
-                "params": {"requestId": self.id, "reason": "nobody waits for it any more"},
+                "params": {"requestId": self.id, "reason": "no one waits for it any more"},
             });
             self.client.link.notify(&self.client.server, message);
         }

@@ -82,7 +82,7 @@ impl Definition {
         })
     }
 
-    /// What a call touches. Nobody can tell but the server; and nothing of ours.
+    /// What a call touches. No one can tell but the server; and nothing of ours.
     pub(super) fn effects(&self) -> Effects {
         if self.reads {
             return Effects::READS;

@@ -4,7 +4,7 @@
 //! - `client`: speaks with one that the other side runs
 //! - `definition`, `schema`, `tool`, `result`: its tools as tools of ours
 //!
-//! Only servers of type `sdk` are connected; others are told of as failed, with the reason.
+//! Only servers of type `sdk` are connected; others are informed of as failed, with the reason.
 
 mod client;
 mod config;
@@ -37,7 +37,7 @@ use crate::{Environment, ServerLink, event::Events};
 
 /// How long a server may take to be connected, in milliseconds.
 const CONNECT: u32 = 30_000;
-/// How long a call may take where nobody says, in milliseconds: more than a day.
+/// How long a call may take where no one says, in milliseconds: more than a day.
 const CALL: u32 = 100_000_000;
 /// The longest result, in tokens…
 const RESULT_TOKENS: u32 = 25_000;
@@ -125,6 +125,18 @@ impl Servers {
         Ok(servers)
     }
 
+    /// Adds servers of a weaker origin: one of a name that is there already is passed over.
+    pub(super) fn add(&self, servers: &Map<String, Value>, skipped: Vec<SkippedServer>) {
+        let mut state = self.state();
+        for read in config::entries(servers) {
+            let is_taken = matches!(&read, Ok(entry) if state.find(&entry.name).is_some());
+            if !is_taken {
+                state.take(read, false);
+            }
+        }
+        state.skipped.extend(skipped);
+    }
+
     /// Adds servers that the other end runs, by their names.
     pub(super) fn add_sdk(&self, names: &[String]) -> Result<(), String> {
         let mut state = self.state();
@@ -201,9 +213,10 @@ impl Servers {
                         (at, client, greeting)
                     });
                 }
-                (TransportKind::Sdk, None) => {
-                    self.failed(at, "a server of type sdk needs --input-format stream-json")
-                }
+                (TransportKind::Sdk, None) => self.failed(
+                    at,
+                    "a server of type sdk is run by a program at the other end, and there is none",
+                ),
                 (TransportKind::External, _) => self.failed(
                     at,
                     "only servers of type sdk can be connected here; this one is not started",
@@ -256,7 +269,7 @@ impl Servers {
         self.state().servers[at].status = Status::Failed(why.to_owned());
     }
 
-    /// Nobody waits for the rest.
+    /// No one waits for the rest.
     fn give_up(&self) {
         for server in &mut self.state().servers {
             if matches!(server.status, Status::Pending) {

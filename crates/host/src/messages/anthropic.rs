@@ -41,7 +41,11 @@ pub(super) fn answer(results: &[CallResult]) -> Value {
             .flat_map(|message| &message.content)
             .map(|block| json!(block)),
     );
-    json!({"role": "user", "content": content})
+    // Without a call there is nothing to answer, and providers refuse an empty message.
+    match content.is_empty() {
+        true => Value::Null,
+        false => json!({"role": "user", "content": content}),
+    }
 }
 
 fn tool_result(finished: &CallResult) -> Value {

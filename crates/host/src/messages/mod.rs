@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod openai;
+mod responses;
 
 use haft_contract::ToolUse;
 use haft_engine::CallResult;
@@ -18,6 +19,7 @@ pub struct Messages {
 enum Provider {
     Anthropic,
     OpenAi,
+    Responses,
 }
 
 /// Why a message cannot be answered.
@@ -26,9 +28,25 @@ enum Provider {
 pub struct MessageError(String);
 
 impl Messages {
-    /// Reads an assistant message: Anthropic's (`content` with `tool_use` blocks) or OpenAI's
-    /// (`tool_calls`).
+    /// Reads an assistant message: Anthropic's (`content` with `tool_use` blocks), OpenAI's (`tool_calls`,
+    /// also inside a whole `ChatCompletion`), or what the Responses API puts out: a whole response, its
+    /// items, or one of them.
     pub fn read(message: &Value) -> Result<Self, MessageError> {
+        if let Some(items) = responses::items(message) {
+            return Ok(Self {
+                provider: Provider::Responses,
+                calls: responses::calls(items)?,
+            });
+        }
+        let message = match message.get("choices") {
+            Some(choices) => choices
+                .get(0)
+                .map(|choice| &choice["message"])
+                .ok_or_else(|| {
+                    MessageError("`choices` must hold a choice with a `message`".to_owned())
+                })?,
+            None => message,
+        };
         if message.get("role").and_then(Value::as_str) != Some("assistant") {
             let problem = "not an assistant message: `role` must be \"assistant\"";
             return Err(MessageError(problem.to_owned()));
@@ -47,12 +65,14 @@ impl Messages {
         &self.calls
     }
 
-    /// The answer: Anthropic's is one user message, OpenAI's a list of `tool` messages. The results
-    /// must be those of the calls, in their order.
+    /// The answer: Anthropic's is one user message, or `null` where there were no calls; OpenAI's a list of
+    /// `tool` messages; that of the Responses API a list of items. The results must be those of the calls, in
+    /// their order.
     pub fn answer(&self, results: &[CallResult]) -> Value {
         match self.provider {
             Provider::Anthropic => anthropic::answer(results),
             Provider::OpenAi => openai::answer(results),
+            Provider::Responses => responses::answer(results),
         }
     }
 }

@@ -18,23 +18,24 @@ pub(super) fn calls(calls: &Value) -> Result<Vec<ToolUse>, MessageError> {
             let function = call
                 .get("function")
                 .ok_or_else(|| MessageError(format!("{what}: `function` is missing")))?;
-            // Arguments are JSON in a string. What does not parse goes on as that string: the
-            // pipeline refuses it in a result of its own, and the other calls are served.
-            let input = match function.get("arguments") {
-                Some(Value::String(text)) if text.trim().is_empty() => json!({}),
-                Some(Value::String(text)) => {
-                    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
-                }
-                Some(other) => other.clone(),
-                None => json!({}),
-            };
             Ok(ToolUse {
                 id: text_of(call, "id", &what)?.to_owned(),
                 name: text_of(function, "name", &what)?.to_owned(),
-                input,
+                input: arguments(function),
             })
         })
         .collect()
+}
+
+/// Arguments are JSON in a string. What does not parse goes on as that string: the pipeline refuses it in a
+/// result of its own, and the other calls are served.
+pub(super) fn arguments(function: &Value) -> Value {
+    match function.get("arguments") {
+        Some(Value::String(text)) if text.trim().is_empty() => json!({}),
+        Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
+        Some(other) => other.clone(),
+        None => json!({}),
+    }
 }
 
 pub(super) fn answer(results: &[CallResult]) -> Value {

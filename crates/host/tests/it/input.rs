@@ -85,7 +85,7 @@ async fn mode_model_and_directories_change_for_the_next_message() {
     let parts = recorded.parts().model(Arc::new(model));
     let session = AgentSession::open(config(&project), parts).unwrap();
     let input = session.input();
-    input.set_model(Some("another")).unwrap();
+    input.set_model(Some("another")).await.unwrap();
     input.set_permission_mode(PermissionMode::DontAsk).unwrap();
     input.add_directory(project.path("other")).unwrap();
     assert!(input.add_directory("relative").is_err());

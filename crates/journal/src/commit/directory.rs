@@ -151,7 +151,7 @@ fn open_directory(real: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// A name nobody else uses or can guess.
+/// A name no one else uses or can guess.
 pub(crate) fn temporary_name() -> String {
     // A fresh random state per name: unpredictable, and no dependency.
     let random = RandomState::new().hash_one(TEMPORARY);

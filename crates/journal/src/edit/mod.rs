@@ -304,7 +304,7 @@ fn is_blank_old(old: &str, mark_length: usize) -> bool {
     old.is_empty() || (mark_length > 0 && old.strip_prefix(BOM) == Some(""))
 }
 
-/// Whoever changes nothing but breaks wants exactly those breaks.
+/// Anyone who changes nothing but breaks wants exactly those breaks.
 fn differ_only_in_breaks(old: &str, new: &str) -> bool {
     fn folded(text: &str) -> impl Iterator<Item = u8> {
         let bytes = text.as_bytes();

@@ -61,6 +61,21 @@ impl Journal {
         }
     }
 
+    /// What a write would change in a file that is there; `None`: it would create one. Changes nothing.
+    pub fn preview_write(
+        &self,
+        target: impl Into<FileTarget>,
+        content: &str,
+    ) -> Result<Option<Patch>, JournalError> {
+        let target = target.into();
+        let resolved = target.resolve()?;
+        let Some(before) = Snapshot::take(&resolved.real, LOAD_LIMIT)? else {
+            return Ok(None);
+        };
+        let kept = keep_form(target.path(), &before.bytes, content)?;
+        Ok(Some(Patch::between(&before.bytes, &kept.content)))
+    }
+
     /// Creates the file, or replaces all of it if it is what this session last saw.
     pub fn write(
         &self,

@@ -27,7 +27,7 @@ struct Reading {
     facts: TextFacts,
     hash: Option<ContentHash>,
     to_the_end: bool,
-    /// There would be more, but nobody can have it.
+    /// There would be more, but no one can have it.
     unended: bool,
     has_text: bool,
 }
@@ -181,7 +181,7 @@ fn scan(
     }
     let collected = collector.finish();
     if !whole {
-        valid = !collected.lossy; // nobody looked at the rest
+        valid = !collected.lossy; // no one looked at the rest
     }
     Ok(Reading {
         collected,

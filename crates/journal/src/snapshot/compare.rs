@@ -371,7 +371,7 @@ impl<'a> TreeComparison<'a> {
                 RecordState::Moved { to, .. } => below(to),
                 _ => false,
             });
-            // All of it must be new, and nobody may ask for a part of it.
+            // All of it must be new, and no one may ask for a part of it.
             let is_special = has_moved
                 || inside.any(|(path, (_, after))| {
                     after.is_some_and(|entry| self.is_known(entry) || is_older(path, self.begun))

@@ -370,7 +370,7 @@ impl Shared<'_> {
         state.found.later.append(&mut own.later);
     }
 
-    /// `None`: nothing is left to do, and nobody can add anything.
+    /// `None`: nothing is left to do, and no one can add anything.
     fn next(&self) -> Option<Pending> {
         let mut state = self.lock();
         loop {

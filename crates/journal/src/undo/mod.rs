@@ -113,7 +113,7 @@ impl UndoHistory {
         Ok(Units::of(self.store.records()?))
     }
 
-    /// An id nobody else has: the call's own, or that with a number if the call has several units.
+    /// An id no one else has: the call's own, or that with a number if the call has several units.
     fn new_unit(&self, call: &str) -> Result<String, JournalError> {
         let mut tally = self.tally();
         if tally.is_none() {

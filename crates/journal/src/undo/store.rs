@@ -2,7 +2,7 @@
 //! line, and `blobs/`, contents named by their hash.
 //!
 //! - Nothing is created before the first mutation; only the owner can read it.
-//! - Whoever changes files holds a shared lock on the log until the outcome is
+//! - Anyone who changes files holds a shared lock on the log until the outcome is
 //!   written; recovery and the dropping of old units hold it alone.
 //! - A line that was cut off by a crash is passed over, and never continued.
 
@@ -96,7 +96,7 @@ impl Store {
             .map_err(|error| self.failed(error))
     }
 
-    /// Opens the log when nobody is mutating; `None` if there is none.
+    /// Opens the log when no one is mutating; `None` if there is none.
     pub(super) fn open_alone(&self) -> Result<Option<Log>, JournalError> {
         if !self.exists() {
             return Ok(None);
@@ -225,7 +225,7 @@ impl Store {
         }
     }
 
-    /// A file without a name, of which nothing is left when nobody uses it any more.
+    /// A file without a name, of which nothing is left when no one uses it any more.
     pub(super) fn nameless(&self) -> io::Result<File> {
         self.make_folder()?;
         let path = self.unfinished();
@@ -289,7 +289,7 @@ impl Store {
         }
     }
 
-    /// A kept content, to be read; whoever reads it must look at its hash.
+    /// A kept content, to be read; the one who reads it must look at its hash.
     pub(super) fn open_blob(&self, hash: &str) -> Result<Option<File>, JournalError> {
         match File::open(self.blob_path(hash)) {
             Ok(file) => Ok(Some(file)),
@@ -321,7 +321,7 @@ impl Store {
         Ok((ContentHash::of(&content).to_string() == hash).then_some(content))
     }
 
-    /// What nobody needs: every blob that is not named, and what a crash left unfinished.
+    /// What no one needs: every blob that is not named, and what a crash left unfinished.
     pub(super) fn litter(&self, hashes: &HashSet<&str>) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.folder.join(BLOBS));
         let entries = entries.into_iter().flatten().flatten();

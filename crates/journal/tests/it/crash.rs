@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::UNIX_EPOCH;
 
 use haft_journal::edit::Change;
@@ -23,7 +23,7 @@ const FILES: usize = 4;
 const CALLS: u64 = 12;
 
 fn child(test: &str, folder: &Path, name: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+    haft_testkit::command(std::env::current_exe().unwrap())
         .args([
             &format!("crash::{test}"),
             "--exact",

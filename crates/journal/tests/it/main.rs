@@ -58,7 +58,7 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        haft_testkit::wait::bound_this_process();
+        haft_testkit::bound_this_process();
         let dir = tempfile::tempdir().unwrap();
         let session = tempfile::tempdir().unwrap();
         let journal =

@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::process::Command;
 
 use haft_journal::edit::{Change, apply, plan};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -28,7 +27,7 @@ struct Revision {
 
 fn git(arguments: &[&str]) -> Option<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
-    let mut command = Command::new("git");
+    let mut command = haft_testkit::command("git");
     command
         .current_dir(root)
         .args(arguments)

@@ -226,7 +226,7 @@ fn failures_leave_no_litter() {
 fn v078_a_full_disk_changes_nothing() {
     let desk = Desk::new();
     fs::create_dir(desk.path("small")).unwrap();
-    let mounted = std::process::Command::new("mount")
+    let mounted = haft_testkit::command("mount")
         .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
         .arg(desk.path("small"))
         .output()
@@ -242,7 +242,7 @@ fn v078_a_full_disk_changes_nothing() {
     fs::hard_link(desk.path("small/file"), desk.path("small/twin")).unwrap();
     let in_place = desk.edit("small/file", "a", &"b".repeat(1 << 20));
     let (content, names) = (desk.get("small/file"), crate::names_in(&desk.path("small")));
-    let unmounted = std::process::Command::new("umount")
+    let unmounted = haft_testkit::command("umount")
         .arg(desk.path("small"))
         .output();
     assert!(unmounted.is_ok_and(|output| output.status.success()));

@@ -9,7 +9,7 @@ use std::io::{IoSlice, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::OnceLock;
 
 use rustix::fs::{AtFlags, CWD, fstat, statat};
@@ -99,7 +99,7 @@ pub(crate) struct Ran {
 pub(crate) fn is_there() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| {
-        let probe = Command::new("strace")
+        let probe = haft_testkit::command("strace")
             .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=openat", "true"])
             .stderr(Stdio::null())
             .status();
@@ -162,7 +162,7 @@ fn traced(
     log: &Path,
     all: bool,
 ) -> Ran {
-    let mut command = Command::new("strace");
+    let mut command = haft_testkit::command("strace");
     command.args(["-f", "-qq", "-e", "signal=none", "-o"]);
     command.arg(log);
     let mut names: Vec<&str> = injections
@@ -183,7 +183,7 @@ fn traced(
     command.arg(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture", "--quiet"]);
     command.envs(variables.iter().copied());
-    // The loader looks in all of these first, and makes calls that nobody needs.
+    // The loader looks in all of these first, and makes calls that no one needs.
     command.env_remove("LD_LIBRARY_PATH");
     let output = command
         .stdin(Stdio::null())

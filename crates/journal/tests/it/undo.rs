@@ -232,7 +232,7 @@ fn an_error_in_the_middle_puts_everything_back() {
         desk.put(name, "old\n");
     }
     fs::create_dir(desk.path("small")).unwrap();
-    let mounted = std::process::Command::new("mount")
+    let mounted = haft_testkit::command("mount")
         .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
         .arg(desk.path("small"))
         .output()
@@ -245,7 +245,7 @@ fn an_error_in_the_middle_puts_everything_back() {
     changes[2].content = vec![b'x'; 1 << 20];
     let result = desk.apply(changes);
     let kept = desk.get("small/file");
-    let _ = std::process::Command::new("umount")
+    let _ = haft_testkit::command("umount")
         .arg(desk.path("small"))
         .output();
     assert_says(result, &["disk full"]);

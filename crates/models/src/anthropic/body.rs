@@ -16,6 +16,7 @@ use crate::{
     Block, Message, ModelRequest, Thinking, ToolChoice, ToolResult,
     conversation::Entry,
     fragments::{Dialect, Fragment},
+    listing::split_window,
 };
 
 const WITH_THINKING: Dialect = Dialect(0);
@@ -70,15 +71,14 @@ enum WireContent<'a> {
 
 /// The body of a request for a reply.
 pub(super) fn body(request: &ModelRequest, an_hour: bool) -> Bytes {
-    let mut parameters =
-        json!({"model": request.model, "max_tokens": request.max_tokens, "stream": true});
+    let mut parameters = json!({"model": split_window(&request.model).0, "max_tokens": request.max_tokens, "stream": true});
     settings(request, &mut parameters);
     with_parts(request, &parameters, an_hour)
 }
 
 /// The body of the question how long the same request is.
 pub(super) fn counting(request: &ModelRequest) -> Bytes {
-    let mut parameters = json!({"model": request.model});
+    let mut parameters = json!({"model": split_window(&request.model).0});
     settings(request, &mut parameters);
     with_parts(request, &parameters, false)
 }

@@ -14,12 +14,15 @@ use crate::{
     ErrorKind, EventStream, Http, Model, ModelError, ModelRequest,
     generate::{Out, generate},
     http,
+    listing::split_window,
 };
-
-pub use endpoints::ModelInfo;
 
 /// Where the API is, unless told otherwise.
 pub const BASE_URL: &str = "https://api.anthropic.com";
+
+/// Who asks for a model with a suffix such as `[1m]` needs this feature for it.
+const LONG_CONTEXT: &str = "context-1m-2025-08-07";
+const LONG: u64 = 1_000_000;
 
 /// Anthropic, or a server that speaks like it.
 #[derive(Debug, Clone)]
@@ -58,6 +61,34 @@ impl std::fmt::Debug for AnthropicOptions {
 }
 
 impl AnthropicOptions {
+    /// Where the API is; with or without `/v1`.
+    #[must_use]
+    pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = base_url.into();
+        self
+    }
+
+    /// Sent as `x-api-key`.
+    #[must_use]
+    pub fn api_key(mut self, api_key: impl Into<String>) -> Self {
+        self.api_key = Some(api_key.into());
+        self
+    }
+
+    /// Sent as a bearer token, and then alone.
+    #[must_use]
+    pub fn auth_token(mut self, auth_token: impl Into<String>) -> Self {
+        self.auth_token = Some(auth_token.into());
+        self
+    }
+
+    /// Features that are not for everyone yet.
+    #[must_use]
+    pub fn betas(mut self, betas: impl IntoIterator<Item = String>) -> Self {
+        self.betas = betas.into_iter().collect();
+        self
+    }
+
     /// With what the environment says.
     pub fn from_env() -> Self {
         Self::from_variables(secrets::variable)
@@ -75,7 +106,8 @@ impl AnthropicOptions {
         }
     }
 
-    fn headers(&self) -> Result<HeaderMap, ModelError> {
+    /// For a request to this model.
+    fn headers(&self, model: &str) -> Result<HeaderMap, ModelError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -96,11 +128,14 @@ impl AnthropicOptions {
             // A server of one's own may want none; its answer says if it does.
             (None, None) => {}
         }
-        if !self.betas.is_empty() {
-            http::custom(
-                &mut headers,
-                &format!("anthropic-beta: {}", self.betas.join(",")),
-            )?;
+        let mut betas: Vec<&str> = self.betas.iter().map(String::as_str).collect();
+        let is_long = split_window(model).1.is_some_and(|tokens| tokens >= LONG);
+        if is_long && !betas.contains(&LONG_CONTEXT) {
+            betas.push(LONG_CONTEXT);
+        }
+        if !betas.is_empty() {
+            let betas = betas.join(",");
+            http::custom(&mut headers, &format!("anthropic-beta: {betas}"))?;
         }
         http::custom(&mut headers, &self.custom_headers)?;
         Ok(headers)
@@ -127,7 +162,7 @@ impl Anthropic {
     ) -> Result<Response, ModelError> {
         let url = http::join(self.base_url(), "v1", "messages")?;
         let body = body::body(request, self.options.cache_for_an_hour);
-        let headers = self.options.headers()?;
+        let headers = self.options.headers(&request.model)?;
         let response = self.http.post(&url, headers, body, cancel).await?;
         if response.status().is_success() {
             return Ok(response);
@@ -142,9 +177,14 @@ impl Anthropic {
         out: Out,
     ) -> Result<(), ModelError> {
         let response = self.send(&request, &cancel).await?;
+        let is_json = http::answer::is_json(&response);
         let stream = Box::pin(response.bytes_stream());
-        let body = http::body::Body::new(stream, self.http.options(), cancel);
-        stream::read(body, &out).await
+        let options = self.http.options();
+        let body = http::body::Body::new(stream, options, cancel);
+        match is_json {
+            true => stream::read_whole(body, options.longest_event, &out).await,
+            false => stream::read(body, &out).await,
+        }
     }
 }
 
@@ -167,7 +207,7 @@ mod tests {
             "ANTHROPIC_CUSTOM_HEADERS" => Some("X-One: 1\nX-Two:2\n".to_owned()),
             _ => Some(String::new()),
         });
-        let headers = options.headers().unwrap();
+        let headers = options.headers("").unwrap();
         assert_eq!(headers["authorization"], "Bearer token-1");
         assert!(!headers.contains_key("x-api-key"));
         assert_eq!(
@@ -187,7 +227,7 @@ mod tests {
             api_key: Some("sk\n1".to_owned()),
             ..AnthropicOptions::default()
         };
-        let error = options.headers().unwrap_err();
+        let error = options.headers("").unwrap_err();
         assert_eq!(
             error.to_string(),
             "no access to the provider: the key holds characters that cannot be sent, such as a line break; set another"
@@ -198,10 +238,10 @@ mod tests {
     fn without_a_key_nobody_is_asked_unless_it_is_a_server_of_ones_own() {
         let mut options = AnthropicOptions::default();
         assert_eq!(
-            options.headers().unwrap_err().to_string(),
+            options.headers("").unwrap_err().to_string(),
             "no access to the provider: no key is set; set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
         );
         options.base_url = "http://localhost:8080".to_owned();
-        assert!(options.headers().is_ok());
+        assert!(options.headers("").is_ok());
     }
 }

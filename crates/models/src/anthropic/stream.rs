@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::Stream;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
@@ -143,6 +143,45 @@ where
     match serde_json::from_str::<Value>(&head) {
         Ok(answer) if !answer["error"].is_null() => Err(from_body(None, &head)),
         _ => Err(ModelError::protocol(described(None, &head))),
+    }
+}
+
+/// Sends what an answer says that came as one piece of JSON: a message, as the stream of it would have been.
+pub(super) async fn read_whole<S, E>(
+    mut body: Body<S>,
+    longest: usize,
+    out: &Out,
+) -> Result<(), ModelError>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+    E: std::error::Error,
+{
+    let bytes = body.all(longest).await?;
+    let text = String::from_utf8_lossy(&bytes);
+    let unreadable = || ModelError::protocol(described(None, &text));
+    let mut message: Value = serde_json::from_str(&text).map_err(|_| unreadable())?;
+    if !message["error"].is_null() {
+        return Err(from_body(None, &text));
+    }
+    let Value::Array(blocks) = message["content"].take() else {
+        return Err(unreadable());
+    };
+    let delta = json!({"stop_reason": message["stop_reason"]});
+    let mut wire = vec![json!({"type": "message_start", "message": message})];
+    for (index, block) in blocks.into_iter().enumerate() {
+        wire.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+        wire.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    wire.push(json!({"type": "message_delta", "delta": delta}));
+    let mut decoder = MessageDecoder::default();
+    for wire in wire {
+        for event in decoder.decode(wire)? {
+            out.send(event).await;
+        }
+    }
+    match decoder.has_stopped {
+        true => Ok(()),
+        false => Err(lost()),
     }
 }
 

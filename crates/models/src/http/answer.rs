@@ -2,7 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use reqwest::{Response, header::HeaderMap};
+use reqwest::{
+    Response,
+    header::{CONTENT_TYPE, HeaderMap},
+};
 use serde_json::Value;
 
 use super::{Http, body::Body};
@@ -14,6 +17,16 @@ const LONGEST_REFUSAL: usize = 64 * 1024;
 
 /// How much of an answer is quoted that nobody understands.
 const QUOTED: usize = 200;
+
+/// Is it one piece of JSON, from a server that does not stream?
+pub(crate) fn is_json(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind == "application/json" || kind.ends_with("+json")
+    })
+}
 
 /// The error that a response of a bad status is.
 pub(crate) async fn refusal(
@@ -77,6 +90,8 @@ pub(crate) fn from_body(status: Option<u16>, text: &str) -> ModelError {
     let mut error = ModelError::new(kind(status, &kind_name, &code, &message), message);
     error.status = status;
     error.request_id = value["request_id"].as_str().map(str::to_owned);
+    // llama.cpp says it.
+    error.context_window = detail["n_ctx"].as_u64().filter(|window| *window > 0);
     error
 }
 
@@ -84,7 +99,7 @@ fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind
     use ErrorKind::*;
     let by_name = match (name, code) {
         (_, "insufficient_quota") | ("insufficient_quota", _) => Some(Billing),
-        (_, "context_length_exceeded") => Some(ContextTooLong),
+        (_, "context_length_exceeded") | ("exceed_context_size_error", _) => Some(ContextTooLong),
         (_, "invalid_api_key") => Some(Auth),
         (_, "model_not_found") => Some(NotFound),
         (_, "rate_limit_exceeded") => Some(RateLimited),
@@ -115,6 +130,8 @@ fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind
     };
     match by_name.unwrap_or(by_status) {
         BadRequest if speaks_of_length(message) => ContextTooLong,
+        // Older llama.cpp calls it a failure of its own.
+        Server if message.contains("exceeds the available context size") => ContextTooLong,
         kind => kind,
     }
 }
@@ -125,6 +142,7 @@ fn speaks_of_length(message: &str) -> bool {
         "context length",
         "maximum context",
         "context limit",
+        "context size",
         "context window",
         "too long",
     ];
@@ -313,6 +331,26 @@ mod tests {
             (
                 Some(400),
                 r#"{"error":{"message":"This model's maximum context length is 8"}}"#,
+                ContextTooLong,
+            ),
+            (
+                Some(400),
+                r#"{"error":{"code":400,"message":"request (5120 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5120,"n_ctx":4096}}"#,
+                ContextTooLong,
+            ),
+            (
+                Some(500),
+                r#"{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"server_error"}}"#,
+                ContextTooLong,
+            ),
+            (
+                None,
+                r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error"}}"#,
+                ContextTooLong,
+            ),
+            (
+                Some(400),
+                r#"{"error":{"message":"Requested tokens (5120) exceed context window of 4096"}}"#,
                 ContextTooLong,
             ),
             (

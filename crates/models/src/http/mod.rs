@@ -6,6 +6,8 @@
 pub(crate) mod answer;
 pub(crate) mod body;
 mod plain;
+mod proxy;
+pub(crate) mod short;
 
 use std::{
     error::Error,
@@ -24,6 +26,7 @@ use reqwest::{
 };
 
 use crate::{ErrorKind, ModelError};
+pub use proxy::ProxyVariables;
 
 /// Limits and ways of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +42,10 @@ pub struct HttpOptions {
     pub longest_answer: usize,
     /// Bytes of one event in it.
     pub longest_event: usize,
-    /// Go through the proxies that the environment names.
+    /// Go through proxies at all.
     pub proxies: bool,
+    /// These, where variables were given; else those of the process's environment.
+    pub proxy: Option<ProxyVariables>,
 }
 
 impl Default for HttpOptions {
@@ -52,12 +57,14 @@ impl Default for HttpOptions {
             longest_answer: 256 * 1024 * 1024,
             longest_event: 64 * 1024 * 1024,
             proxies: true,
+            proxy: None,
         }
     }
 }
 
 impl HttpOptions {
-    /// With what the environment says: `API_TIMEOUT_MS` is the patience. Proxies are found by the client.
+    /// With what the environment says: `API_TIMEOUT_MS` is the patience, `HTTPS_PROXY` and its like the
+    /// proxies.
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -69,8 +76,17 @@ impl HttpOptions {
         let usual = Self::default();
         Self {
             patience: millis.map_or(usual.patience, Duration::from_millis),
+            proxy: Some(ProxyVariables::from_variables(variable)),
             ..usual
         }
+    }
+}
+
+impl HttpOptions {
+    /// May a plain address be reached through a proxy?
+    fn goes_through_proxy(&self) -> bool {
+        let named = self.proxy.as_ref().map(ProxyVariables::is_for_plain);
+        self.proxies && named.unwrap_or_else(names_proxy)
     }
 }
 
@@ -151,7 +167,7 @@ impl Http {
 
     fn client(&self, url: &Url) -> Result<&Client, ModelError> {
         // The way to a proxy may be HTTPS, wherever that leads.
-        let is_plain = url.scheme() == "http" && !(self.options().proxies && names_proxy());
+        let is_plain = url.scheme() == "http" && !self.options().goes_through_proxy();
         let kept = match is_plain {
             true => &self.inner.plain,
             false => &self.inner.client,
@@ -175,9 +191,11 @@ impl Http {
             .tcp_keepalive(Duration::from_secs(30))
             // A redirect would carry the key to wherever it points.
             .redirect(redirect::Policy::none());
-        if !options.proxies {
-            builder = builder.no_proxy();
-        }
+        builder = match &options.proxy {
+            _ if !options.proxies => builder.no_proxy(),
+            Some(proxy) => proxy.on(builder)?,
+            None => builder,
+        };
         if is_plain {
             builder = builder.tls_certs_only([]);
         }

@@ -14,6 +14,7 @@ use crate::{
     Block, ModelRequest, ToolChoice, ToolDefinition, ToolResult,
     conversation::Entry,
     fragments::{Dialect, Fragment},
+    listing::split_window,
 };
 
 /// What stands where a tool had nothing to say.
@@ -64,7 +65,7 @@ pub(super) fn body(request: &ModelRequest, quirks: &Quirks, accepted: Accepted) 
 }
 
 fn parameters(request: &ModelRequest, accepted: Accepted) -> Value {
-    let mut body = json!({"model": request.model, "stream": true});
+    let mut body = json!({"model": split_window(&request.model).0, "stream": true});
     if accepted.stream_options {
         body["stream_options"] = json!({"include_usage": true});
     }

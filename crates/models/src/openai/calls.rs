@@ -218,7 +218,7 @@ fn made_up_id() -> String {
     const LETTERS: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut random = [0; 24];
     // Without entropy the id is the same each time, and the assembler tells calls apart.
-    let _ = getrandom::fill(&mut random);
+    let _ = getrandom::getrandom(&mut random);
     let letters = random
         .iter()
         .map(|byte| char::from(LETTERS[usize::from(*byte) % 62]));

@@ -2,6 +2,7 @@
 
 mod body;
 mod calls;
+mod endpoints;
 mod quirks;
 mod repair_json;
 mod schema;
@@ -78,6 +79,27 @@ struct Refused {
 }
 
 impl OpenAiOptions {
+    /// Where the API is; `/v1` is added only to a base without a path.
+    #[must_use]
+    pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = base_url.into();
+        self
+    }
+
+    /// The key; local servers need none.
+    #[must_use]
+    pub fn api_key(mut self, api_key: impl Into<String>) -> Self {
+        self.api_key = Some(api_key.into());
+        self
+    }
+
+    /// How the server differs from others.
+    #[must_use]
+    pub fn quirks(mut self, quirks: Quirks) -> Self {
+        self.quirks = Some(quirks);
+        self
+    }
+
     /// With what the environment says.
     pub fn from_env() -> Self {
         Self::from_variables(secrets::variable)
@@ -93,17 +115,17 @@ impl OpenAiOptions {
         }
     }
 
-    fn base_url(&self) -> &str {
+    fn base(&self) -> &str {
         match self.base_url.as_str() {
             "" => BASE_URL,
             base => base,
         }
     }
 
-    fn url(&self) -> Result<Url, ModelError> {
-        let base = self.base_url();
+    fn url(&self, path: &str) -> Result<Url, ModelError> {
+        let base = self.base();
         let bare = Url::parse(base).is_ok_and(|url| matches!(url.path(), "" | "/"));
-        let mut url = http::join(base, if bare { "v1" } else { "" }, "chat/completions")?;
+        let mut url = http::join(base, if bare { "v1" } else { "" }, path)?;
         if let Some(version) = &self.api_version {
             url.query_pairs_mut().append_pair("api-version", version);
         }
@@ -139,7 +161,7 @@ impl OpenAi {
     /// Through this client. Nothing is sent, nor is the client built, before the first request.
     pub fn new(http: Http, mut options: OpenAiOptions) -> Self {
         if options.quirks.is_none() {
-            options.quirks = Some(Quirks::of_server(options.base_url()));
+            options.quirks = Some(Quirks::of_server(options.base()));
         }
         Self {
             http,
@@ -183,7 +205,7 @@ impl OpenAi {
         quirks: &Quirks,
         cancel: &CancellationToken,
     ) -> Result<(Response, usize), ModelError> {
-        let url = self.options.url()?;
+        let url = self.options.url("chat/completions")?;
         loop {
             let sent = self.accepted(quirks);
             let body = body::body(request, quirks, sent);
@@ -209,11 +231,7 @@ impl OpenAi {
         let quirks = self.options.quirks.clone().unwrap_or_default();
         for attempt in 1.. {
             let (response, asked) = self.send(&request, &quirks, &cancel).await?;
-            let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|value| {
-                value
-                    .to_str()
-                    .is_ok_and(|value| value.starts_with("application/json"))
-            });
+            let is_json = http::answer::is_json(&response);
             let options = self.http.options();
             let stream = Box::pin(response.bytes_stream());
             let body = http::body::Body::new(stream, options, cancel.clone());

@@ -617,3 +617,34 @@ async fn how_long_a_request_is_and_which_models_there_are() {
     let keys: Vec<&String> = seen[0].body.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["model", "messages"]);
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    let message = json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": null,
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "S"},
+            {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "/p/a"}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 10, "output_tokens": 42, "cache_read_input_tokens": 5},
+    });
+    let json = "application/json; charset=utf-8";
+    is_the_vector(&heard(HttpReply::new(200, json, message.to_string())).await);
+    let cases = [
+        (
+            r#"{"content":[{"type":"text","text":"a"}]}"#,
+            ErrorKind::Connection,
+        ),
+        (r#"{"hello":1}"#, ErrorKind::Protocol),
+        (r#"{"content":["#, ErrorKind::Protocol),
+        (
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#,
+            ErrorKind::Overloaded,
+        ),
+    ];
+    for (body, kind) in cases {
+        let heard = heard(HttpReply::new(200, json, body)).await;
+        assert_eq!(heard.kind(), Some(kind), "{body}");
+    }
+}

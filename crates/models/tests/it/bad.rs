@@ -134,6 +134,7 @@ async fn addresses_that_are_none() {
 #[tokio::test]
 async fn a_server_that_does_not_speak_tls() {
     use tokio::io::AsyncWriteExt;
+    haft_testkit::bound_this_process();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
     let model = anthropic(&format!("https://{host}"));
@@ -209,6 +210,7 @@ async fn silence_does_not_hang() {
 
 #[tokio::test]
 async fn a_server_that_never_begins_to_answer_does_not_hang() {
+    haft_testkit::bound_this_process();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let model = impatient(&url, |http| http.patience = Duration::from_millis(50));

@@ -13,7 +13,7 @@ use super::{
 
 /// What a code of a string shows.
 pub(super) struct ShownCode {
-    /// Empty if nobody can tell.
+    /// Empty if no one can tell.
     pub(super) text: String,
     /// How far it advances, for a font of size 1.
     pub(super) advance: f32,
@@ -282,7 +282,7 @@ fn simple_meanings(font: &Dict<'_>, descriptor: &Dict<'_>, name: &str) -> Meanin
             Object::Name(name) => {
                 if let Some(meaning) = meanings.get_mut(code) {
                     let found = glyph_names::meaning(name.as_str());
-                    // A name of nobody's making says nothing against what the code means anyway.
+                    // A name of no one's making says nothing against what the code means anyway.
                     *meaning = found.or_else(|| printable(code));
                 }
                 code = code.saturating_add(1);

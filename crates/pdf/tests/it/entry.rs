@@ -52,7 +52,7 @@ fn list_of_pages(text: &str) -> Option<Pages> {
     Some(pages)
 }
 
-/// Nothing is believed that could hurt whoever shows it.
+/// Nothing is believed that could hurt the one who shows it.
 fn said(output: &[u8], request: &PdfRequest) {
     let PdfAnswer::Answer(Ok(document)) = understand(output, request) else {
         return;

@@ -1,13 +1,7 @@
 //! What text is found, in which order, in the ways that files have of saying it; and that poppler,
 //! where it is installed, finds the same words.
 
-use std::{
-    collections::HashMap,
-    fs,
-    io::Write,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{collections::HashMap, fs, io::Write, path::Path, process::Stdio};
 
 use crate::{
     ask,
@@ -207,7 +201,7 @@ fn poppler_finds_the_same_words() {
     ];
     let (mut found, mut expected) = (0, 0);
     for file in files {
-        let poppler = Command::new("pdftotext")
+        let poppler = haft_testkit::command("pdftotext")
             .args(["-enc", "UTF-8", "-", "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -42,7 +42,7 @@ impl std::fmt::Display for Domain {
 }
 
 fn label_fits(pattern: &str, label: &str) -> bool {
-    // A last label of stars would make any top-level domain fit, which nobody means.
+    // A last label of stars would make any top-level domain fit, which no one means.
     match pattern {
         "*" => !label.is_empty(),
         pattern => super::Wildcard::new(pattern).matches(label),

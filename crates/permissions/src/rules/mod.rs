@@ -9,7 +9,7 @@ mod wildcard;
 
 use haft_contract::{Hidden, HiddenFiles, HiddenRules, ToolSpec};
 
-use std::{collections::HashSet, path::Path, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, path::Path, sync::Arc};
 
 pub use content::OpenContent;
 pub(super) use content::parameters;
@@ -19,7 +19,7 @@ pub use haft_settings::{Bases, RuleSource, Scope};
 pub use names::{RuleClass, is_known};
 pub use path::{Anchor, PathPattern};
 pub(crate) use rule::collapse;
-pub use rule::{Rule, RuleContent, RuleProblem, ToolName, split_list};
+pub use rule::{Rule, RuleContent, RuleProblem, ToolName, split_list, split_rule};
 pub use wildcard::Wildcard;
 
 /// The rules in force.
@@ -41,6 +41,31 @@ impl PartialEq for Rules {
 
 impl Eq for Rules {}
 
+/// A rule for slash commands as it was written before they were skills: `SlashCommand(/x:*)` is `Skill(x *)`.
+fn current_name(text: &str) -> Cow<'_, str> {
+    let Some(content) = old_name(text) else {
+        return Cow::Borrowed(text);
+    };
+    let content = content.trim_start_matches('/');
+    Cow::Owned(match (content, content.strip_suffix(":*")) {
+        ("", _) => "Skill".to_owned(),
+        (_, Some(name)) => format!("Skill({name} *)"),
+        (name, None) => format!("Skill({name})"),
+    })
+}
+
+/// What a rule with the old name of skills is about; empty for all of them.
+pub fn old_name(text: &str) -> Option<&str> {
+    let rest = text.trim().strip_prefix("SlashCommand")?;
+    match rest
+        .strip_prefix('(')
+        .and_then(|rest| rest.strip_suffix(')'))
+    {
+        Some(content) => Some(content.trim()),
+        None => rest.is_empty().then_some(""),
+    }
+}
+
 impl Rules {
     /// Adds a rule from its text. `Err`: it was left out, and why. Whether its name and content mean
     /// something to the tools there are, [`Self::understand`] says.
@@ -51,7 +76,8 @@ impl Rules {
         source: RuleSource,
         bases: &Bases,
     ) -> Result<(), RuleProblem> {
-        let rule = Rule::parse(list, text, source, bases)?;
+        let text = current_name(text);
+        let rule = Rule::parse(list, &text, source, bases)?;
         if !self.takes(&rule) {
             return Err(RuleProblem {
                 rule: rule.text,

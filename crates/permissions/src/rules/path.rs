@@ -223,7 +223,7 @@ impl Start {
 }
 
 /// The same pattern from where its first directories really are, if links lead there: what is
-/// denied by the name of a link is denied by its own name too. Never for what allows: whoever can
+/// denied by the name of a link is denied by its own name too. Never for what allows: the one who can
 /// make a link would say what.
 fn behind_links(start: &Start, real_base: &Path, pattern: &str) -> Option<(PathBuf, String)> {
     let below = stem(pattern);

@@ -121,7 +121,7 @@ impl Rule {
             source: source.clone(),
             left_out: true,
         };
-        let (name, content) = split(&text).map_err(|what| problem(what.to_owned()))?;
+        let (name, content) = split_rule(&text).map_err(|what| problem(what.to_owned()))?;
         let tool = tool_name(name, list).map_err(problem)?;
         let plain = match &tool {
             ToolName::One(name) => name.as_str(),
@@ -177,8 +177,8 @@ impl Rule {
     }
 }
 
-/// `Tool(content)` → the two. The content reaches to the last parenthesis.
-fn split(text: &str) -> Result<(&str, Option<String>), &'static str> {
+/// `Tool(content)` → the two. The content reaches to the last parenthesis; `None`: there is none, or `*`.
+pub fn split_rule(text: &str) -> Result<(&str, Option<String>), &'static str> {
     let Some((name, rest)) = text.split_once('(') else {
         return match text {
             "" => Err("it is empty"),

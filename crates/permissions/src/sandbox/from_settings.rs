@@ -36,7 +36,7 @@ impl Who {
     }
 }
 
-/// Every key there is, by the object it stands in. Those of other systems are read by nobody here.
+/// Every key there is, by the object it stands in. Those of other systems are read by no one here.
 const KEYS: [(&str, &[&str]); 4] = [
     (
         "",
@@ -253,7 +253,7 @@ impl<'a> Reading<'a> {
         found
     }
 
-    /// Is the sandbox switched on by somebody who may also let commands through because of it?
+    /// Is the sandbox switched on by someone who may also let commands through because of it?
     fn is_enabled_by_trust(&mut self, enabled: Option<bool>, auto: Option<bool>) -> bool {
         let trusted = self.settings.layers.iter();
         let trusted = trusted.filter(|layer| !self.waits(layer));

@@ -138,7 +138,7 @@ impl SettingsHosts {
     /// What is said of a host.
     pub fn passage(&self, host: &str, port: u16) -> HostVerdict {
         let named = |list: &[SettingsHost]| list.iter().any(|one| one.matches(host, port));
-        // What two parsers could read differently is nobody's host.
+        // What two parsers could read differently is no one's host.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
         if named(&self.denied) || !host.bytes().all(plain) {
             HostVerdict::Denied

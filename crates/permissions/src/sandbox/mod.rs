@@ -39,7 +39,7 @@ pub struct SandboxSettings {
     pub enabled: Option<bool>,
     /// The workspace is trusted with what it runs, so its pins may choose programs.
     pub trusted: bool,
-    /// This machine can really do it. Whoever sets a session up says so.
+    /// This machine can really do it. Anyone who sets a session up says so.
     pub available: bool,
     /// Nothing confines commands here, as was found out: what would run unasked because it only reads
     /// is asked about.
@@ -66,7 +66,7 @@ pub struct SandboxSettings {
     pub allowed_hosts: Vec<SettingsHost>,
     /// Hosts that may not.
     pub denied_hosts: Vec<SettingsHost>,
-    /// A host that is not named may not be talked to: nobody is asked.
+    /// A host that is not named may not be talked to: no one is asked.
     pub strict_hosts: bool,
     /// Only the administrator names hosts that may be talked to.
     pub managed_hosts_only: bool,
@@ -143,7 +143,7 @@ impl SandboxSettings {
     pub fn tighten(&mut self, other: Self, whole: bool) {
         if other.enabled == Some(true) && self.enabled != Some(true) {
             self.enabled = Some(true);
-            // Nobody has agreed that it stands in for consent.
+            // No one has agreed that it stands in for consent.
             self.lets_through = false;
         }
         self.required |= other.required;

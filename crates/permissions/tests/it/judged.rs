@@ -75,7 +75,7 @@ fn filled(spec: &ToolSpec, mut input: Value) -> Value {
             input[name] = json!("x");
         }
     }
-    // A question that is asked of nobody.
+    // A question that is asked of no one.
     if input["questions"] == json!([]) {
         let options = json!([{"label": "a", "description": ""}, {"label": "b", "description": ""}]);
         input["questions"] = json!([{"question": "Which?", "header": "h", "options": options}]);

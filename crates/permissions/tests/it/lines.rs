@@ -105,7 +105,7 @@ impl Project {
             "echo more >> README.md",
             "tar -cf archive.tar README.md docs",
         ] {
-            let mut command = Command::new("bash");
+            let mut command = haft_testkit::command("bash");
             command.args(["-c", step]);
             project.set_up(&mut command);
             command.env("PATH", std::env::var_os("PATH").unwrap());
@@ -252,7 +252,7 @@ fn cage() -> Option<&'static [&'static str]> {
         ],
     ];
     let works = |way: &&[&str]| {
-        let mut tried = Command::new("unshare");
+        let mut tried = haft_testkit::command("unshare");
         tried.args(*way).arg("true");
         tried.stdout(Stdio::null()).stderr(Stdio::null());
         tried.status().is_ok_and(|status| status.success())
@@ -288,7 +288,7 @@ fn what_is_let_through_runs_nothing_of_the_project() {
                 continue;
             }
             counts[0].fetch_add(1, Ordering::Relaxed);
-            let mut command = Command::new("timeout");
+            let mut command = haft_testkit::command("timeout");
             command.args(["-k", "1", PATIENCE, "unshare"]).args(cage);
             command.args(["bash", "-c", line]);
             project.set_up(&mut command);
@@ -358,7 +358,7 @@ fn what_the_project_chooses_is_asked_about() {
         assert_eq!(project.behavior(line), "allow", "{line}");
     }
     // The test is void if these would not run.
-    let mut command = Command::new("bash");
+    let mut command = haft_testkit::command("bash");
     command.args(["-c", "ls"]);
     project.set_up(&mut command);
     command.status().unwrap();

@@ -4,7 +4,7 @@
 //! - `properties`: what holds of any policy and any call
 //! - `denials`: ways around a deny rule; `lines`: harmless lines, run
 //! - `suggestions`: rules that are proposed to a person; `understood`: rules and the tools there are
-//! - `revived`: what was permitted, written down and read again
+//! - `revived`: what was permitted, recorded and read again
 
 #![expect(
     clippy::unwrap_used,

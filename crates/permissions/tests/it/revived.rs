@@ -1,4 +1,4 @@
-//! What a call was permitted says the same after it was written down, read and given its rules again.
+//! What a call was permitted says the same after it was recorded, read and given its rules again.
 
 use std::{fs, path::Path, sync::Arc};
 

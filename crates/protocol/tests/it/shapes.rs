@@ -96,35 +96,3 @@ fn everything_a_session_may_answer() {
     });
     insta::assert_snapshot!(answers.join("\n"));
 }
-
-#[test]
-fn what_a_server_is_asked() {
-    let hello = RpcRequest {
-        jsonrpc: RpcVersion::V2,
-        id: 0,
-        method: "initialize".into(),
-        params: RpcHello {
-            protocol_version: "1".into(),
-            capabilities: NoFields {},
-            client_info: ClientInfo {
-                name: "haft".into(),
-                version: "0".into(),
-            },
-        },
-    };
-    let cancelled = RpcNotification {
-        jsonrpc: RpcVersion::V2,
-        method: "notifications/cancelled".into(),
-        params: Some(RpcCancelled {
-            request_id: 1,
-            reason: "r".into(),
-        }),
-    };
-    let lines = [
-        serde_json::to_string(&hello).unwrap(),
-        serde_json::to_string(&cancelled).unwrap(),
-    ];
-    let read: RpcRequest<'_, RpcHello<'_>> = serde_json::from_str(&lines[0]).unwrap();
-    assert_eq!(read, hello);
-    insta::assert_snapshot!(lines.join("\n"));
-}

@@ -36,6 +36,7 @@ impl Place {
     }
 
     pub(crate) fn with(best: Mechanism) -> Self {
+        haft_testkit::bound_this_process();
         let dir = tempfile::Builder::new()
             .prefix("sandbox-")
             .tempdir()

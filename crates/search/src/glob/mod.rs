@@ -47,6 +47,7 @@ pub struct GlobQuery {
 }
 
 impl GlobQuery {
+    /// Files below `base` whose paths fit the pattern.
     pub fn new(pattern: impl Into<String>, base: impl Into<PathBuf>) -> Self {
         let base = base.into();
         let (pattern, current_dir) = (pattern.into(), base.clone());
@@ -72,7 +73,9 @@ pub struct GlobReport {
     pub total: usize,
     /// There are more than `paths` holds.
     pub truncated: bool,
+    /// What was not looked at.
     pub skipped: Skipped,
+    /// Whether everything was.
     pub completion: Completion,
 }
 

@@ -16,7 +16,7 @@ const CASE_INSENSITIVE: bool = cfg!(any(target_os = "macos", windows));
 /// Splits off the part of a pattern that only says where to look: an absolute pattern gives its
 /// longest directory without a wildcard, and every leading `../` takes one directory off `base`.
 /// The rest is a pattern for [`GlobQuery`](crate::GlobQuery), relative to the returned base.
-/// Whoever checks which directories may be read must check the returned one.
+/// Anyone who checks which directories may be read must check the returned one.
 pub fn split_pattern(pattern: &str, base: &Path) -> (PathBuf, String) {
     if Path::new(pattern).is_absolute() {
         let plain = pattern.find(SPECIAL).unwrap_or(pattern.len());

@@ -1,4 +1,4 @@
-//! The globs and the file type of a query, and help for a type nobody knows.
+//! The globs and the file type of a query, and help for a type no one knows.
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};

@@ -22,7 +22,9 @@ pub struct GrepQuery {
     pub globs: Vec<String>,
     /// As ripgrep's `-t`.
     pub file_type: Option<String>,
+    /// What a row of the answer is.
     pub mode: GrepMode,
+    /// Upper and lower case are the same.
     pub case_insensitive: bool,
     /// A match may span lines, and `.` matches a line end.
     pub multiline: bool,
@@ -40,8 +42,11 @@ pub enum GrepMode {
     /// Lines, with context lines around them and a break between groups; every one of these counts
     /// as a row.
     Content {
+        /// So many lines before each match.
         before: usize,
+        /// So many lines after it.
         after: usize,
+        /// Only the part of a line that matches.
         only_matching: bool,
     },
     /// Paths, newest first.
@@ -51,6 +56,7 @@ pub enum GrepMode {
 }
 
 impl GrepQuery {
+    /// Lines below `path`, or in it, that the pattern matches.
     pub fn new(pattern: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {

@@ -19,7 +19,9 @@ pub struct GrepReport {
     /// Everything counted, shown or not. These are the true totals only if the search was complete:
     /// [`Self::totals`].
     pub tally: Tally,
+    /// What was not searched.
     pub skipped: Skipped,
+    /// Whether everything was.
     pub completion: Completion,
     /// As asked.
     pub head_limit: Option<usize>,
@@ -64,6 +66,7 @@ pub struct Row {
     pub path: Arc<Path>,
     /// From 1; only matches and context have one.
     pub line: Option<u64>,
+    /// What it is.
     pub kind: RowKind,
     /// Without its line end; bytes that are not UTF-8 are replaced; at most [`MAX_COLUMNS`]
     /// characters.
@@ -72,9 +75,12 @@ pub struct Row {
     pub full_length: Option<usize>,
 }
 
+/// What a printed line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
+    /// It matches.
     Match,
+    /// It stands near a match.
     Context,
     /// Between groups of lines that do not touch; printed as `--`.
     Break,
@@ -83,8 +89,11 @@ pub enum RowKind {
     Notice,
 }
 
+/// How often a file matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCount {
+    /// The file.
     pub path: PathBuf,
+    /// Lines, or matches in multiline mode.
     pub count: u64,
 }

@@ -138,10 +138,13 @@ impl Tree<'_> {
 /// One entry of a directory.
 #[derive(Clone, Debug)]
 pub struct ListedEntry {
+    /// Its name.
     pub name: OsString,
+    /// What it is.
     pub kind: EntryKind,
     /// In bytes; only of files.
     pub size: Option<u64>,
+    /// When it was last changed.
     pub modified: Option<SystemTime>,
     /// Where a link leads, as it is written.
     pub target: Option<PathBuf>,
@@ -196,6 +199,7 @@ pub fn list_directory(
 /// An opened directory with the names in it.
 pub struct DirectoryList {
     directory: Directory,
+    /// What is in it.
     pub names: Vec<(OsString, EntryKind)>,
     rules: IgnoreRules,
     level: Option<Arc<Level>>,

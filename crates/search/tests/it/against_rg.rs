@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use haft_search::{Found, GrepMode, GrepQuery};
 
@@ -203,7 +203,7 @@ fn tricky_and_large() -> Tree {
 
 /// `None` when there is no ripgrep to compare with.
 fn rg(tree: &Tree, query: &GrepQuery) -> Option<Vec<Vec<u8>>> {
-    let mut command = Command::new("rg");
+    let mut command = haft_testkit::command("rg");
     command
         .current_dir(&query.current_dir)
         .stdin(Stdio::null())

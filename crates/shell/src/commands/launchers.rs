@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
-    // Nobody expects these to start something: an exact rule is needed.
+    // No one expects these to start something: an exact rule is needed.
     CommandEntry::Spec(
         &wrapper("setsid", "-cfw --ctty --fork --wait")
             .judged(|parsed| starting(only_exact(parsed), &parsed.operands)),

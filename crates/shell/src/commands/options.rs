@@ -86,7 +86,7 @@ impl ParsedArguments<'_> {
     /// Judges as the table says, with `operands` read in this way.
     pub fn finding(&self, operands: Operands) -> CommandFinding {
         let finding = match self.spec.does {
-            // No option says more than that nobody can vouch for the command.
+            // No option says more than that no one can vouch for the command.
             Does::Unsure(why) => self
                 .refusal()
                 .unwrap_or_else(|| CommandFinding::unknown(why)),

@@ -1,4 +1,4 @@
-//! Commands that start another one as somebody else or in another place: never harmless.
+//! Commands that start another one as someone else or in another place: never harmless.
 
 use super::{
     options::{ParsedArguments, written},

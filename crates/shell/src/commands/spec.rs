@@ -6,11 +6,11 @@ use crate::{arg::Arg, effect::CommandFinding, effect::EffectVerdict};
 /// What is known of a command (or of one of its subcommands).
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
-    /// Its names, set off by blanks.
+    /// Its names, separated by blanks.
     pub names: &'static str,
     /// The options that keep it harmless, each with its arity; everything else makes it unknown.
     ///
-    /// Set off by blanks: `-abc` are three flags, `-n:` takes a value, `-w?` takes one only in the
+    /// Separated by blanks: `-abc` are three flags, `-n:` takes a value, `-w?` takes one only in the
     /// same word, `--long` is a flag, `--long=` takes a value, `--long=?` only behind `=`; `-#` is any
     /// number. A value that is a path ends in `<` (read) or `>` (written) in place of `:` or `=`:
     /// `-f<`, `--file<`, `-o>`, `--output>`.
@@ -115,7 +115,7 @@ impl Spec {
         }
     }
 
-    /// A command nobody can vouch for.
+    /// A command no one can vouch for.
     pub const fn unsure(names: &'static str, why: &'static str) -> Self {
         Self {
             does: Does::Unsure(why),
@@ -180,7 +180,7 @@ pub const fn runs(options: &'static str, why: &'static str) -> Refused {
     }
 }
 
-/// An option that makes a command nobody can vouch for.
+/// An option that makes a command no one can vouch for.
 pub const fn doubts(options: &'static str, why: &'static str) -> Refused {
     Refused {
         options,

@@ -49,7 +49,7 @@ pub(super) fn argv(line: &str) -> Vec<Arg> {
     words
 }
 
-/// Lines set off by `;`.
+/// Lines separated by `;`.
 pub(super) fn each(lines: &str) -> Vec<&str> {
     lines.split(';').map(str::trim).collect()
 }

@@ -43,7 +43,7 @@ pub(super) const fn change(verbs: &'static str, why: &'static str) -> Other {
     }
 }
 
-/// Verbs nobody can vouch for.
+/// Verbs no one can vouch for.
 pub(super) const fn unsure(verbs: &'static str, why: &'static str) -> Other {
     Other {
         verdict: EffectVerdict::Unknown,

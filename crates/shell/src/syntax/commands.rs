@@ -20,7 +20,7 @@ pub(super) enum Until {
 }
 
 /// Words that mean something else than a command where a command begins.
-pub(super) const RESERVED: [&str; 22] = [
+pub(crate) const RESERVED: [&str; 22] = [
     "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while",
 ];

@@ -19,7 +19,7 @@
 mod arithmetic;
 mod assignments;
 mod braces;
-mod commands;
+pub(crate) mod commands;
 mod compound;
 mod conditional;
 mod cursor;

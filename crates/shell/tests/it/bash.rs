@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Stage {
         let notes = folder.join(format!("notes{}", self.count.get()));
         fs::write(&notes, "").unwrap();
         let work = folder.join("empty");
-        let mut child = Command::new(bash)
+        let mut child = haft_testkit::command(bash)
             .args(["-c", "--", line])
             .env_clear()
             .env("PATH", "/nonexistent")
@@ -84,7 +84,7 @@ impl Stage {
         });
         let ended = receiver.recv_timeout(Duration::from_secs(20)).is_ok();
         // Whatever is left of it, or was started by it without the pipe.
-        let _ = Command::new("kill")
+        let _ = haft_testkit::command("kill")
             .args(["-9", "--", &group])
             .stderr(Stdio::null())
             .status();
@@ -107,7 +107,7 @@ impl Stage {
 
 /// Gives bash a script, and texts on its standard input; returns what it prints between zero bytes.
 fn answers(bash: &Path, script: &str, texts: &[&str]) -> Vec<String> {
-    let mut child = Command::new(bash)
+    let mut child = haft_testkit::command(bash)
         .args(["-c", script, "bash"])
         .arg(bash)
         .env_clear()

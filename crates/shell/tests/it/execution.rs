@@ -43,7 +43,7 @@ impl Cage {
             ],
         ];
         let works = |way: &&[&str]| {
-            let tried = Command::new("unshare")
+            let tried = haft_testkit::command("unshare")
                 .args(*way)
                 .arg("true")
                 .stdout(Stdio::null())
@@ -55,7 +55,7 @@ impl Cage {
     }
 
     fn command(&self, line: &str) -> Command {
-        let mut command = Command::new("timeout");
+        let mut command = haft_testkit::command("timeout");
         command.args(["-k", "1", PATIENCE]);
         if let Some(way) = self.0 {
             command.arg("unshare").args(way);

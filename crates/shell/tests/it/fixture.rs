@@ -133,7 +133,7 @@ impl Fixture {
         symlink("a.txt", root.path().join("link.txt")).expect("a link can be made");
         let fixture = Self { root };
         for step in STEPS {
-            let mut command = Command::new("bash");
+            let mut command = haft_testkit::command("bash");
             fixture.set_up(command.args(["-c", step]));
             command.status().expect("bash is installed");
         }
@@ -237,7 +237,7 @@ fn a_program_of_the_project_leaves_a_mark() {
     let fixture = Fixture::new();
     for (line, mark) in [("./x", "a-program-ran"), ("bin/ls", "bin/a-program-ran")] {
         let before = fixture.picture();
-        let mut command = Command::new("bash");
+        let mut command = haft_testkit::command("bash");
         fixture.set_up(command.args(["-c", line]));
         assert!(command.status().unwrap().success());
         assert_eq!(differences(&before, &fixture.picture()), [mark]);

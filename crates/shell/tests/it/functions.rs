@@ -1,12 +1,7 @@
 //! A definition covers a call only where bash finds the function too: random lines that define and
 //! call a few names are judged, and those that are harmless run where programs of these names exist.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
 use haft_shell::EffectVerdict;
 
@@ -117,7 +112,7 @@ fn a_call_that_is_covered_starts_no_program() {
             continue;
         }
         let mark = folder.path().join(format!("mark-{seed}"));
-        let mut command = Command::new("timeout");
+        let mut command = haft_testkit::command("timeout");
         command
             .args(["-k", "1", "5"])
             .arg(bash)

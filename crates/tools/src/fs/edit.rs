@@ -128,6 +128,16 @@ impl Tool for Edit {
         )
     }
 
+    async fn preview(&self, input: &Input, cx: &CallContext) -> Option<Card> {
+        let target = target(&cx.cwd.join(&input.file_path), cx).ok()?;
+        let owned = input.clone();
+        let checked = ask(cx, move |journal| {
+            let checked = journal.check_edit(target, &owned.change())?;
+            Ok(checked.patch())
+        });
+        patch::preview(self.render_use(input)?, &checked.await.ok()?.ok()?)
+    }
+
     fn render_use(&self, input: &Input) -> Option<Card> {
         let card = Card::new(Self::NAME, input.file_path.display().to_string());
         let card = if input.replace_all {

@@ -27,6 +27,7 @@ pub use read::PdfReader;
 pub(crate) use read::Read;
 #[cfg(feature = "fuzzing")]
 pub use read::check_image;
+pub use read::image_content;
 #[cfg(feature = "search")]
 pub(crate) use replace_in_files::ReplaceInFiles;
 pub(crate) use undo::Undo;

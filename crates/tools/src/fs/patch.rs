@@ -1,6 +1,6 @@
 //! What changed in a file, for the model, for programs and for people.
 
-use haft_contract::{DiffHunk, ToolOutput};
+use haft_contract::{Card, CardPiece, DiffHunk, ToolOutput};
 use haft_journal::{ContentHash, Patch};
 
 /// How much of a diff an answer carries (spec file-tools.md §2.4).
@@ -36,6 +36,19 @@ pub(super) fn footer(hash: &ContentHash, unit: Option<&str>) -> String {
         Some(unit) => format!("{etag}\n[undo_id {unit}]"),
         None => etag,
     }
+}
+
+/// A card that shows a change to a file as it would be made, at its real lines; `None` where nothing of a
+/// file would change.
+pub(super) fn preview(card: Card, patch: &Patch) -> Option<Card> {
+    if patch.hunks.is_empty() {
+        return None;
+    }
+    let card = Card {
+        body: vec![CardPiece::Diff(hunks(patch))],
+        ..card
+    };
+    Some(card.with_summary(summary(patch)))
 }
 
 /// The hunks in the shape programs read, within a bound: a change of one line may be a change of

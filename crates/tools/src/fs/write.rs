@@ -93,6 +93,14 @@ impl Tool for Write {
         )
     }
 
+    async fn preview(&self, input: &Input, cx: &CallContext) -> Option<Card> {
+        let target = target(&cx.cwd.join(&input.file_path), cx).ok()?;
+        let content = input.content.clone();
+        let patch = ask(cx, move |journal| journal.preview_write(target, &content));
+        let patch = patch.await.ok()?.ok()??;
+        patch::preview(self.render_use(input)?, &patch)
+    }
+
     fn render_use(&self, input: &Input) -> Option<Card> {
         let lines: Vec<&str> = input.content.lines().take(PREVIEW_LINES).collect();
         let total = input.content.lines().count();

@@ -37,10 +37,10 @@ impl Tool for EnterPlanMode {
     }
 
     fn permission(&self, _: &Input, cx: &CallContext) -> Permission {
-        // It only tightens; but whoever cannot be asked cannot let the model out again.
+        // It only tightens; but the one who cannot be asked cannot let the model out again.
         if cx.permissions.mode == PermissionMode::DontAsk || !cx.services.approver().is_there() {
             return Permission::Deny(
-                "nobody is there who could approve a plan. Go on without one.".to_owned(),
+                "there is no one to approve a plan. Continue without one.".to_owned(),
             );
         }
         Permission::ByEffects

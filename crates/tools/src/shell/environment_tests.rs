@@ -194,7 +194,7 @@ fn git_works_with_the_pinned_keys() {
     }
     .child();
     let git = |words: &[&str]| {
-        let output = std::process::Command::new("git")
+        let output = haft_testkit::command("git")
             .args(words)
             .current_dir(directory.path())
             .env_clear()

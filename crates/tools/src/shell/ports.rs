@@ -57,7 +57,7 @@ mod tests {
     use std::{
         io::{BufRead, BufReader},
         net::TcpListener,
-        process::{Child, Command, Stdio},
+        process::{Child, Stdio},
     };
 
     use super::*;
@@ -76,7 +76,7 @@ mod tests {
     fn holder(listener: TcpListener) -> Holder {
         let listener = std::os::fd::OwnedFd::from(listener);
         // The socket is its standard error, so that nobody else holds it.
-        let mut child = Command::new("sh")
+        let mut child = haft_testkit::command("sh")
             .args(["-c", "echo ready; read -r line"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

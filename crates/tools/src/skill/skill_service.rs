@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use haft_contract::{
@@ -25,8 +25,8 @@ pub struct SkillBook {
     pub skills: Arc<Skills>,
     /// The directory is trusted, so that the project's skills may permit what they say.
     pub trusts_project: bool,
-    /// The session's id.
-    pub session: String,
+    /// The id of the conversation; another one may begin in the same session.
+    pub session: Arc<RwLock<String>>,
     /// How hard the model tries.
     pub effort: Option<String>,
     /// It is kept count of what the model has read of them. Not for a subagent: its conversation is
@@ -75,6 +75,17 @@ impl Invoked {
 }
 
 impl SkillBook {
+    /// Another conversation begins.
+    pub fn set_session(&self, id: &str) {
+        let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+        id.clone_into(&mut session);
+    }
+
+    fn session(&self) -> String {
+        let session = self.session.read().unwrap_or_else(PoisonError::into_inner);
+        session.clone()
+    }
+
     /// Is there one that the model may call?
     pub(crate) fn has_any(&self) -> bool {
         self.skills.all().iter().any(|skill| skill.model_invocable)
@@ -127,9 +138,10 @@ impl SkillBook {
         let project = self.skills.places().project();
         let data = skill.plugin.as_deref().and_then(Path::file_name);
         let data = data.map(|name| self.skills.places().user.join("plugins/data").join(name));
+        let session = self.session();
         let given = SkillCall {
             arguments,
-            session: &self.session,
+            session: &session,
             effort: self.effort.as_deref(),
             project: &project,
             plugin_data: data.as_deref(),

@@ -1,7 +1,5 @@
 //! The text of content mode is that of `rg -n --no-heading`.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 
 use crate::session::Session;
@@ -33,7 +31,7 @@ async fn content_reads_as_ripgrep_prints_it() {
         ("a type", json!({"type": "rust"}), &["-t", "rust"]),
     ];
     for (what, extra, flags) in cases {
-        let output = Command::new("rg")
+        let output = haft_testkit::command("rg")
             .args([
                 "--no-config",
                 "-n",

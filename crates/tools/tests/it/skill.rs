@@ -29,7 +29,7 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
     SkillBook {
         skills: Arc::new(skills),
         trusts_project,
-        session: "s".to_owned(),
+        session: Arc::new(std::sync::RwLock::new("s".to_owned())),
         effort: None,
         counts: true,
     }
@@ -298,11 +298,11 @@ async fn without_skills_the_tool_is_not_offered() {
     let bound = session.bind("Skill", json!({"skill": "x"}));
     assert!(matches!(
         bound.check(&cx).await,
-        Err(ToolError::Unavailable(_))
+        Err(ToolError::NoService(_))
     ));
 }
 
-/// Launches nobody, and says what it was asked for.
+/// Launches no one, and says what it was asked for.
 #[derive(Default)]
 struct Launches(Mutex<Vec<LaunchRequest>>);
 

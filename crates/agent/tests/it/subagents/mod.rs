@@ -110,7 +110,7 @@ async fn ten_at_once_three_fail_and_one_hangs_until_it_is_interrupted() {
     let denied: Vec<_> = ended.permission_denials.iter().collect();
     assert_eq!(denied.len(), 10);
     assert!(denied.iter().all(|denial| denial.tool_name == "Echo"));
-    // Hooks were told of each, and who it is.
+    // Hooks were informed of each, and who it is.
     let told = told.lock().unwrap();
     let ids = |event: &str| -> BTreeSet<&str> {
         let told = told.iter().filter(|told| told["hook_event_name"] == event);
@@ -486,7 +486,7 @@ async fn what_one_has_read_another_has_not_and_all_of_it_can_be_undone() {
     // Its launcher has not seen what is there now, and is told so.
     let (is_error, text) = &results["toolu_2_0"];
     assert!(*is_error && text.contains("modified since"), "{text}");
-    // What it takes back is the last change, whoever made it.
+    // What it takes back is the last change, no matter who made it.
     assert!(!results["toolu_3_0"].0, "{results:#?}");
     let text = fs::read_to_string(rig.project.path("work").join("a.txt")).unwrap();
     assert_eq!(text, "alpha\n");
@@ -531,7 +531,18 @@ async fn its_transcript_is_kept_and_a_session_that_was_killed_knows_of_it() {
         .map(|entry| entry.unwrap().path())
         .collect();
     transcripts.sort();
-    assert_eq!(transcripts.len(), 2);
+    let (transcripts, described): (Vec<_>, Vec<_>) = transcripts
+        .into_iter()
+        .partition(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    assert_eq!((transcripts.len(), described.len()), (2, 2));
+    for path in &described {
+        let told: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        assert!(
+            told["toolUseId"].is_string() && told["agentType"].is_string(),
+            "{told}"
+        );
+        assert_eq!(told["parentAgentId"], Value::Null);
+    }
     for path in &transcripts {
         let text = fs::read_to_string(path).unwrap();
         let lines: Vec<Value> = text

@@ -8,10 +8,7 @@ mod scratch;
 
 use haft_agent::Sink;
 use haft_host::{AgentSession, SessionConfig, SessionEvent, SessionParts};
-use haft_models::{
-    Scripted,
-    scripted::{ModelScript, ScriptedConversation, ScriptedReply},
-};
+use haft_models::scripted::{ModelScript, ScriptedConversation, ScriptedReply};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
@@ -43,7 +40,8 @@ struct Act {
 pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     let acts: Vec<Act> = serde_json::from_str(ACTS)?;
     let style = Style::of_stdout();
-    let pace = Pace::new(flags.fast);
+    // No one watches a pipe.
+    let pace = Pace::new(flags.fast || !show::stdout_is_terminal());
     let signals = Signals::listen()?;
     let scratch = Scratch::make()?;
     show::drawn(&format!(
@@ -62,7 +60,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         script.turns.extend(act.turns);
         script.conversations.extend(act.asides);
     }
-    let watch = Watch::new(style, scratch.project());
+    let watch = Watch::on_stdout(style, scratch.project());
     let (results, mut answered) = mpsc::unbounded_channel();
     let follow = move |event: &SessionEvent| match event {
         SessionEvent::Agent(event) => watch.on_event(event),
@@ -71,7 +69,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         }
         other => session::warn(other),
     };
-    let parts = SessionParts::new(follow).model(pace.around(Scripted::new(script)));
+    let parts = SessionParts::new(follow).scripted(script, pace.of_model());
     let session = AgentSession::open(config(&scratch)?, parts)?;
     let input = session.input();
     signals.end(&input);

@@ -1,10 +1,8 @@
-//! As fast as somebody can follow; or as fast as it goes.
+//! As fast as someone can follow; or as fast as it goes.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, time::Duration};
 
-use futures_util::{StreamExt, stream};
-use haft::CancellationToken;
-use haft_models::{EventStream, Model, ModelEvent, ModelRequest};
+use haft_host::SpeakingPace;
 
 use crate::show::{self, Style};
 
@@ -23,12 +21,15 @@ impl Pace {
         Self { fast }
     }
 
-    /// The same model, speaking at this pace.
-    pub(super) fn around(self, model: impl Model + 'static) -> Arc<dyn Model> {
-        Arc::new(Paced {
-            model: Arc::new(model),
-            pace: self,
-        })
+    /// That of the model.
+    pub(super) fn of_model(self) -> SpeakingPace {
+        match self.fast {
+            true => SpeakingPace::default(),
+            false => SpeakingPace {
+                thought: THOUGHT,
+                word: WORD,
+            },
+        }
     }
 
     async fn rest(self) {
@@ -55,39 +56,4 @@ impl Pace {
             tokio::time::sleep(time).await;
         }
     }
-}
-
-#[derive(Debug)]
-struct Paced {
-    model: Arc<dyn Model>,
-    pace: Pace,
-}
-
-impl Model for Paced {
-    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
-        let pace = self.pace;
-        let events = self.model.stream(request, cancel).flat_map(|event| {
-            stream::iter(match event {
-                Ok(ModelEvent::Text { index, text }) => words(&text)
-                    .map(|text| Ok(ModelEvent::Text { index, text }))
-                    .collect(),
-                other => vec![other],
-            })
-        });
-        let paced = events.then(move |event| async move {
-            match event {
-                Ok(ModelEvent::Start { .. }) => pace.wait(THOUGHT).await,
-                Ok(ModelEvent::Text { .. }) => pace.wait(WORD).await,
-                _ => {}
-            }
-            event
-        });
-        paced.boxed()
-    }
-}
-
-/// Each with the blank behind it.
-fn words(text: &str) -> impl Iterator<Item = String> {
-    let words: Vec<String> = text.split_inclusive(' ').map(str::to_owned).collect();
-    words.into_iter()
 }

@@ -30,7 +30,7 @@ impl Scratch {
         let folder =
             env::temp_dir().join(format!("haft-demo-{}", haft_agent::random_id().simple()));
         let made = || -> io::Result<Self> {
-            // What is in it is nobody else's.
+            // What is in it is no one else's.
             fs::DirBuilder::new().mode(0o700).create(&folder)?;
             let folder = fs::canonicalize(&folder)?;
             let scratch = Self {

@@ -1,34 +1,132 @@
 //! `haft exec`: calls on stdin, answers on stdout, one line each, in order.
+//!
+//! - `documents`, `stdin`: what comes in; `request`: what it asks for; `answer`: what goes out
+//! - `interactive`: what else may go in and out, where the other end asked for it
 
 pub(crate) mod answer;
+mod documents;
+mod interactive;
 mod request;
 pub(crate) mod stdin;
 
-use haft::{CancellationToken, Haft};
+use std::{io, sync::Arc};
+
+use haft::{CallResult, CancellationToken, Haft, ToolUse};
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
 
 use self::{
-    request::Request,
+    documents::Documents,
+    interactive::Dialog,
+    request::{Problem, Request},
     stdin::{InputLine, Lines},
 };
-use crate::{args::SessionArgs, exit::Exit, session, show};
+use crate::{
+    args::{ExecFlags, SessionArgs},
+    exit::Exit,
+    session, show,
+};
 
-pub(crate) async fn run(args: SessionArgs) -> anyhow::Result<Exit> {
-    let mut haft = session::tools(&args).await?;
-    let cancel = haft.cancel_token();
+pub(crate) async fn run(args: SessionArgs, flags: ExecFlags) -> anyhow::Result<Exit> {
+    let documents = Documents::new(Lines::of_stdin());
+    if !flags.interactive_json {
+        let haft = session::tools(&args).await?;
+        return serve_all(haft, Input::OnDemand(documents), None).await;
+    }
+    let dialog = Arc::new(Dialog::default());
+    let (progress, updates) = interactive::progress();
+    let haft = session::asking(&args, interactive::ByLines(Arc::clone(&dialog)), progress).await?;
+    tokio::spawn(interactive::report(updates, Arc::clone(&dialog)));
+    let input = Input::Beside(read_beside(documents, Arc::clone(&dialog)));
+    serve_all(haft, input, Some(&dialog)).await
+}
+
+/// Where requests come from.
+enum Input {
+    /// Read when the one before is answered, so that a person can be asked on the same terminal.
+    OnDemand(Documents),
+    /// Read at any time.
+    Beside(mpsc::UnboundedReceiver<Arrived>),
+}
+
+/// What has come.
+enum Arrived {
+    Request(Result<Request, Box<Problem>>),
+    TooLong(u64),
+    Failed(io::Error),
+}
+
+impl Input {
+    async fn next(&mut self) -> Option<Arrived> {
+        match self {
+            Self::OnDemand(documents) => next_request(documents).await,
+            Self::Beside(requests) => requests.recv().await,
+        }
+    }
+}
+
+/// The next request; blank lines are none.
+async fn next_request(documents: &mut Documents) -> Option<Arrived> {
+    loop {
+        return Some(match documents.next().await? {
+            InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
+            InputLine::Text(text) => Arrived::Request(request::read(&text)),
+            InputLine::TooLong { bytes } => Arrived::TooLong(bytes),
+            InputLine::Failed(error) => Arrived::Failed(error),
+        });
+    }
+}
+
+/// Reads at any time: what is no request is heard at once.
+fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::UnboundedReceiver<Arrived> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(arrived) = next_request(&mut documents).await {
+            match &arrived {
+                Arrived::Request(Ok(Request::Word(word))) => {
+                    if let Err(problem) = dialog.hear(word) {
+                        show::warn(&format!("haft: {}", show::clean(&problem)));
+                    }
+                    continue;
+                }
+                Arrived::Request(Ok(Request::Call { id, call })) => {
+                    dialog.comes(call.id.clone(), id.clone());
+                }
+                Arrived::Request(Ok(Request::Message(messages))) => {
+                    for call in messages.calls() {
+                        dialog.comes(call.id.clone(), Value::String(call.id.clone()));
+                    }
+                }
+                _ => {}
+            }
+            if sender.send(arrived).is_err() {
+                return;
+            }
+        }
+        dialog.close();
+    });
+    receiver
+}
+
+async fn serve_all(
+    mut haft: Haft,
+    mut input: Input,
+    dialog: Option<&Arc<Dialog>>,
+) -> anyhow::Result<Exit> {
+    let cancel = haft.session_token();
     let mut ended_by = signals(cancel.clone())?;
-    let mut lines = Lines::of_stdin();
     loop {
         let line = tokio::select! {
-            line = lines.next() => line,
+            line = input.next() => line,
             () = cancel.cancelled() => break,
         };
         let answer = match line {
             None => return Ok(Exit::Success),
-            Some(InputLine::Text(text)) if text.trim_ascii().is_empty() => continue,
-            Some(InputLine::Text(text)) => serve(&mut haft, &text).await,
-            Some(InputLine::TooLong { bytes }) => answer::refusal(
+            Some(Arrived::Request(request)) => serve(&mut haft, request, dialog).await,
+            Some(Arrived::TooLong(bytes)) => answer::refusal(
                 &Value::Null,
                 &Value::Null,
                 &format!(
@@ -36,7 +134,7 @@ pub(crate) async fn run(args: SessionArgs) -> anyhow::Result<Exit> {
                     stdin::LONGEST
                 ),
             ),
-            Some(InputLine::Failed(error)) => return Err(error.into()),
+            Some(Arrived::Failed(error)) => return Err(error.into()),
         };
         show::json(&answer.to_string())?;
         if cancel.is_cancelled() {
@@ -47,23 +145,57 @@ pub(crate) async fn run(args: SessionArgs) -> anyhow::Result<Exit> {
 }
 
 /// Answers one line, whatever it says.
-async fn serve(haft: &mut Haft, line: &[u8]) -> Value {
-    match request::read(line) {
+async fn serve(
+    haft: &mut Haft,
+    request: Result<Request, Box<Problem>>,
+    dialog: Option<&Arc<Dialog>>,
+) -> Value {
+    match request {
         Ok(Request::Call { id, call }) => {
-            let results = haft.run([call]).await;
+            let results = carry_out(haft, &[call], dialog).await;
             answer::native(&id, &results[0])
         }
         Ok(Request::Message(messages)) => {
-            let results = haft.run(messages.calls().iter().cloned()).await;
+            let results = carry_out(haft, messages.calls(), dialog).await;
             messages.answer(&results)
+        }
+        Ok(Request::Word(word)) => {
+            let problem = "such a line means something with --interactive-json only";
+            answer::refusal(&word["id"], &Value::Null, problem)
         }
         Err(problem) => answer::refusal(&problem.id, &problem.name, &problem.text),
     }
 }
 
+/// Runs calls; with a dialog they can be cancelled, and what they report has their ids.
+async fn carry_out(
+    haft: &mut Haft,
+    calls: &[ToolUse],
+    dialog: Option<&Arc<Dialog>>,
+) -> Vec<CallResult> {
+    let mut turn = haft.turn().await;
+    if let Some(dialog) = dialog {
+        turn.witnessed_by(dialog.observer());
+    }
+    for call in calls {
+        let cancel = turn.push(call.clone());
+        if let Some(dialog) = dialog {
+            dialog.begins(&call.id, cancel);
+        }
+    }
+    let mut results = Vec::new();
+    while let Some(finished) = turn.next().await {
+        if let Some(dialog) = dialog {
+            dialog.is_over(&finished.id);
+        }
+        results.push(finished);
+    }
+    results
+}
+
 /// SIGINT and SIGTERM cancel what runs; which one came first decides how we end.
-fn signals(cancel: CancellationToken) -> anyhow::Result<tokio::sync::mpsc::Receiver<Exit>> {
-    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+fn signals(cancel: CancellationToken) -> anyhow::Result<mpsc::Receiver<Exit>> {
+    let (sender, receiver) = mpsc::channel(1);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::spawn(async move {

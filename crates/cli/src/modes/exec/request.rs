@@ -10,6 +10,8 @@ pub(super) enum Request {
     Call { id: Value, call: ToolUse },
     /// An assistant message of a provider.
     Message(Messages),
+    /// No request, but a word about one.
+    Word(Value),
 }
 
 /// A line that cannot, with what is known of it.
@@ -23,6 +25,15 @@ pub(super) struct Problem {
 const SHAPES: &str =
     "a line is {\"id\"?, \"name\", \"input\"} or an assistant message with tool calls";
 
+/// The id of a call as a text.
+pub(super) fn text_id(id: &Value) -> String {
+    match id {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
 pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
     let problem = |id: Value, name: Value, text: String| Box::new(Problem { id, name, text });
     let nameless = |text: String| problem(Value::Null, Value::Null, text);
@@ -34,14 +45,26 @@ pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
     })?;
     let request: Value = serde_json::from_str(line)
         .map_err(|error| nameless(format!("the line is not JSON ({error}); {SHAPES}")))?;
+    let is_word = matches!(
+        request["type"].as_str(),
+        Some("permission_response" | "cancel")
+    );
+    if is_word {
+        return Ok(Request::Word(request));
+    }
+    let is_message = |request: &Value| {
+        let keys = ["role", "choices", "output"];
+        request.get(0).is_some_and(Value::is_object)
+            || keys.iter().any(|key| request.get(key).is_some())
+            || request["type"] == "function_call"
+    };
+    if is_message(&request) {
+        let messages = Messages::read(&request).map_err(|error| nameless(error.to_string()))?;
+        return Ok(Request::Message(messages));
+    }
     let Value::Object(mut object) = request else {
         return Err(nameless(format!("the line is not a JSON object; {SHAPES}")));
     };
-    if object.contains_key("role") {
-        let message = Value::Object(object);
-        let messages = Messages::read(&message).map_err(|error| nameless(error.to_string()))?;
-        return Ok(Request::Message(messages));
-    }
     let id = object.shift_remove("id").unwrap_or(Value::Null);
     let name = object.shift_remove("name").unwrap_or(Value::Null);
     let input = object.shift_remove("input").unwrap_or_else(|| json!({}));
@@ -53,15 +76,11 @@ pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
         let text = format!("`{odd}` is not part of a request; {SHAPES}");
         return Err(problem(id, name, text));
     }
-    let text_id = match &id {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    };
+    let text = text_id(&id);
     Ok(Request::Call {
         id,
         call: ToolUse {
-            id: text_id,
+            id: text,
             name: called.clone(),
             input,
         },

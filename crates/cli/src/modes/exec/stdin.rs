@@ -1,6 +1,6 @@
 //! Lines of stdin, read one at a time when asked for.
 //!
-//! A thread of its own does the waiting. It reads only on demand, so that while a call runs nobody
+//! A thread of its own does the waiting. It reads only on demand, so that while a call runs no one
 //! else takes what a person types into a question.
 
 use std::{
@@ -17,7 +17,7 @@ pub(crate) const LONGEST: usize = 32 << 20;
 pub(crate) enum InputLine {
     /// A line, without its end.
     Text(Vec<u8>),
-    /// A line nobody could want.
+    /// A line no one could want.
     TooLong { bytes: u64 },
     /// Nothing more can be read.
     Failed(io::Error),
@@ -34,7 +34,7 @@ impl Lines {
         Self::of(BufReader::with_capacity(64 << 10, io::stdin()))
     }
 
-    fn of(mut input: impl BufRead + Send + 'static) -> Self {
+    pub(super) fn of(mut input: impl BufRead + Send + 'static) -> Self {
         let (ask, asked) = mpsc::channel();
         let (sender, lines) = tokio::sync::mpsc::unbounded_channel();
         thread::spawn(move || {

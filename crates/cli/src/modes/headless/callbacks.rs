@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::channel::Channel;
 
-/// How long an answer may take where nobody says.
+/// How long an answer may take where no one says.
 const USUAL: Duration = Duration::from_secs(600);
 const ON_PROMPT: Duration = Duration::from_secs(30);
 const ON_DISPLAY: Duration = Duration::from_secs(10);

@@ -60,7 +60,7 @@ impl Channel {
         receiver.await.unwrap_or_else(|_| Err(CLOSED.to_owned()))
     }
 
-    /// Says something whose answer nobody waits for.
+    /// Says something whose answer no one waits for.
     pub(super) fn tell(&self, request: SessionRequest<'_>) {
         if !self.waiting().closed {
             self.put(&self.id(), request);
@@ -80,7 +80,7 @@ impl Channel {
             }));
     }
 
-    /// An answer has come. One that nobody waits for is passed over.
+    /// An answer has come. One that no one waits for is passed over.
     pub(super) fn answered(&self, response: ControlOutcome<Value>) {
         let id = response.request_id().as_str();
         let Some(sender) = self.waiting().requests.remove(id) else {

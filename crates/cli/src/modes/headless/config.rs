@@ -35,6 +35,7 @@ pub(super) fn of(session: &SessionArgs, flags: &Headless) -> anyhow::Result<Sess
     config.plugins = absolute_all(&flags.plugin_dir)?;
     config.without_slash_commands = flags.disable_slash_commands;
     config.mcp_servers.clone_from(&flags.mcp_config);
+    config.strict_mcp = flags.strict_mcp_config;
     config.permission_tool = flags
         .permission_prompt_tool
         .clone()
@@ -131,6 +132,7 @@ fn conversation(flags: &SessionFlags) -> anyhow::Result<ConversationChoice> {
         from,
         fork: flags.fork_session,
         until: flags.resume_session_at.clone(),
+        drops_turn: flags.resume_drops_turn.clone(),
         id,
         forget: flags.no_session_persistence,
         mirror: flags.session_mirror,

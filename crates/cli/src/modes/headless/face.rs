@@ -19,10 +19,16 @@ impl EventSink for Output {
             SessionEvent::Warning(_) | SessionEvent::RulesKept { .. } => session::warn(event),
             SessionEvent::Notice { level, text } => self.put_notice(level.name(), text),
             SessionEvent::Ready(facts) => self.belongs_to(facts.id, Facts::of(facts)),
+            SessionEvent::Reset(next) => self.begins_anew(*next),
             SessionEvent::Servers(servers) => self.has_servers(servers.clone()),
             SessionEvent::Activity(SessionActivity::Running) => self.put_state("running"),
             SessionEvent::Activity(SessionActivity::Idle) => self.put_state("idle"),
-            SessionEvent::Agent(event) => Sink::on_event(self, event),
+            SessionEvent::Agent(event) => {
+                if let Some(person) = self.person() {
+                    person.on_event(event);
+                }
+                Sink::on_event(self, event);
+            }
             SessionEvent::Task(event) => {
                 for message in tasks::messages(event) {
                     self.put(message);
@@ -38,7 +44,7 @@ impl EventSink for Output {
             }
             SessionEvent::Continues => self.goes_on(),
             SessionEvent::Result(result) => {
-                self.put_result(&result.run, result.structured.clone());
+                self.put_result(result);
             }
             _ => {}
         }

@@ -11,9 +11,18 @@ pub(crate) struct Headless {
     #[arg(short = 'p', long)]
     pub(crate) print: bool,
 
-    /// What to do. What comes on stdin is put behind it.
+    /// What to do. What comes on stdin is put behind it. `@FILE`, `@FILE:10-20` and `@FOLDER` go with it.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
+
+    /// Words that were not quoted.
+    #[arg(hide = true)]
+    pub(crate) more_words: Vec<String>,
+
+    /// A picture that goes with the prompt (PNG, JPEG, GIF, WebP); may be repeated. So may one on stdin, and
+    /// those that the prompt names, as in `what is in @a.png?`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
 
     /// What comes out: the final text, one result object, or every message as a line of JSON.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
@@ -68,6 +77,10 @@ pub(crate) struct Headless {
     #[arg(long, value_name = "FILE-OR-JSON", num_args = 1..)]
     pub(crate) mcp_config: Vec<String>,
 
+    /// Only the MCP servers of --mcp-config: none of the project's, none of plugins.
+    #[arg(long)]
+    pub(crate) strict_mcp_config: bool,
+
     /// Who is asked for permission: `stdio`, the program at the other end, or `mcp__SERVER__TOOL`, a
     /// tool of a server.
     #[arg(long, value_name = "WHO")]
@@ -86,10 +99,10 @@ pub(crate) struct Headless {
     pub(crate) fail_on_deny: bool,
 
     /// End after so many rounds of tools.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = rounds)]
     pub(crate) max_turns: Option<NonZeroU32>,
 
-    /// End after so much money; needs `--prices`.
+    /// End after so much money. What a model costs is in a table of public prices, unless `--prices` says it.
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
 
@@ -114,10 +127,26 @@ pub(crate) struct Headless {
     pub(crate) ignored: Ignored,
 }
 
+impl Headless {
+    /// Text in and text out: a person may be there.
+    pub(crate) fn is_for_people(&self) -> bool {
+        self.output_format == OutputFormat::Text && self.input_format == InputFormat::Text
+    }
+}
+
+/// At least one.
+fn rounds(text: &str) -> Result<NonZeroU32, String> {
+    let rounds: u32 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    NonZeroU32::new(rounds)
+        .ok_or_else(|| "at least 1 round is needed; leave the flag out for no limit".to_owned())
+}
+
 /// Who answers.
 #[derive(Debug, Args)]
 pub(crate) struct ModelFlags {
-    /// The model, as its provider names it. Default: ANTHROPIC_MODEL, else `model` of the settings.
+    /// The model, as its provider names it, or `sonnet`, `opus`, `haiku`, `opusplan`; `[1m]` behind it asks
+    /// for the longer context. Default: `model` of the settings, else ANTHROPIC_MODEL or OPENAI_MODEL, else
+    /// what `haft models` marks.
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
@@ -219,6 +248,10 @@ pub(crate) struct SessionFlags {
     #[arg(long, value_name = "UUID")]
     pub(crate) resume_session_at: Option<String>,
 
+    /// With --resume-session-at: refuse to go on if more than the turn of this message would fall away.
+    #[arg(long, value_name = "MESSAGE")]
+    pub(crate) resume_drops_turn: Option<String>,
+
     /// The id of a new conversation.
     #[arg(long, value_name = "UUID")]
     pub(crate) session_id: Option<String>,
@@ -243,8 +276,6 @@ pub(crate) struct Ignored {
     #[arg(long, hide = true)]
     prompt_suggestions: bool,
     #[arg(long, hide = true)]
-    strict_mcp_config: bool,
-    #[arg(long, hide = true)]
     ide: bool,
     #[arg(long, hide = true)]
     no_chrome: bool,
@@ -252,8 +283,6 @@ pub(crate) struct Ignored {
     task_budget: Option<String>,
     #[arg(long, hide = true)]
     thinking_display: Option<String>,
-    #[arg(long, hide = true)]
-    resume_drops_turn: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "")]
     debug: Option<String>,
     #[arg(long, hide = true)]

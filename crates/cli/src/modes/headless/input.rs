@@ -2,19 +2,19 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use haft::PermissionMode;
-use haft_agent::Prompt;
-use haft_host::{AgentDetails, CommandDetails, SessionInput, StartOptions};
+use haft::{Content, PermissionMode};
+use haft_agent::{Prompt, mentioned};
+use haft_host::{SessionInput, StartOptions};
 use haft_models::Thinking;
 use haft_protocol::{
-    AsWritten, BinaryVersion, ClientMessage, ClientRequest, ControlRequest, DescribedAgent,
-    DescribedCommand, InitializeAnswer, InitializeRequest, InterruptAnswer, InterruptRequest,
-    ModeAnswer, PromptParagraphs, SessionAnswer, UserBody, UserInput, UserMessage, WireId,
+    AsWritten, BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
+    InitializeRequest, InterruptAnswer, InterruptRequest, ModeAnswer, PromptParagraphs,
+    SessionAnswer, UserBody, UserInput, UserMessage, WireId,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{callbacks, channel::Channel};
+use super::{callbacks, channel::Channel, status};
 use crate::modes::exec::stdin::{InputLine, Lines};
 
 /// Reads lines, and does what they ask at once, whatever else goes on.
@@ -33,7 +33,7 @@ impl Reader {
             let problem = match line {
                 InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
                 InputLine::Text(text) => match ClientMessage::read(&text) {
-                    Ok(message) => self.take(message).err(),
+                    Ok(message) => self.take(message).await.err(),
                     Err(error) => Some(format!("a line of the input is not JSON: {error}")),
                 },
                 InputLine::TooLong { bytes } => {
@@ -50,10 +50,10 @@ impl Reader {
         self.session.close();
     }
 
-    fn take(&self, message: ClientMessage) -> Result<(), String> {
+    async fn take(&self, message: ClientMessage) -> Result<(), String> {
         match message {
             ClientMessage::User(message) => self.user(&message)?,
-            ClientMessage::ControlRequest(request) => self.serve(request),
+            ClientMessage::ControlRequest(request) => self.serve(request).await,
             ClientMessage::ControlResponse(answer) => self.channel.answered(answer.response),
             ClientMessage::ControlCancelRequest(_) | ClientMessage::KeepAlive => {}
             ClientMessage::Other(message) => {
@@ -69,11 +69,15 @@ impl Reader {
         let uuid = message.uuid.as_ref().and_then(WireId::uuid);
         // One that is repeated must be known by the same id later on.
         let uuid = uuid.or_else(|| self.replay.then(haft_agent::random_id));
+        let origin = Some(&message.origin)
+            .filter(|origin| origin.is_object())
+            .cloned();
         if self.replay {
             let body = UserBody::Given(Cow::Borrowed(&message.message));
             self.channel.output.put(UserMessage {
                 is_replay: true,
                 uuid: uuid.map(Into::into),
+                origin: origin.as_ref().map(Cow::Borrowed),
                 ..UserMessage::new(body)
             });
         }
@@ -81,7 +85,17 @@ impl Reader {
             self.session.aside(content);
             return Ok(());
         }
-        let prompt = Prompt { content, uuid };
+        let texts = content.iter().filter_map(Content::as_text);
+        let mentions = match message.client_composed {
+            true => Vec::new(),
+            false => texts.flat_map(mentioned).collect(),
+        };
+        let prompt = Prompt {
+            content,
+            uuid,
+            origin,
+            mentions,
+        };
         match message.is_urgent() {
             true => self.session.steer(prompt),
             false => self.session.prompt(prompt),
@@ -89,14 +103,14 @@ impl Reader {
         Ok(())
     }
 
-    fn serve(&self, message: ControlRequest<ClientRequest>) {
+    async fn serve(&self, message: ControlRequest<ClientRequest>) {
         let (id, request) = (message.request_id, message.request);
         let is_interrupt = matches!(request, ClientRequest::Interrupt(_));
         let served = match request {
             ClientRequest::Initialize(request) => self.initialize(*request),
             ClientRequest::Interrupt(request) => Ok(self.interrupt(&request)),
             ClientRequest::SetPermissionMode(request) => self.set_mode(&request.mode),
-            ClientRequest::SetModel(request) => self.set_model(request.model.as_deref()),
+            ClientRequest::SetModel(request) => self.set_model(request.model.as_deref()).await,
             ClientRequest::SetMaxThinkingTokens(request) => {
                 self.session
                     .set_thinking(match request.max_thinking_tokens {
@@ -109,7 +123,8 @@ impl Reader {
                 version: crate::VERSION.to_owned(),
             })),
             ClientRequest::RewindFiles(request) => return self.rewind(id, request),
-            other => self.serve_more(&other),
+            ClientRequest::ReadFile(request) => return self.read_file(id, request),
+            other => self.serve_more(&other).await,
         };
         self.channel.respond(id, served);
         // Its answer stands before the result that it brings about.
@@ -139,8 +154,8 @@ impl Reader {
         })?;
         let extensions = self.session.extensions();
         Ok(SessionAnswer::Initialize(Box::new(InitializeAnswer {
-            commands: extensions.commands.iter().map(command).collect(),
-            agents: agents.into_iter().map(agent).collect(),
+            commands: extensions.commands.iter().map(status::command).collect(),
+            agents: agents.into_iter().map(status::agent).collect(),
             output_style: extensions.output_style.clone(),
             available_output_styles: extensions.styles.clone(),
             models: Vec::new(),
@@ -167,9 +182,9 @@ impl Reader {
         })
     }
 
-    fn set_model(&self, asked: Option<&str>) -> Result<SessionAnswer, String> {
+    async fn set_model(&self, asked: Option<&str>) -> Result<SessionAnswer, String> {
         let name = asked.filter(|name| *name != "default");
-        self.session.set_model(name)?;
+        self.session.set_model(name).await?;
         Ok(SessionAnswer::DONE)
     }
 
@@ -180,21 +195,5 @@ impl Reader {
         self.session.set_permission_mode(mode)?;
         let mode = mode.name().to_owned();
         Ok(SessionAnswer::Mode(ModeAnswer { mode }))
-    }
-}
-
-fn command(command: &CommandDetails) -> DescribedCommand {
-    DescribedCommand {
-        name: command.name.clone(),
-        description: command.description.clone(),
-        argument_hint: command.argument_hint.clone(),
-    }
-}
-
-fn agent(kind: AgentDetails) -> DescribedAgent {
-    DescribedAgent {
-        name: kind.name,
-        description: kind.description,
-        model: kind.model,
     }
 }

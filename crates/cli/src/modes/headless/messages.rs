@@ -29,11 +29,11 @@ pub(super) struct Facts {
     pub(super) key_source: &'static str,
     pub(super) window: u64,
     pub(super) max_tokens: u32,
-    /// What was left out because nobody trusts the directory.
+    /// What was left out because no one trusts the directory.
     pub(super) left_out: Option<String>,
     /// Commands are less confined than they should be: in what.
     pub(super) sandbox_warning: Option<String>,
-    /// What people laid in folders.
+    /// What people put in folders.
     pub(super) told: ExtensionNames,
     pub(super) servers: ServerList,
 }
@@ -71,7 +71,7 @@ pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> 
         output_style: (&facts.told.output_style).into(),
         agents: Cow::Borrowed(&facts.told.agents),
         skills: Cow::Borrowed(&facts.told.skills),
-        plugins: Vec::new(),
+        plugins: facts.told.plugins.iter().map(status::plugin).collect(),
         untrusted: facts.left_out.as_deref().map(Cow::Borrowed),
         sandbox_warning: facts.sandbox_warning.as_deref().map(Cow::Borrowed),
         mcp_server_errors: status::servers_left_out(&facts.servers),
@@ -224,6 +224,7 @@ pub(super) fn result<'a>(ended: &'a RunResult, facts: &Facts) -> ResultMessage<'
         terminal_reason: Some(ended.reason.name().into()),
         ttft_ms: ended.first_token.map(millis),
         structured_output: None,
+        origin: None,
         session_id: None,
         uuid: None,
     }

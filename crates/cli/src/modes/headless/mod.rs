@@ -1,6 +1,7 @@
 //! `haft -p`: a model works here, without a person. A face of a session: it decides nothing.
 //!
 //! - `flags`: what can be said about a run; `config`: the session they describe
+//! - `person`: who reads stderr while stdout waits for the answer
 //! - `face`, `output`: the session's events, as what goes out; `messages`, `stream_events`, `tasks`, `status`
 //!   and `line_limit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
@@ -16,18 +17,25 @@ mod line_limit;
 mod messages;
 mod output;
 mod permission;
+mod person;
 mod requests;
 mod status;
 mod stream_events;
 mod tasks;
 
 use std::{
+    fs,
     io::{self, IsTerminal, Read},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
-use haft_host::{AgentSession, Environment, SessionEnd, SessionParts};
+use haft::Content;
+use haft_agent::{Prompt, mentioned};
+use haft_host::{
+    AgentSession, Environment, SessionEnd, SessionParts, StopKind, error_in_words, image_content,
+};
 
 use self::{
     channel::Channel,
@@ -36,11 +44,22 @@ use self::{
     input::Reader,
     output::Output,
     permission::{Host, PromptTool},
+    person::Person,
 };
-use crate::{args::SessionArgs, exit::Exit, signals::Signals};
+use crate::{
+    approver::Terminal,
+    args::SessionArgs,
+    exit::Exit,
+    line_input::{self, Waited},
+    show,
+    signals::Signals,
+};
 
 const NO_PROMPT: &str =
     "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more";
+
+/// So long someone who says nothing on stdin is waited for.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// More than this on stdin is no prompt.
 const LONGEST_PROMPT: u64 = 10 << 20;
@@ -49,7 +68,7 @@ pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result
     let output = Arc::new(Output::new(&flags, &Environment::of_process()));
     let ended = go(&session, &flags, &output).await;
     if let Err(error) = &ended {
-        output.put_failure(&format!("{error:#}"));
+        output.put_failure(&error_in_words(error));
     }
     output.end()?;
     ended
@@ -60,6 +79,9 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     let signals = Signals::listen()?;
     let channel = Arc::new(Channel::new(Arc::clone(output)));
     let config = config::of(session, flags)?;
+    if flags.is_for_people() {
+        output.is_read_by(Person::new(&config.cwd));
+    }
     let session = AgentSession::open(config, parts(flags, output, &channel))?;
     let input = session.input();
     output.follows(input.clone());
@@ -79,7 +101,11 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     } else {
         input.close();
     }
-    exit(session.run().await?, flags)
+    let end = session.run().await?;
+    if end.stopped == Some(StopKind::Interrupt) {
+        output.put_way_on(flags);
+    }
+    exit(end, flags)
 }
 
 /// Who follows the session, and who is asked.
@@ -89,7 +115,10 @@ fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> Sess
         parts = parts.servers(Arc::new(ProgramServers(Arc::clone(channel))));
     }
     match flags.permission_prompt_tool.as_deref() {
-        None => parts,
+        None => match Terminal::of_person().filter(|_| flags.is_for_people()) {
+            Some(terminal) => parts.questions(terminal),
+            None => parts,
+        },
         Some("stdio") => parts.questions(Host {
             channel: Arc::clone(channel),
         }),
@@ -135,26 +164,74 @@ fn check(flags: &Headless) -> anyhow::Result<()> {
 
 /// What was said on the command line, and behind it what comes on stdin.
 /// `None`: nothing was said, and that `may_be`.
-async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<String>> {
-    let given = flags.prompt.clone().filter(|text| !text.trim().is_empty());
-    if flags.input_format == InputFormat::StreamJson {
-        return Ok(given);
+async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<Prompt>> {
+    let given = flags.prompt.clone();
+    let given = given.filter(|text| !text.trim().is_empty());
+    let mut images = Vec::new();
+    for file in &flags.image {
+        let bytes = fs::read(file).with_context(|| format!("--image {}", file.display()))?;
+        images.push(image(&bytes).with_context(|| format!("--image {}", file.display()))?);
     }
-    let piped = if io::stdin().is_terminal() {
-        String::new()
+    if flags.input_format == InputFormat::StreamJson {
+        return Ok(given.map(|text| composed(Some(text), "", images)));
+    }
+    let mut piped = if io::stdin().is_terminal() {
+        Vec::new()
     } else {
-        tokio::task::spawn_blocking(piped).await??
+        let can_wait = given.is_none();
+        tokio::task::spawn_blocking(move || piped(can_wait)).await??
     };
-    match (given, piped.trim().is_empty()) {
-        (Some(given), true) => Ok(Some(given)),
-        (Some(given), false) => Ok(Some(format!("{given}\n\n{piped}"))),
-        (None, false) => Ok(Some(piped)),
-        (None, true) if may_be => Ok(None),
-        (None, true) => anyhow::bail!(NO_PROMPT),
+    if is_picture(&piped) {
+        images.push(image(&piped).context("the picture on stdin")?);
+        piped.clear();
+    }
+    let piped = String::from_utf8_lossy(&piped);
+    let is_silent = given.is_none() && piped.trim().is_empty() && images.is_empty();
+    match is_silent {
+        false => Ok(Some(composed(given, &piped, images))),
+        true if may_be => Ok(None),
+        true => anyhow::bail!(NO_PROMPT),
     }
 }
 
-fn piped() -> anyhow::Result<String> {
+/// A file that is named where something is typed goes with it; what is piped in may say anything.
+fn composed(given: Option<String>, piped: &str, images: Vec<Content>) -> Prompt {
+    let piped = Some(piped).filter(|piped| !piped.trim().is_empty());
+    let mentions = given.as_deref().map(mentioned).unwrap_or_default();
+    let texts: Vec<&str> = given.as_deref().into_iter().chain(piped).collect();
+    let text = Some(texts.join("\n\n")).filter(|text| !text.is_empty());
+    let mut content: Vec<Content> = text.into_iter().map(Content::text).collect();
+    content.extend(images);
+    Prompt {
+        mentions,
+        ..content.into()
+    }
+}
+
+fn image(bytes: &[u8]) -> anyhow::Result<Content> {
+    image_content(bytes).map_err(anyhow::Error::msg)
+}
+
+/// Does it begin like a picture?
+fn is_picture(bytes: &[u8]) -> bool {
+    let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    let beginnings: [&[u8]; 3] = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8"];
+    is_webp
+        || beginnings
+            .iter()
+            .any(|beginning| bytes.starts_with(beginning))
+}
+
+/// What comes on stdin. Where there is a prompt already, one who holds it open and says nothing is not
+/// waited for: many programs start others with a stdin that they forget.
+fn piped(can_wait: bool) -> anyhow::Result<Vec<u8>> {
+    if !can_wait && line_input::wait(&io::stdin(), Some(SILENCE)) == Waited::Nothing {
+        show::warn(&format!(
+            "haft: nothing came on stdin for {} s; going on without it (close it with < /dev/null)",
+            SILENCE.as_secs()
+        ));
+        return Ok(Vec::new());
+    }
     let mut bytes = Vec::new();
     let mut input = io::stdin().lock().take(LONGEST_PROMPT + 1);
     input
@@ -164,5 +241,5 @@ fn piped() -> anyhow::Result<String> {
         bytes.len() as u64 <= LONGEST_PROMPT,
         "more than 10 MB on stdin; put it into a file and name the file in the prompt"
     );
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }

@@ -13,21 +13,22 @@ use haft::{
     CallResult, Denied, SessionId,
     engine::hooks::{HearHooks, HookNews},
 };
-use haft_agent::{Added, AgentEvent, RunResult, Sink, Subtype, Tag};
-use haft_host::{Environment, NEVER_FITTED, ServerList, SessionInput};
+use haft_agent::{Added, AgentEvent, Sink, Subtype, Tag};
+use haft_host::{Environment, ServerList, SessionInput, TurnResult};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
-    ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata, NoticeMessage,
-    PermissionDeniedMessage, SessionMessage, SessionStateMessage, StatusMessage, StreamEvent,
-    SystemMessage, ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
+    ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata,
+    ConversationResetMessage, NoticeMessage, PermissionDeniedMessage, ResultMessage,
+    SessionMessage, SessionStateMessage, StatusMessage, StreamEvent, SystemMessage,
+    ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
 };
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{
     flags::{Headless, OutputFormat},
     line_limit,
     messages::{self, Facts},
+    person::Person,
     stream_events::Pieces,
 };
 use crate::show;
@@ -39,11 +40,13 @@ pub(super) struct Output {
     partial: bool,
     /// What subagents say and think is told too.
     forwards: AtomicBool,
-    /// All hooks are told of, not only those of the beginning.
+    /// All hooks are informed of, not only those of the beginning.
     hooks: bool,
     states: States,
-    /// Whoever reads no more wants no more done.
+    /// Anyone who reads no more wants no more done.
     session: OnceLock<SessionInput>,
+    /// Who reads stderr, where stdout is text.
+    person: OnceLock<Person>,
     state: Mutex<OutputState>,
 }
 
@@ -96,13 +99,24 @@ impl Output {
             hooks: flags.include_hook_events,
             states,
             session: OnceLock::new(),
+            person: OnceLock::new(),
             state: Mutex::default(),
         }
     }
 
-    /// What goes out is of this session; it ends when nobody reads any more.
+    /// What goes out is of this session; it ends when no one reads any more.
     pub(super) fn follows(&self, session: SessionInput) {
         let _ = self.session.set(session);
+    }
+
+    /// A person reads stderr while the answer is awaited.
+    pub(super) fn is_read_by(&self, person: Person) {
+        let _ = self.person.set(person);
+    }
+
+    /// That person, if there is one.
+    pub(super) fn person(&self) -> Option<&Person> {
+        self.person.get()
     }
 
     /// The session, once it is open.
@@ -120,6 +134,17 @@ impl Output {
         let mut state = self.state();
         state.session = Some(session);
         state.facts = facts;
+    }
+
+    /// Another conversation takes the place of this one.
+    pub(super) fn begins_anew(&self, next: SessionId) {
+        let mut state = self.state();
+        let reset = SessionMessage::ConversationReset(ConversationResetMessage {
+            new_conversation_id: Some(next.into()),
+            ..ConversationResetMessage::default()
+        });
+        self.put_into(&mut state, reset);
+        state.session = Some(next);
     }
 
     /// What subagents say and think is told too, from now on.
@@ -175,7 +200,7 @@ impl Output {
         }
     }
 
-    /// Nobody reads any more.
+    /// No one reads any more.
     fn fails(&self, state: &mut OutputState, error: io::Error) {
         state.failed.get_or_insert(error);
         if let Some(session) = self.session.get() {
@@ -208,8 +233,9 @@ impl Output {
         self.state().goes_on = true;
     }
 
-    /// A message is answered; `fitted` is the answer in the shape it must have, or why there is none.
-    pub(super) fn put_result(&self, ended: &RunResult, fitted: Option<Result<Value, String>>) {
+    /// A message is answered.
+    pub(super) fn put_result(&self, result: &TurnResult) {
+        let (ended, fitted) = (&result.run, result.structured.clone());
         let mut state = self.state();
         state.has_result = true;
         self.end_reply(&mut state);
@@ -224,11 +250,12 @@ impl Output {
             return;
         }
         let mut message = messages::result(ended, &state.facts);
+        message.origin.clone_from(&result.origin);
         match fitted {
             None => {}
             Some(Ok(value)) => message.structured_output = Some(value),
             Some(Err(why)) => {
-                message.subtype = NEVER_FITTED.into();
+                message.subtype = ResultMessage::STRUCTURED_OUTPUT.into();
                 message.is_error = true;
                 message.errors = Some(vec![why.into()]);
                 message.result = None;
@@ -237,15 +264,33 @@ impl Output {
         self.put_into(&mut state, message);
     }
 
+    /// It was interrupted: how to go on, where a person reads it and there is something to go on with.
+    pub(super) fn put_way_on(&self, flags: &Headless) {
+        let session = self.state().session;
+        if let Some(session) = session.filter(|_| flags.is_for_people())
+            && !flags.session.no_session_persistence
+        {
+            show::warn(&format!(
+                "haft: interrupted; go on with: haft -p --resume {session} 'PROMPT'"
+            ));
+        }
+    }
+
     /// It ends before any run could; `problem` is for people.
     pub(super) fn put_failure(&self, problem: &str) {
-        if !self.state().has_result {
-            self.put(messages::stillborn(problem));
+        let mut state = self.state();
+        if !state.has_result {
+            // Readers want the id of a session, also of one that never came to be.
+            state.session.get_or_insert_with(SessionId::new);
+            self.put_into(&mut state, messages::stillborn(problem));
         }
     }
 
     /// Nothing more comes. The error is that of the first write that failed.
     pub(super) fn end(&self) -> io::Result<()> {
+        if let Some(person) = self.person() {
+            person.end();
+        }
         let mut state = self.state();
         if self.format == OutputFormat::Json && self.verbose {
             let all = std::mem::take(&mut state.all);
@@ -309,7 +354,7 @@ impl Output {
     /// Tells of a call that was refused without asking: what a person or a PreToolUse hook refused they
     /// know themselves.
     fn put_denied(&self, state: &mut OutputState, finished: &CallResult, agent: Option<&Tag>) {
-        let Some(Denied::Unasked { kind, reason }) = &finished.metadata.denied else {
+        let Some(Denied::Unasked { kind, reason, .. }) = &finished.metadata.denied else {
             return;
         };
         let denied = SystemMessage::PermissionDenied(PermissionDeniedMessage {

@@ -192,3 +192,20 @@ fn updated(
         keep,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use haft::engine::permissions::suggest;
+
+    use super::*;
+
+    /// Two crates that do not know each other write them: for hooks, and for this face.
+    #[test]
+    fn programs_and_hooks_are_offered_the_same_rules() {
+        let rules = ["Bash(make *)", "Edit", "Read(//a(b)/**)"].map(str::to_owned);
+        for rules in [&rules[..], &[]] {
+            let offered = serde_json::to_value(PermissionUpdate::offered(rules)).unwrap();
+            assert_eq!(offered, suggest::updates(rules));
+        }
+    }
+}

@@ -1,16 +1,21 @@
 //! Requests of the program at the other end, beyond those that set the session up.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use haft_protocol::{
-    CancelledMessage, ClientRequest, RequestId, RewindAnswer, RewindRequest, SessionAnswer,
+    CancelledMessage, ClientRequest, OutputStylesAnswer, PluginsAnswer, ReadFileRequest,
+    ReloadPluginsRequest, RequestId, RewindAnswer, RewindRequest, SessionAnswer, SkillsAnswer,
 };
+use serde_json::Map;
 
 use super::{input::Reader, status};
 
 impl Reader {
     /// Serves a request, if it is one of these.
-    pub(super) fn serve_more(&self, request: &ClientRequest) -> Result<SessionAnswer, String> {
+    pub(super) async fn serve_more(
+        &self,
+        request: &ClientRequest,
+    ) -> Result<SessionAnswer, String> {
         match request {
             ClientRequest::McpStatus(_) => {
                 let servers = status::servers(self.session.servers());
@@ -40,11 +45,77 @@ impl Reader {
                 "" => Err("rename_session needs a `title`".to_owned()),
                 title => done(self.session.rename(title)),
             },
+            ClientRequest::ApplyFlagSettings(request) => {
+                let unused = self.session.apply_settings(&request.settings).await?;
+                if !unused.is_empty() {
+                    let what = format!(
+                        "these settings change nothing in a running session: {}",
+                        unused.join(", ")
+                    );
+                    self.channel.output.put_notice("notice", &what);
+                }
+                Ok(SessionAnswer::DONE)
+            }
+            ClientRequest::UpdateSettings(request) => {
+                let (source, settings) = (&request.source, &request.settings);
+                done(self.session.update_settings(source, settings))
+            }
+            ClientRequest::SeedReadState(request) => {
+                let path = Path::new(&request.path);
+                done(self.session.seed_read(path, request.mtime).map(drop))
+            }
+            ClientRequest::ReloadSkills(_) => {
+                let found = self.session.reload_extensions();
+                let skills = found.commands.iter().map(status::command).collect();
+                Ok(SessionAnswer::Skills(SkillsAnswer { skills }))
+            }
+            ClientRequest::ReloadOutputStyles(_) => {
+                Ok(SessionAnswer::OutputStyles(OutputStylesAnswer {
+                    available_output_styles: self.session.reload_extensions().styles,
+                }))
+            }
+            ClientRequest::ReloadPlugins(request) => self.reload_plugins(request),
             other => Err(format!(
                 "no control request is called {:?} here",
                 other.subtype()
             )),
         }
+    }
+
+    fn reload_plugins(&self, request: &ReloadPluginsRequest) -> Result<SessionAnswer, String> {
+        if !request.add_plugins.is_empty() {
+            return Err(
+                "plugins cannot be added while a session goes on: name them at its start \
+                        (--plugin-dir)"
+                    .to_owned(),
+            );
+        }
+        if request.refuse_if_busy && self.session.is_running() {
+            return Err(
+                "reload_plugins_busy: a message is being answered; ask again then".to_owned(),
+            );
+        }
+        let found = self.session.reload_extensions();
+        let agents = self.session.agents(&Map::new()).into_iter();
+        Ok(SessionAnswer::Plugins(Box::new(PluginsAnswer {
+            commands: found.commands.iter().map(status::command).collect(),
+            agents: agents.map(status::agent).collect(),
+            plugins: found.plugins.iter().map(status::plugin).collect(),
+            mcp_servers: status::servers(self.session.servers()).mcp_servers,
+            error_count: found.problems.len(),
+        })))
+    }
+
+    /// A file is read beside the reading of lines too.
+    pub(super) fn read_file(&self, id: RequestId, request: ReadFileRequest) {
+        let (session, channel) = (self.session.clone(), Arc::clone(&self.channel));
+        tokio::spawn(async move {
+            let in_base64 = request.encoding.as_deref() == Some("base64");
+            let path = Path::new(&request.path);
+            let read = session.read_file(path, request.max_bytes).await;
+            let read = read.map(|read| SessionAnswer::File(status::file(read, in_base64)));
+            channel.respond(id, read);
+        });
     }
 
     /// Files are taken back beside the reading of lines: it may take its time.

@@ -1,10 +1,13 @@
 //! What the program at the other end may ask of a session, as answers.
 
-use haft_host::{ContextUsage, RewoundFiles, ServerChanges, ServerDetails, ServerList};
+use haft_host::{
+    AgentDetails, CommandDetails, ContextUsage, FileContents, PluginDetails, RewoundFiles,
+    ServerChanges, ServerDetails, ServerList,
+};
 use haft_protocol::{
-    ContextCategory, ContextMcpTool, ContextUsageAnswer, DescribedTool, ListedServer,
-    ListedServerTool, McpStatusAnswer, RewindAnswer, ServerProblem, ServerState, ServersAnswer,
-    ToolHints,
+    ContextCategory, ContextMcpTool, ContextUsageAnswer, DescribedAgent, DescribedCommand,
+    DescribedTool, FileAnswer, ListedServer, ListedServerTool, LoadedPlugin, McpStatusAnswer,
+    RewindAnswer, ServerProblem, ServerState, ServersAnswer, ToolHints,
 };
 use serde_json::Value;
 
@@ -50,6 +53,55 @@ pub(super) fn usage(used: &ContextUsage) -> ContextUsageAnswer {
         is_auto_compact_enabled: true,
         mcp_tools: mcp_tools.collect(),
         ..ContextUsageAnswer::default()
+    }
+}
+
+/// A slash command.
+pub(super) fn command(command: &CommandDetails) -> DescribedCommand {
+    DescribedCommand {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        argument_hint: command.argument_hint.clone(),
+    }
+}
+
+/// A kind of subagents.
+pub(super) fn agent(kind: AgentDetails) -> DescribedAgent {
+    DescribedAgent {
+        name: kind.name,
+        description: kind.description,
+        model: kind.model,
+    }
+}
+
+/// A plugin.
+pub(super) fn plugin(plugin: &PluginDetails) -> LoadedPlugin {
+    LoadedPlugin {
+        name: plugin.name.clone(),
+        path: plugin.path.to_string_lossy().into_owned(),
+        version: plugin.version.clone(),
+    }
+}
+
+/// What is in a file, as text or in base64.
+pub(super) fn file(read: FileContents, in_base64: bool) -> FileAnswer {
+    let answer = FileAnswer {
+        abs_path: read.path.to_string_lossy().into_owned(),
+        truncated: read.is_truncated,
+        ..FileAnswer::default()
+    };
+    if in_base64 {
+        return FileAnswer {
+            contents: data_encoding::BASE64.encode(&read.bytes),
+            encoding: Some("base64".to_owned()),
+            ..answer
+        };
+    }
+    let text = String::from_utf8_lossy(&read.bytes);
+    FileAnswer {
+        lossy: Some(std::str::from_utf8(&read.bytes).is_err()),
+        contents: text.into_owned(),
+        ..answer
     }
 }
 

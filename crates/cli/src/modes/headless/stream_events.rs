@@ -1,4 +1,4 @@
-//! The pieces of a reply, as Anthropic's stream tells them, whoever said them.
+//! The pieces of a reply, as Anthropic's stream tells them, no matter who said them.
 
 use std::borrow::Cow;
 

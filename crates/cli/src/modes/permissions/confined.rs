@@ -3,40 +3,18 @@
 use std::path::PathBuf;
 
 use haft::{
-    Confinement, NetworkAccess,
-    engine::permissions::{
-        Behavior, Facts, Policy, confine, decide, profile,
-        sandbox::{ProfileReason, SettingsHost, SettingsHosts},
-    },
+    NetworkAccess,
+    engine::permissions::sandbox::{SettingsHost, SettingsHosts},
 };
+use haft_host::ExplainedConfinement;
 use serde_json::{Value, json};
 
-/// How the command of a call would be confined.
-pub(super) struct Confined {
-    confinement: Confinement,
-    reason: ProfileReason,
-    hosts: SettingsHosts,
-    /// What was asked for that this machine cannot do.
-    missing: Option<&'static str>,
-}
+/// Shows how the command of a call would be confined.
+pub(super) struct Confined<'a>(pub(super) &'a ExplainedConfinement);
 
-impl Confined {
-    /// `None`: it has no command, or would not run.
-    pub(super) fn of(policy: &Policy, facts: &Facts) -> Option<Self> {
-        if decide(policy, facts).behavior == Behavior::Deny {
-            return None;
-        }
-        let (_, reason) = profile(policy, facts)?;
-        Some(Self {
-            confinement: confine(policy, facts)?,
-            reason,
-            hosts: SettingsHosts::of(policy),
-            missing: policy.sandbox.missing(),
-        })
-    }
-
+impl Confined<'_> {
     fn network(&self) -> &'static str {
-        match self.confinement.network {
+        match self.0.confinement.network {
             NetworkAccess::Nobody => "none",
             NetworkAccess::ByRule(_) => "by rule",
             NetworkAccess::Anybody => "open",
@@ -45,16 +23,16 @@ impl Confined {
 
     /// On one line, or two.
     pub(super) fn text(&self) -> String {
-        let network = match self.confinement.network {
-            NetworkAccess::ByRule(_) => format!("{} ({})", self.network(), hosts(&self.hosts)),
+        let network = match self.0.confinement.network {
+            NetworkAccess::ByRule(_) => format!("{} ({})", self.network(), hosts(&self.0.hosts)),
             _ => self.network().to_owned(),
         };
         let said = format!(
             "profile: {}, because {}; network: {network}",
-            self.confinement.profile.name(),
-            self.reason
+            self.0.confinement.profile.name(),
+            self.0.reason
         );
-        match self.missing {
+        match self.0.missing {
             Some(missing) => format!("{said}\n{missing}"),
             None => said,
         }
@@ -71,24 +49,24 @@ impl Confined {
         let texts = |list: &[SettingsHost]| -> Vec<String> {
             list.iter().map(ToString::to_string).collect()
         };
-        let by_rule = matches!(self.confinement.network, NetworkAccess::ByRule(_));
+        let by_rule = matches!(self.0.confinement.network, NetworkAccess::ByRule(_));
         json!({
-            "profile": self.confinement.profile.name(),
-            "because": self.reason.to_string(),
-            "missing": self.missing,
+            "profile": self.0.confinement.profile.name(),
+            "because": self.0.reason.to_string(),
+            "missing": self.0.missing,
             "network": self.network(),
             "hosts": by_rule.then(|| json!({
-                "allowed": texts(&self.hosts.allowed),
-                "asked": texts(&self.hosts.asked),
-                "denied": texts(&self.hosts.denied),
-                "others": others(&self.hosts),
+                "allowed": texts(&self.0.hosts.allowed),
+                "asked": texts(&self.0.hosts.asked),
+                "denied": texts(&self.0.hosts.denied),
+                "others": others(&self.0.hosts),
             })),
-            "writable": paths(&self.confinement.writable),
-            "protected": paths(&self.confinement.protected),
-            "hidden": paths(&self.confinement.hidden),
-            "closed": paths(&self.confinement.closed),
-            "open": paths(&self.confinement.open),
-            "untold": self.confinement.untold,
+            "writable": paths(&self.0.confinement.writable),
+            "protected": paths(&self.0.confinement.protected),
+            "hidden": paths(&self.0.confinement.hidden),
+            "closed": paths(&self.0.confinement.closed),
+            "open": paths(&self.0.confinement.open),
+            "untold": self.0.confinement.untold,
         })
     }
 }

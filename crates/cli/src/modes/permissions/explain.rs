@@ -1,21 +1,13 @@
 //! A decision as a tree: the parts of the call, what they do, what decided, and how a command would
 //! be confined.
 
-use std::sync::Arc;
-
-use haft::{
-    SessionContext,
-    engine::permissions::{
-        Bases, Behavior, Covered, Decision, Facts, Policy, Touched, decide, suggest, uncovered,
-    },
-};
-use haft_host::{Permitted, SessionConfig, SessionParts, open_tools};
-use haft_sandbox::Mechanism;
+use haft::engine::permissions::{Covered, Decision, Facts, Touched};
+use haft_host::{ExplainedCall, SessionParts, explain_call};
 use haft_shell::{Arg, Effect, LinePart, Value as ArgValue, WriteKind};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use super::{confined::Confined, judge::Judge};
+use super::confined::Confined;
 use crate::{
     approver::Terminal,
     args::SessionArgs,
@@ -31,30 +23,19 @@ pub(super) fn run(
     words: &[String],
     as_json: bool,
 ) -> anyhow::Result<Exit> {
-    let mut config = session::config(args)?;
-    // A directory that is not there makes no session, and no difference here.
-    config.directories.retain(|directory| directory.is_dir());
-    let left_out = Permitted::load(&config)?.settings.left_out;
+    let config = session::config(args)?;
     let (tool, input) = match (bash, words) {
         (Some(command), _) => ("Bash".to_owned(), json!({ "command": command })),
         (None, [tool, input @ ..]) => (tool.clone(), call::input(input)?),
         (None, []) => anyhow::bail!("say which call, or --bash 'COMMAND'"),
     };
+    let mut parts = SessionParts::new(session::warn);
+    if let Some(terminal) = Terminal::of_this_process() {
+        parts = parts.questions(terminal);
+    }
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let (mut policy, context, facts) = runtime.block_on(judged(&config, &tool, input))?;
-    let bases = context.bases();
-    // As it would be decided: a command that counts on being confined is asked about where it is not.
-    let mechanism = facts.shell.is_some().then(session::strongest);
-    Arc::make_mut(&mut policy.sandbox).unconfined = mechanism == Some(Mechanism::None);
-    let explained = Explained {
-        decision: decide(&policy, &facts),
-        rules: suggestions(&policy, &facts, &bases),
-        parts: uncovered(&policy, &facts),
-        confined: Confined::of(&policy, &facts),
-        left_out,
-        weak: mechanism.and_then(Mechanism::warning),
-        facts: &facts,
-    };
+    let explained = runtime.block_on(explain_call(&config, parts, &tool, input))?;
+    let explained = Explained(&explained);
     if as_json {
         show::json(&serde_json::to_string_pretty(&explained.json())?)?;
     } else {
@@ -63,57 +44,21 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// The call as a session here would find it.
-async fn judged(
-    config: &SessionConfig,
-    tool: &str,
-    input: Value,
-) -> anyhow::Result<(Policy, SessionContext, Facts)> {
-    let mut parts = SessionParts::new(session::warn);
-    if let Some(terminal) = Terminal::of_this_process() {
-        parts = parts.questions(terminal);
-    }
-    let haft = open_tools(config, parts).await?;
-    let context = haft.context();
-    let policy = haft.engine().policy(&context);
-    let folder = haft.engine().folder().to_path_buf();
-    let judge = Judge::new(haft.services().clone(), folder).await?;
-    let facts = judge.facts(tool, input, &context).await;
-    Ok((policy, context, facts.map_err(anyhow::Error::msg)?))
-}
-
-fn suggestions(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
-    match decide(policy, facts).behavior {
-        Behavior::Ask => suggest(policy, facts, bases),
-        Behavior::Allow | Behavior::Deny => Vec::new(),
-    }
-}
-
-struct Explained<'a> {
-    decision: Decision,
-    rules: Vec<String>,
-    parts: Vec<(usize, Covered)>,
-    confined: Option<Confined>,
-    /// What of the settings waits for trust.
-    left_out: Vec<String>,
-    /// What does not hold of the confinement.
-    weak: Option<String>,
-    facts: &'a Facts,
-}
+struct Explained<'a>(&'a ExplainedCall);
 
 impl Explained<'_> {
     /// What is read and not written: that a write needs to read is no news.
     fn only_read(&self) -> Vec<&Touched> {
-        let Facts { reads, writes, .. } = self.facts;
+        let Facts { reads, writes, .. } = &self.0.facts;
         reads.iter().filter(|read| !writes.contains(read)).collect()
     }
 
     fn tree(&self, style: Style) -> String {
-        let Decision { behavior, because } = &self.decision;
+        let Decision { behavior, because } = &self.0.decision;
         let because = show::clean(&because.to_string());
         let mut text = format!("{}: {because}\n", style.bold(behavior.name()));
-        if let Some(shell) = &self.facts.shell {
-            for (at, covered) in &self.parts {
+        if let Some(shell) = &self.0.facts.shell {
+            for (at, covered) in &self.0.parts {
                 let part = &shell.analysis.parts[*at];
                 let depth = depth(&shell.analysis.parts, part);
                 let indent = "  ".repeat(depth + 1);
@@ -140,36 +85,37 @@ impl Explained<'_> {
             for touched in self.only_read() {
                 text += &format!("  reads {}\n", path_text(touched));
             }
-            for touched in &self.facts.writes {
+            for touched in &self.0.facts.writes {
                 text += &format!("  writes {}\n", path_text(touched));
             }
-            for target in &self.facts.fetches {
+            for target in &self.0.facts.fetches {
                 text += &format!("  contacts {}\n", show::clean(&target.host));
             }
         }
-        if let Some(confined) = &self.confined {
+        if let Some(confined) = self.0.confinement.as_ref().map(Confined) {
             for line in confined.text().lines() {
                 text += &format!("{}\n", show::clean(line));
             }
         }
-        if !self.rules.is_empty() {
-            let rules = show::clean(&self.rules.join(", "));
+        if !self.0.rules.is_empty() {
+            let rules = show::clean(&self.0.rules.join(", "));
             text += &format!("would be allowed by: {rules}\n");
         }
-        if let Some(weak) = &self.weak {
+        if let Some(weak) = &self.0.sandbox_warning {
             text += &format!("{weak}\n");
         }
-        if !self.left_out.is_empty() {
-            let left_out = show::clean(&self.left_out.join(", "));
+        if !self.0.left_out.is_empty() {
+            let left_out = show::clean(&self.0.left_out.join(", "));
             text += &format!("left out until this directory is trusted: {left_out}\n");
         }
         text.trim_end().to_owned()
     }
 
     fn json(&self) -> Value {
-        let parts: Vec<Value> = match &self.facts.shell {
+        let parts: Vec<Value> = match &self.0.facts.shell {
             None => Vec::new(),
             Some(shell) => self
+                .0
                 .parts
                 .iter()
                 .map(|(at, covered)| {
@@ -193,20 +139,20 @@ impl Explained<'_> {
             let real = touched.iter().map(|path| path.real.display().to_string());
             real.collect()
         };
-        let writes: Vec<&Touched> = self.facts.writes.iter().collect();
+        let writes: Vec<&Touched> = self.0.facts.writes.iter().collect();
         json!({
-            "decision": self.decision.behavior.name(),
-            "because": self.decision.because.to_string(),
-            "tool": self.facts.tool,
-            "verdict": self.facts.shell.as_ref().map(|shell| shell.analysis.verdict.name()),
-            "reason": self.facts.shell.as_ref().map(|shell| shell.analysis.reason.clone()),
+            "decision": self.0.decision.behavior.name(),
+            "because": self.0.decision.because.to_string(),
+            "tool": self.0.facts.tool,
+            "verdict": self.0.facts.shell.as_ref().map(|shell| shell.analysis.verdict.name()),
+            "reason": self.0.facts.shell.as_ref().map(|shell| shell.analysis.reason.clone()),
             "reads": paths(&self.only_read()),
             "writes": paths(&writes),
             "parts": parts,
-            "rules_that_would_allow": self.rules,
-            "confinement": self.confined.as_ref().map(Confined::json),
-            "left_out": self.left_out,
-            "sandbox_warning": self.weak,
+            "rules_that_would_allow": self.0.rules,
+            "confinement": self.0.confinement.as_ref().map(|it| Confined(it).json()),
+            "left_out": self.0.left_out,
+            "sandbox_warning": self.0.sandbox_warning,
         })
     }
 }

@@ -3,9 +3,7 @@
 mod confined;
 mod explain;
 mod jsonl;
-mod judge;
 mod list;
-mod stand_in;
 
 use std::io::{self, IsTerminal};
 
@@ -15,7 +13,7 @@ use haft_host::settings_warnings;
 use crate::{
     args::{Permissions, SessionArgs},
     exit::Exit,
-    line_input::{Heard, hear},
+    line_input::{AnswerSource, Heard, hear},
     session, show,
 };
 
@@ -61,9 +59,9 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     if !yes {
         anyhow::ensure!(
             io::stdin().is_terminal(),
-            "nobody can be asked here; say --yes if you have looked at it"
+            "no one can be asked here; say --yes if you have looked at it"
         );
-        let agreed = match hear("Trust it? [y]es, [n]o: ", None) {
+        let agreed = match hear(&AnswerSource::Stdin, "Trust it? [y]es, [n]o: ", None) {
             Heard::Line(said) => ["y", "yes"].contains(&said.trim().to_lowercase().as_str()),
             Heard::Ended | Heard::TooLate => false,
         };

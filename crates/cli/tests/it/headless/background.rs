@@ -27,7 +27,7 @@ fn a_task_that_ends_between_two_messages_is_told_in_a_turn_of_its_own() {
     let mut talk = Talk::new(&mut command);
     talk.user("go");
     let mut heard = talk.hear_until("result");
-    // A command in the background keeps nobody from being idle.
+    // A command in the background keeps no one from being idle.
     heard.extend(talk.hear_until("system/session_state_changed"));
     fs::write(dir.path().join("go"), "").unwrap();
     heard.extend(talk.hear_until("result"));

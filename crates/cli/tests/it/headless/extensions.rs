@@ -1,4 +1,4 @@
-//! What people laid in folders: skills, commands, agents, memory files.
+//! What people put in folders: skills, commands, agents, memory files.
 
 use std::{fs, path::PathBuf};
 

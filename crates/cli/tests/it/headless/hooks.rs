@@ -34,7 +34,7 @@ fn on(event: &str, hook: &Value) -> Value {
     json!({"hooks": {event: [{"hooks": [hook]}]}})
 }
 
-/// All messages; whether a hook is slow enough to be told of in between is a matter of luck.
+/// All messages; whether a hook is slow enough to be informed of in between is a matter of luck.
 fn told(ran: &Ran) -> Vec<Value> {
     let mut messages = lines(ran);
     messages.retain(|one| one["subtype"] != "hook_progress");
@@ -189,7 +189,7 @@ fn v28_v29_a_server_is_told_and_decides() {
 #[test]
 fn a_server_that_the_settings_do_not_list_is_not_told() {
     let dir = tempdir().unwrap();
-    // Nobody listens there: it would fail in another way.
+    // No one listens there: it would fail in another way.
     let hook = json!({"type": "http", "url": "http://127.0.0.1:9/hook"});
     let mut settings = on("PreToolUse", &hook);
     settings["allowedHttpHookUrls"] = json!([]);

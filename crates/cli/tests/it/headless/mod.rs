@@ -1,10 +1,13 @@
 //! `haft -p`, with models that say what a script or a server on this machine says.
 //!
-//! - `answers`: formats, flags, prompts
+//! - `answers`: formats, flags, prompts; `attachments`: what goes with a prompt
 //! - `background`: tasks that outlast a turn
+//! - `conventions`: what programs of the convention count on
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
+//! - `plugins`: what plugins and projects bring
+//! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing
@@ -13,12 +16,16 @@
 //! - `server`: a provider on this machine
 
 mod answers;
+mod attachments;
 mod background;
+mod conventions;
 mod ends;
 mod extensions;
 mod hook_vectors;
 mod hooks;
+mod models;
 mod planning;
+mod plugins;
 mod requests;
 mod server;
 mod servers;
@@ -203,7 +210,9 @@ impl Talk {
 
     fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        let sent = haft_testkit::command("kill")
+            .args(["-s", name, &id])
+            .status();
         assert!(sent.unwrap().success());
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks, plan mode and questions, with the program at the other end or nobody.
+//! Tasks, plan mode and questions, with the program at the other end or no one.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What the program at the other end may ask, and what it is told of refusals.
+//! What the program at the other end may ask, and what it is informed of refusals.
 
 use std::{fs, path::Path};
 

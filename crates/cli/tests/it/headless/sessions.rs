@@ -3,7 +3,7 @@ use std::fs;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::{answer, lines, scripted, text};
+use super::{answer, call, lines, scripted, text};
 use crate::binary::haft;
 
 fn result(ran: &crate::binary::Ran) -> Value {
@@ -157,10 +157,7 @@ fn it_goes_on_in_the_directory_it_was_left_in_unless_that_is_gone() {
     let dir = tempdir().unwrap();
     let cwd = dir.path();
     fs::create_dir(cwd.join("sub")).unwrap();
-    let turns = json!([
-        [super::call("Bash", json!({"command": "cd sub"}))],
-        [text("ok")]
-    ]);
+    let turns = json!([[call("Bash", json!({"command": "cd sub"}))], [text("ok")]]);
     let (_, result) = begun(&answer(scripted(cwd, &turns).args(STREAM)));
     let resume = format!("--resume={}", result["session_id"].as_str().unwrap());
     let again = || {
@@ -199,4 +196,77 @@ fn a_copy_of_another_projects_session_belongs_to_this_project() {
     let id = copy["session_id"].as_str().unwrap();
     assert!(list(&here).contains(id));
     assert!(!list(&there).contains(id));
+}
+
+#[test]
+fn a_session_is_renamed_exported_and_deleted_by_the_beginning_of_its_id() {
+    let dir = tempdir().unwrap();
+    let cwd = dir.path();
+    let first = answer(
+        scripted(
+            cwd,
+            &json!([
+                [call("LS", json!({"path": "."}))],
+                [text("Some ``` words.")]
+            ]),
+        )
+        .args(["-p", "first", "--output-format", "json"]),
+    );
+    let id = result(&first)["session_id"].as_str().unwrap().to_owned();
+    let turns = json!([[text("Other.")]]);
+    let other = answer(scripted(cwd, &turns).args([
+        "-p",
+        "other",
+        "--output-format",
+        "json",
+        "--session-id",
+        "ffffffff-0000-4000-8000-000000000000",
+    ]));
+    result(&other);
+    let sessions = |args: &[&str]| answer(haft(cwd).arg("sessions").args(args));
+    let begin = &id[..8];
+    let renamed = sessions(&["rename", begin, "my work"]);
+    assert_eq!(
+        (renamed.code, renamed.stdout),
+        (0, format!("{id} is called my work\n"))
+    );
+    let listed = sessions(&["list"]).stdout;
+    assert!(listed.contains("my work"), "{listed}");
+    let file = cwd.join("said.md");
+    let exported = sessions(&["export", "my work", file.to_str().unwrap()]);
+    assert_eq!(exported.code, 0, "{}", exported.stderr);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(
+        text.starts_with("## user\n\n") && text.contains("Some ``` words."),
+        "{text}"
+    );
+    // What is there is not written over.
+    assert_eq!(sessions(&["export", begin, file.to_str().unwrap()]).code, 1);
+    let unasked = sessions(&["delete", begin]);
+    assert_eq!(unasked.code, 1);
+    assert!(unasked.stderr.contains("--yes"), "{}", unasked.stderr);
+    let deleted = sessions(&["delete", begin, "--yes"]);
+    assert_eq!(
+        (deleted.code, deleted.stdout),
+        (0, format!("{id} is deleted\n"))
+    );
+    let listed = sessions(&["list"]).stdout;
+    assert!(
+        !listed.contains(&id) && listed.contains("ffffffff"),
+        "{listed}"
+    );
+    let project = fs::read_dir(cwd.join(".claude/projects"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let left = fs::read_dir(project.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    for name in left {
+        assert!(!name.to_string_lossy().starts_with(&id), "{name:?}");
+    }
+    // Too short to name one.
+    assert_eq!(sessions(&["show", "fff"]).code, 1);
+    assert_eq!(sessions(&["show", "ffff"]).code, 0);
 }

@@ -63,7 +63,7 @@ fn transcripts(cwd: &Path) -> Vec<PathBuf> {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if path.is_dir() {
                 left.push(path);
-            } else if name.starts_with("agent-") {
+            } else if name.starts_with("agent-") && name.ends_with(".jsonl") {
                 found.push(path);
             }
         }

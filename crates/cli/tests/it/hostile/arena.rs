@@ -85,7 +85,7 @@ impl Arena {
         fs::set_permissions(arena.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         if let Some(user) = user {
             let owner = format!("{user}:{user}");
-            let mut change = Command::new("chown");
+            let mut change = haft_testkit::command("chown");
             change.args(["-R", &owner]).arg(arena.dir.path());
             assert!(change.status().unwrap().success());
         }
@@ -117,7 +117,7 @@ impl Arena {
     pub(super) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = match self.user {
             Some(user) => {
-                let mut command = Command::new("setpriv");
+                let mut command = haft_testkit::command("setpriv");
                 let ids = [format!("--reuid={user}"), format!("--regid={user}")];
                 command
                     .args(ids)
@@ -125,7 +125,7 @@ impl Arena {
                     .arg(program.as_ref());
                 command
             }
-            None => Command::new(program.as_ref()),
+            None => haft_testkit::command(program.as_ref()),
         };
         command
             .current_dir(self.project())

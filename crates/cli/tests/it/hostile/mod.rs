@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
         let hidden = json!({"sandbox": {"filesystem": {"denyRead": ["./hidden/secret.txt"]}}});
         haft.args(["--allowed-tools", "Bash", "--settings", &hidden.to_string()])
             .stderr(Stdio::null());
-        // It works where it is when it starts: until it has, nobody moves that.
+        // It works where it is when it starts: until it has, no one moves that.
         let mut talk = Conversation::of(&mut haft);
         let answer = talk.ask(&bash(0, &json!({"command": "pwd"})));
         let project = arena.project().display().to_string();

@@ -40,7 +40,7 @@ const MOVED: [&str; 7] = [
 /// Works from the first to the last of a session's commands.
 pub(super) struct Outsider<'a> {
     arena: &'a Arena,
-    /// Held by whoever needs the files to stay where they are.
+    /// Held by the one who needs the files to stay where they are.
     gate: Mutex<()>,
     over: AtomicBool,
     done: AtomicUsize,

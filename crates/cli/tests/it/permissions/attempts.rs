@@ -1,5 +1,5 @@
 //! Lines that look harmless or go around a deny rule, given to the binary in a project that has the
-//! programs they would start. Nobody is asked, so that what is not plainly allowed does not run.
+//! programs they would start. No one is asked, so that what is not plainly allowed does not run.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 

@@ -1,6 +1,7 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use serde_json::Value;
+use haft_testkit::http::{HttpFake, HttpReply};
+use serde_json::{Value, json};
 
 use super::{PROJECT, Place, USER};
 use crate::binary::{Ran, run};
@@ -86,4 +87,48 @@ fn nothing_is_started_and_nothing_steers_the_terminal() {
     let ran = doctor(&place, &[], &[]);
     assert!(!place.path("started").exists());
     assert!(!ran.stdout.contains('\x1b') && !ran.stderr.contains('\x1b'));
+}
+
+#[test]
+fn key_model_and_server_are_looked_at() {
+    let place = Place::new(&[]);
+    let model = json!({"type": "model", "id": "claude-sonnet-4-5", "max_input_tokens": 200_000});
+    let list = json!({"data": [model]}).to_string();
+    let list = HttpReply::new(200, "application/json", list);
+    let refused = HttpReply::error(401, "authentication_error", "invalid x-api-key");
+    let server = HttpFake::start_strict([list, refused]);
+    let mut told = String::new();
+    for (model, code) in [("claude-sonnet-4-5", 0), ("m-1", 1)] {
+        let mut command = place.haft();
+        command
+            .env("ANTHROPIC_BASE_URL", &server.url)
+            .env("ANTHROPIC_API_KEY", "key")
+            .env("ANTHROPIC_MODEL", model)
+            .arg("doctor");
+        let ran = run(&mut command, b"");
+        assert_eq!(ran.code, code, "{}", ran.stdout);
+        let said = ran
+            .stdout
+            .replace(server.url.trim_start_matches("http://"), "SERVER");
+        let lines = said.lines().skip_while(|line| *line != "model").take(4);
+        told += &lines.map(|line| format!("{line}\n")).collect::<String>();
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_home_that_cannot_be_written_names_what_to_set() {
+    let place = Place::new(&[]);
+    let ran = run(
+        place
+            .haft()
+            .env("HOME", "/dev/null/x")
+            .env_remove("CLAUDE_CONFIG_DIR")
+            .arg("doctor"),
+        b"",
+    );
+    assert_eq!(ran.code, 1);
+    let expected = "/dev/null/x/.claude cannot be written, so no session, rule or trust can be kept there; \
+                    set CLAUDE_CONFIG_DIR to a folder that can";
+    assert!(ran.stdout.contains(expected), "{}", ran.stdout);
 }

@@ -247,7 +247,7 @@ fn without_a_call_it_says_how_to_ask() {
     assert!(ran.stderr.contains("KEY=VALUE"), "{}", ran.stderr);
 }
 
-/// What is explained is what happens: where nobody can be asked, what would be asked is refused.
+/// What is explained is what happens: where no one can be asked, what would be asked is refused.
 #[test]
 fn a_call_does_what_was_explained() {
     let settings = r#"{"permissions": {"deny": ["Read(hidden/**)"], "allow": ["Edit(docs/**)"]}}"#;

@@ -158,14 +158,14 @@ fn own(path: &Path, user: u32) {
     }
 }
 
-/// Whoever runs the tests, and an ordinary user where those are run by root.
+/// The one who runs the tests, and an ordinary user where those are run by root.
 fn users() -> Vec<Option<u32>> {
     let mut users = vec![None];
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| {
         use std::os::unix::fs::MetadataExt;
         own.uid() == 0
     });
-    let mut version = Command::new(env!("CARGO_BIN_EXE_haft"));
+    let mut version = haft_testkit::command(env!("CARGO_BIN_EXE_haft"));
     version.arg("--version").uid(ORDINARY).gid(ORDINARY);
     if !is_root {
         return users;
@@ -483,7 +483,7 @@ fn everyday_lines_run_unasked() {
             &["add", "a.md", "src"],
             &["commit", "-q", "-m", "the start"],
         ] {
-            let mut command = Command::new("git");
+            let mut command = haft_testkit::command("git");
             command.args(git).current_dir(home.path("ws"));
             command
                 .env_clear()

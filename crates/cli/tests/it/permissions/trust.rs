@@ -43,7 +43,7 @@ fn row_100_nothing_of_an_untrusted_workspace_acts_and_one_line_says_so() {
 #[test]
 fn trust_is_shown_asked_for_and_kept() {
     let place = Place::new(&[(PROJECT, &hostile()), ("more/a.txt", "a")]);
-    // Nobody to ask: it says what would act, and how to agree.
+    // No one to ask: it says what would act, and how to agree.
     let ran = place.run(&["permissions", "trust"]);
     assert_eq!(ran.code, 1);
     insta::assert_snapshot!(format!("{}{}", ran.stdout, ran.stderr));

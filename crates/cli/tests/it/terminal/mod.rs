@@ -1,11 +1,13 @@
 //! What arrives at a terminal, on a pseudo-terminal of our own.
 //!
 //! - `pty`: the binary on a terminal
+//! - `headless`: a model at work where a person watches
 //! - `hostile`: texts that would act on one
 //! - `modes`: such texts through everything that writes
 //! - `questions`: what is typed, and what a question shows
 //! - `sources`: no other way out in the code
 
+mod headless;
 mod hostile;
 mod modes;
 mod pty;

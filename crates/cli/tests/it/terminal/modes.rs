@@ -522,7 +522,7 @@ fn neither_a_command_nor_a_hook_writes_to_the_terminal_past_us() {
     for flags in ["--allowed-tools=Bash", "--dangerously-skip-permissions"] {
         let inner = place.haft(&[flags, "call", "Bash", "command=sh run.sh"]);
         // It makes the terminal its own, as a shell would have done.
-        let mut command = Command::new(setsid);
+        let mut command = haft_testkit::command(setsid);
         command
             .args(["--wait", "--ctty"])
             .arg(inner.get_program())

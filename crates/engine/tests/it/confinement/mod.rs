@@ -49,7 +49,7 @@ struct Session {
 struct Setup {
     mode: PermissionMode,
     sandbox: SandboxSettings,
-    /// Somebody is there, who says yes.
+    /// Someone is there, who says yes.
     person: bool,
     effects: Effects,
     /// The `hooks` of a settings file.
@@ -399,7 +399,7 @@ async fn a_wish_to_leave_the_sandbox_counts_only_where_there_is_one_and_it_may_b
     let (_, confinement) = session.call(input("ls")).await;
     assert_eq!(confinement.unwrap().profile, Confined::Full);
     assert_eq!(session.asked().len(), 1);
-    // Where nobody is ever asked it is refused.
+    // Where no one is ever asked it is refused.
     let setup = Setup {
         mode: PermissionMode::DontAsk,
         ..Setup::default()

@@ -1,4 +1,4 @@
-//! Hooks that run beside the session: nobody waits for them, and what they say comes later.
+//! Hooks that run beside the session: no one waits for them, and what they say comes later.
 
 use std::sync::{Arc, Mutex};
 

@@ -2,8 +2,8 @@
 //!
 //! - here: what programs say of calls
 //! - `kinds`: servers, models, plugins, skills
-//! - `moments`: events that are about no call, and what is told of hooks while they run
-//! - `beside`: hooks that nobody waits for
+//! - `moments`: events that are about no call, and what is informed of hooks while they run
+//! - `beside`: hooks that no one waits for
 
 mod beside;
 mod kinds;
@@ -547,7 +547,7 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
     let expected = format!("{}/a b|$HOME|", work.display());
     assert_eq!(rig.project.read("work/args"), expected);
 
-    // A call that does not fit its tool is nobody's business.
+    // A call that does not fit its tool is no one's business.
     let mut rig = Rig::pre("touch fired").await;
     let mut turn = rig.scheduler.turn().await;
     turn.push(tool_use("Bash", json!({"wrong": 1})));
@@ -582,7 +582,7 @@ async fn if_is_one_rule_read_generously() {
 async fn hooks_and_the_classifier_run_side_by_side() {
     let project = TempProject::new([("work/.git/HEAD", "")]);
     // Reading the configuration of the repository is part of the classification; a pipe in its place
-    // holds it up until somebody writes to it.
+    // holds it up until someone writes to it.
     let pipe = project.path("work/.git/config");
     assert!(
         Command::new("mkfifo")

@@ -1,4 +1,4 @@
-//! Events that are about no call, and what is told of hooks while they run.
+//! Events that are about no call, and what is informed of hooks while they run.
 
 use std::{
     collections::BTreeSet,
@@ -220,7 +220,7 @@ async fn a_command_is_told_of_the_file_of_variables_only_where_hooks_may_write_t
     }
 }
 
-/// Creates a task, if nobody objects.
+/// Creates a task, if no one objects.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskInput {
@@ -316,7 +316,7 @@ async fn hooks_hear_that_a_person_is_asked_and_the_answer_need_not_wait_for_them
     assert!(told["message"].as_str().unwrap().contains("Bash"), "{told}");
     assert!(!rig.ran("idle"));
 
-    // Nobody was asked where nobody can be.
+    // No one was asked where no one can be.
     let files = [(
         Scope::User,
         json!({"Notification": [{"hooks": [

@@ -62,7 +62,7 @@ async fn its_rules_are_about_its_paths() {
     let mut haft = session(&project, &written).build().await.unwrap();
     for (path, expected) in [
         ("docs/a", "a!"),
-        // Nobody allows it, and nobody can be asked.
+        // No one allows it, and no one can be asked.
         ("src/a", "a"),
         ("secret/a", "a"),
         // What may not be edited may not be stamped.

@@ -1,7 +1,7 @@
 //! Undo of what commands did: paths of any kind become what they were.
 //!
 //! The same promises as for single files: all or nothing, only if everything is still as the command
-//! left it, and an undo is a unit that can be undone. What a command changed and nobody could keep is
+//! left it, and an undo is a unit that can be undone. What a command changed and no one could keep is
 //! told, and left as it is.
 //!
 //! - `plan`: what is to be done, or why not

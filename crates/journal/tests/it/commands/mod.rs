@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use haft_journal::{
@@ -69,9 +68,9 @@ fn assert_same(now: &Exact, then: &Exact, what: &str) {
     assert!(different.is_empty(), "{what}:\n{}", different.join("\n"));
 }
 
-/// A shell with nobody's settings.
+/// A shell with no one's settings.
 pub(crate) fn shell(directory: &Path, script: &str) {
-    let output = Command::new("sh")
+    let output = haft_testkit::command("sh")
         .args(["-ec", script])
         .current_dir(directory)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")

@@ -22,7 +22,7 @@ async fn start(place: &Place, profile: &SandboxProfile) -> Running {
 }
 
 fn kill(process: &Seen, signal: &str) {
-    let status = std::process::Command::new("kill")
+    let status = haft_testkit::command("kill")
         .args([signal, &process.pid.to_string()])
         .status();
     assert!(status.unwrap().success());

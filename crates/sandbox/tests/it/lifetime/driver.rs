@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     time::Duration,
 };
 
@@ -50,7 +50,7 @@ impl Driver {
         let mut words: Vec<PathBuf> = before.iter().map(PathBuf::from).collect();
         words.push(std::env::current_exe().unwrap());
         let said = fs::File::create(dir.path().join("said")).unwrap();
-        let child = Command::new(&words[0])
+        let child = haft_testkit::command(&words[0])
             .args(&words[1..])
             .args(["--exact", "lifetime::driver::driver", "--ignored"])
             .args(["--nocapture", "--test-threads=1"])

@@ -1,9 +1,6 @@
 //! Our process dies at any moment.
 
-use std::{
-    process::Command,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use haft_sandbox::Mechanism;
 use tokio::time::sleep;
@@ -58,7 +55,7 @@ async fn a_signal_to_our_group_ends_our_process_and_so_everything() {
         let mut driver = Driver::start("short", Mechanism::Namespaces);
         driver.running().await;
         let started = driver.below();
-        let kill = Command::new("kill")
+        let kill = haft_testkit::command("kill")
             .args([signal, "--", &format!("-{}", driver.child.id())])
             .status();
         assert!(kill.unwrap().success());

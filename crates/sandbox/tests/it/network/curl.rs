@@ -6,6 +6,7 @@ use super::rig::{Canned, Rig};
 
 /// What curl prints, and its exit code; `None` if there is no curl.
 async fn curl(rig: &Rig, scheme: &str, arguments: &[&str]) -> Option<(String, i32)> {
+    haft_testkit::bound_this_process();
     let output = Command::new("curl")
         .args(["--silent", "--max-time", "60", "--noproxy", ""])
         .args(["--proxy", &format!("{scheme}://{}", rig.address)])

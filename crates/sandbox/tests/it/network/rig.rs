@@ -89,6 +89,7 @@ impl Rig {
         names: &[(&str, &[&[&str]])],
         limits: ProxyLimits,
     ) -> Self {
+        haft_testkit::bound_this_process();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let names = Names::new(names);
@@ -141,6 +142,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) async fn new() -> Self {
+        haft_testkit::bound_this_process();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         Self { listener, port }

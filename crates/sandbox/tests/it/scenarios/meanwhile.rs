@@ -257,6 +257,7 @@ async fn a_daemon_that_starts_later_is_not_reached_by_the_next_command() {
             path.display()
         );
         stand.run("true").await;
+        haft_testkit::bound_this_process();
         let daemon = UnixListener::bind(&path).unwrap();
         daemon.set_nonblocking(true).unwrap();
         stand.run(&connect).await;

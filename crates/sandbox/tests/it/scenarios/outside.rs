@@ -13,7 +13,7 @@ use std::{
         },
     },
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
 };
 
 use super::{stand::Around, table::GOT};
@@ -314,7 +314,7 @@ impl Daemons {
              name = b'/{}'; {text}",
             self.tag
         );
-        let output = Command::new("/usr/bin/python3")
+        let output = haft_testkit::command("/usr/bin/python3")
             .args(["-I", "-S", "-c", &text])
             .output();
         String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
@@ -376,7 +376,7 @@ impl Daemons {
 
 /// Does nothing until its standard input ends: when we do, at the latest.
 fn victim() -> Child {
-    let victim = Command::new("/bin/sh")
+    let victim = haft_testkit::command("/bin/sh")
         .args(["-c", "read x", "sh", &format!("{GOT} its arguments")])
         .env_clear()
         .env("SECRET", format!("{GOT} its environment"))

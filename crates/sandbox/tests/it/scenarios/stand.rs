@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::Command,
     sync::Arc,
     time::Duration,
 };
@@ -277,7 +276,7 @@ fn is_possible(mechanism: Mechanism) -> bool {
         Mechanism::Reduced => "grep -q landlock /sys/kernel/security/lsm",
         Mechanism::None => "true",
     };
-    let status = Command::new("sh").args(["-c", line]).status();
+    let status = haft_testkit::command("sh").args(["-c", line]).status();
     status.is_ok_and(|status| status.success())
 }
 

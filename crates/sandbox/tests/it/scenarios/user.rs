@@ -85,7 +85,7 @@ fn reachable(program: &Path) -> bool {
 
 fn unprivileged(program: &Path) -> Command {
     let user = nobody();
-    let mut command = Command::new("setpriv");
+    let mut command = haft_testkit::command("setpriv");
     command
         .args([format!("--reuid={user}"), format!("--regid={user}")])
         .args(["--clear-groups", "--"])

@@ -1,6 +1,6 @@
 //! Random lines against git itself: what is called read-only changes nothing and starts nothing.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command, process::Stdio};
+use std::{collections::BTreeMap, fs, path::Path, process::Stdio};
 
 use super::{TABLES, git};
 use crate::{arg::Arg, ast::Span, effect::EffectVerdict};
@@ -163,7 +163,7 @@ impl Repository {
 
     fn git(&self, words: &[String]) {
         let root = self.0.path();
-        let mut command = Command::new("git");
+        let mut command = haft_testkit::command("git");
         command
             .args(words)
             .current_dir(root)

@@ -128,6 +128,13 @@ impl Picture {
     }
 }
 
+/// A picture that goes with a message: decoded, checked and, where needed, shrunk. The error says why it
+/// cannot be shown.
+pub fn image_content(bytes: &[u8]) -> Result<Content, String> {
+    let ready = prepare(bytes)?;
+    Ok(picture(ready.media_type, ready.base64))
+}
+
 /// Decodes, checks and, where needed, shrinks a picture.
 pub(super) fn prepare(bytes: &[u8]) -> Result<Picture, String> {
     let (format, name, media_type) = match image::guess_format(bytes) {

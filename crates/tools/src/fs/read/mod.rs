@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use dedupe::ReadAnswer;
+pub use image::image_content;
 #[cfg(feature = "fuzzing")]
 pub use image::invariants::check as check_image;
 pub use pdf::PdfReader;
@@ -122,14 +123,9 @@ impl Tool for Read {
                 let error = JournalError::IsDirectory { path };
                 Err(ToolError::Refused(explain(error, &cx.cwd)))
             }
-            Ok(found) if found.exists => Ok(Check::Pass),
-            Ok(_) | Err(JournalError::DoesNotExist { .. } | JournalError::ParentIsFile { .. }) => {
-                let cwd = cx.cwd.clone();
-                let text = blocking(move || missing(&path, &cwd)).await?;
-                Err(ToolError::Refused(text))
-            }
-            // Links in a circle, a directory that may not be entered: the read itself says it best.
-            Err(_) => Ok(Check::Pass),
+            // Links in a circle, a directory that may not be entered: the read itself says it best. A file
+            // that is not there too: hooks may know of it, or make it.
+            _ => Ok(Check::Pass),
         }
     }
 
@@ -139,6 +135,7 @@ impl Tool for Read {
         }
         let target = meant(input, cx).await?;
         let path = target.path();
+        exists(&target, cx).await?;
         let found = look(input, &target, cx).await?;
         let mut output = dedupe::once(found, path, cx)?;
         if path != cx.cwd.join(&input.file_path) {
@@ -236,6 +233,19 @@ fn add_note(output: &mut ToolOutput, note: &str) {
         // Writing to a string cannot fail.
         Some(text) => drop(write!(text, "\n[{note}]")),
         None => output.content.push(Content::text(format!("[{note}]"))),
+    }
+}
+
+/// Says what may have been meant by a file that is not there.
+async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> {
+    match target.resolve() {
+        Ok(found) if found.exists => Ok(()),
+        Ok(_) | Err(JournalError::DoesNotExist { .. } | JournalError::ParentIsFile { .. }) => {
+            let (path, cwd) = (target.path().to_path_buf(), cx.cwd.clone());
+            let text = blocking(move || missing(&path, &cwd)).await?;
+            Err(ToolError::Refused(text))
+        }
+        Err(_) => Ok(()),
     }
 }
 

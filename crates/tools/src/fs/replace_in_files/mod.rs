@@ -323,6 +323,7 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
     let engine = cx.services.get::<SearchEngine>()?;
     let journal = cx.services.get::<Journal>()?;
     let query = input.query(rewrite, cx)?;
+    let is_shown = input.preview;
     let (rewrite, stop, cx) = (rewrite.clone(), stop(cx, TIMEOUT), cx.clone());
     blocking(move || {
         let report = engine
@@ -348,8 +349,9 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
             }
             match target(&path, &cx)
                 .map_err(|error| error.to_string())
-                .and_then(|target| one_file(&journal, &rewrite, target, &mut names, &cx.cwd))
-            {
+                .and_then(|target| {
+                    one_file(&journal, &rewrite, target, is_shown, &mut names, &cx.cwd)
+                }) {
                 Ok(Some(file)) => preview.files.push(file),
                 Ok(None) => {}
                 Err(reason) => preview.skipped.push(Skipped { path, reason }),
@@ -366,6 +368,7 @@ fn one_file(
     journal: &Journal,
     rewrite: &Rewrite,
     target: FileTarget,
+    is_shown: bool,
     names: &mut HashMap<(u64, u64), String>,
     cwd: &Path,
 ) -> Result<Option<preview::Change>, String> {
@@ -386,5 +389,5 @@ fn one_file(
     }
     names.insert(raw.identity(), shown(&path, cwd));
     let new = rewrite.apply(&raw.bytes)?;
-    Ok(new.map(|new| preview::Change::new(path, &raw.bytes, new)))
+    Ok(new.map(|new| preview::Change::new(path, &raw.bytes, &new, is_shown)))
 }

@@ -28,7 +28,8 @@ pub(super) struct Change {
     path: PathBuf,
     hash: ContentHash,
     places: usize,
-    patch: Patch,
+    /// For people; none where the change is made at once.
+    patch: Option<Patch>,
 }
 
 /// A file that is left alone, and why.
@@ -48,12 +49,14 @@ pub(super) struct Preview {
 }
 
 impl Change {
-    pub(super) fn new(path: PathBuf, old: &[u8], new: Rewritten) -> Self {
+    /// One that is shown before it is made, or not.
+    pub(super) fn new(path: PathBuf, old: &[u8], new: &Rewritten, is_shown: bool) -> Self {
         Self {
             path,
             hash: ContentHash::of(old),
             places: new.places,
-            patch: Patch::between(old, &new.bytes),
+            // Making the change computes its own: twice is once too often.
+            patch: is_shown.then(|| Patch::between(old, &new.bytes)),
         }
     }
 }
@@ -112,7 +115,9 @@ impl Preview {
             }
             let name = shown(&file.path, cwd);
             let _ = write!(text, "\n\n{name}: {}", counted(file.places as u64, "place"));
-            let diff = file.patch.render(room.min(2_000));
+            let diff = file.patch.as_ref();
+            let diff = diff.map(|patch| patch.render(room.min(2_000)));
+            let diff = diff.unwrap_or_default();
             if room > 0 && !diff.is_empty() {
                 room = room.saturating_sub(diff.len());
                 let _ = write!(text, "\n{}", diff.trim_end());
@@ -136,7 +141,10 @@ impl Preview {
             "files": self.files.iter().map(|file| json!({
                 "filePath": file.path,
                 "places": file.places,
-                "structuredPatch": patch::hunks_within(&file.patch, &mut hunks),
+                "structuredPatch": file
+                    .patch
+                    .as_ref()
+                    .map(|patch| patch::hunks_within(patch, &mut hunks)),
             })).collect::<Vec<_>>(),
             "skipped": self.skipped.iter().map(|skipped| json!({
                 "filePath": skipped.path,

@@ -15,6 +15,7 @@ use haft_shell::{
     Arg, EffectVerdict, LinePlace, analyze,
     ast::{CommandKind, PartKind, Script, ShellWord},
     commands::is_known,
+    is_builtin, is_reserved,
     syntax::parse,
 };
 
@@ -32,96 +33,8 @@ const SHOPT: &[&str] = &[
 ];
 const SET: &[&str] = &["pipefail"];
 
-/// What bash itself gives a meaning, and we rely on, whether the judge knows it or not.
-const RESERVED: &[&str] = &[
-    // Words of the language.
-    "!",
-    "[[",
-    "]]",
-    "case",
-    "coproc",
-    "do",
-    "done",
-    "elif",
-    "else",
-    "esac",
-    "fi",
-    "for",
-    "function",
-    "if",
-    "in",
-    "select",
-    "then",
-    "time",
-    "until",
-    "while",
-    "{",
-    "}",
-    // Builtins.
-    ".",
-    ":",
-    "[",
-    "alias",
-    "bg",
-    "bind",
-    "break",
-    "builtin",
-    "caller",
-    "cd",
-    "command",
-    "compgen",
-    "complete",
-    "compopt",
-    "continue",
-    "declare",
-    "dirs",
-    "disown",
-    "echo",
-    "enable",
-    "eval",
-    "exec",
-    "exit",
-    "export",
-    "false",
-    "fc",
-    "fg",
-    "getopts",
-    "hash",
-    "help",
-    "history",
-    "jobs",
-    "kill",
-    "let",
-    "local",
-    "logout",
-    "mapfile",
-    "popd",
-    "printf",
-    "pushd",
-    "pwd",
-    "read",
-    "readarray",
-    "readonly",
-    "return",
-    "set",
-    "shift",
-    "shopt",
-    "source",
-    "suspend",
-    "test",
-    "times",
-    "trap",
-    "true",
-    "type",
-    "typeset",
-    "ulimit",
-    "umask",
-    "unalias",
-    "unset",
-    "wait",
-    // Called by bash where a command is missing; slow, and made for people.
-    "command_not_found_handle",
-];
+/// Called by bash where a command is missing; slow, and made for people.
+const NOT_FOUND: &str = "command_not_found_handle";
 
 /// A text that takes longer to read than the commands it is for, in bytes.
 const MOST: usize = 256 << 10;
@@ -209,7 +122,7 @@ fn is_name_character(character: char) -> bool {
 }
 
 fn is_taken(name: &str) -> bool {
-    is_known(name) || RESERVED.contains(&name)
+    is_known(name) || is_builtin(name) || is_reserved(name) || name == NOT_FOUND
 }
 
 /// It defines this function and does nothing else, in the dialect that commands are read in; what

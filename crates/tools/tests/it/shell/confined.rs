@@ -203,6 +203,7 @@ fn fetch(port: u16) -> String {
 
 /// Answers every connection.
 fn server() -> u16 {
+    haft_testkit::bound_this_process();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

@@ -3,7 +3,6 @@
 use std::{
     fs::{self, File, FileTimes},
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
-    process::Command,
     time::{Duration, SystemTime},
 };
 
@@ -146,7 +145,7 @@ async fn v076_a_read_only_file_is_left_alone() {
 async fn v079_pipes_and_devices_are_refused_at_once() {
     let session = Session::new([]);
     let pipe = session.project.path("pipe");
-    let made = Command::new("mkfifo").arg(pipe).status().unwrap();
+    let made = haft_testkit::command("mkfifo").arg(pipe).status().unwrap();
     assert!(made.success());
     symlink("pipe", session.project.path("link")).unwrap();
     symlink("/dev/zero", session.project.path("zero")).unwrap();

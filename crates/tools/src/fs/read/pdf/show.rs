@@ -1,4 +1,4 @@
-//! What the model is told of a PDF.
+//! What the model is informed of a PDF.
 
 use std::fmt::Write;
 

@@ -1,31 +1,28 @@
-//! What is known of a call that nobody makes: bound by the real tools and looked at by the same functions as
-//! one that is about to run.
+//! What is known of a call that is only asked about: bound by the real tools and examined by the same functions
+//! as one that is about to run.
 
 use std::{path::PathBuf, sync::Arc};
 
-use haft::{
-    Engine, Services, SessionContext, ToolSpec, ToolUse,
-    engine::{
-        Registry,
-        permissions::{Facts, rules::is_known},
-    },
-    tools,
+use haft_contract::{Services, ToolSpec, ToolUse};
+use haft_engine::{
+    Engine, Registry, SessionContext,
+    permissions::{Facts, rules::is_known},
 };
 use serde_json::{Map, Value, json};
 
 use super::stand_in;
 
 /// Every tool that a question may be about, whatever the session forbids or cannot offer.
-pub(super) struct Judge {
+pub struct CallJudge {
     engine: Arc<Engine>,
 }
 
-impl Judge {
+impl CallJudge {
     /// One for a session with these services.
-    pub(super) async fn new(services: Services, folder: PathBuf) -> anyhow::Result<Self> {
-        let mut all = tools::usable(&services);
+    pub(crate) async fn new(services: Services, folder: PathBuf) -> anyhow::Result<Self> {
+        let mut all = haft_tools::usable(&services);
         let names: Vec<String> = all.iter().map(|tool| tool.spec().name.clone()).collect();
-        let others = tools::all().into_iter();
+        let others = haft_tools::all().into_iter();
         all.extend(others.filter(|tool| !names.contains(&tool.spec().name)));
         all.extend(stand_in::missing(&all));
         let mut registry = Registry::new();
@@ -38,13 +35,13 @@ impl Judge {
     }
 
     /// The definitions of the tools.
-    pub(super) fn specs(&self) -> Vec<ToolSpec> {
+    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
         let pool = self.engine.pool();
         pool.iter().map(|tool| tool.spec().clone()).collect()
     }
 
     /// What is known of a call. Parameters that are missing and decide nothing need not be given.
-    pub(super) async fn facts(
+    pub(crate) async fn facts(
         &self,
         tool: &str,
         input: Value,

@@ -168,3 +168,53 @@ async fn a_person_may_ask_for_it() {
     assert!(history[0].contains("We said hello."));
     assert_eq!(history[1..], ["user: still there?", "model: yes"]);
 }
+
+#[tokio::test]
+async fn what_is_too_long_even_to_be_compacted_is_compacted_from_its_end() {
+    let rig = Rig::new();
+    // As llama.cpp refuses: with the size of its context.
+    let too_long = json!({"error": {"kind": "context_too_long", "message": "exceeds", "context_window": 4096}});
+    let model = scripted(&json!({"turns": [
+        says("one", 0), says("two", 0),
+        too_long, too_long, too_long, too_long,
+        says("in short", 0), says("done", 0),
+    ]}));
+    let mut agent = agent(&rig, &model, 1_000_000).await;
+    agent.run("first", &rig.ear).await;
+    agent.run("second", &rig.ear).await;
+    let ended = agent.run("third", &rig.ear).await;
+    assert_eq!(ended.text, "done");
+    assert_valid(agent.conversation());
+    assert_eq!(
+        agent.context_usage().1,
+        4096,
+        "the size is known from now on"
+    );
+    let requests = model.requests();
+    let asked = |number: usize| shown(requests[number].history.messages()).join("\n");
+    assert!(asked(4).contains("first") && !asked(6).contains("first"));
+    let history = shown(agent.conversation().messages()).join("\n");
+    assert!(
+        history.contains("in short") && history.contains("third"),
+        "{history}"
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_is_never_silent() {
+    let rig = Rig::new();
+    let nothing = json!({"content": [], "stop_reason": "refusal"});
+    let cut = json!({"content": [{"type": "text", "text": "I would"}], "stop_reason": "refusal"});
+    let model = scripted(&json!({"turns": [nothing, cut]}));
+    let mut agent = agent(&rig, &model, 1000).await;
+    let ended = agent.run("go", &rig.ear).await;
+    assert!(ended.text.contains("refused to answer"), "{}", ended.text);
+    let ended = agent.run("go on", &rig.ear).await;
+    assert_eq!(ended.text, "I would");
+    let lines = rig.ear.lines();
+    let told = lines
+        .iter()
+        .filter(|line| line.contains("refused to answer"));
+    assert_eq!(told.count(), 2, "{lines:?}");
+    assert_valid(agent.conversation());
+}

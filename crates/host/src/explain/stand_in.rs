@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use haft::{
+use haft_contract::{
     Access, BoundCall, BoxFuture, CallContext, DynTool, Effects, Profile, RuleMatch, ToolError,
     ToolOrigin, ToolOutput, ToolSpec,
 };

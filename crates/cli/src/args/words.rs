@@ -1,0 +1,67 @@
+//! Words that people type because another program knows them. None of them is a prompt: what was meant as
+//! a command does not go to a model that is paid for.
+
+/// What to do instead.
+const INSTEAD: [(&str, &str); 12] = [
+    (
+        "update",
+        "haft does not update itself: install the new version as you installed this one",
+    ),
+    (
+        "config",
+        "settings are JSON files, such as ~/.claude/settings.json; `haft doctor` shows which count here, and \
+         `haft models use NAME` saves a model",
+    ),
+    (
+        "login",
+        "there is no login: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY, in the \
+         environment or under `env` in ~/.claude/settings.json; `haft doctor` checks it",
+    ),
+    (
+        "logout",
+        "there is no login: take the key out of the environment, or out of `env` in ~/.claude/settings.json",
+    ),
+    (
+        "resume",
+        "go on with `haft -p --continue 'PROMPT'`, or with `haft -p --resume SESSION 'PROMPT'`; \
+         `haft sessions list` shows them",
+    ),
+    (
+        "init",
+        "`haft -p /init` lets a model write a CLAUDE.md for this project",
+    ),
+    (
+        "agents",
+        "agents are files in .claude/agents or ~/.claude/agents, or given with `haft -p --agents JSON`",
+    ),
+    (
+        "mcp",
+        "servers are given with `haft -p --mcp-config FILE-OR-JSON`",
+    ),
+    (
+        "acp",
+        "editors are not spoken to yet; programs use `haft -p --input-format stream-json`, or `haft exec` for \
+         calls alone",
+    ),
+    (
+        "serve",
+        "there is no server; programs start `haft -p --input-format stream-json`, or `haft exec` for calls \
+         alone",
+    ),
+    (
+        "worker",
+        "there are no workers; programs start `haft -p --input-format stream-json` themselves",
+    ),
+    (
+        "fleet",
+        "there is no fleet; programs start `haft -p --input-format stream-json` themselves",
+    ),
+];
+
+/// Refuses a word that is none of our commands and no prompt either, and says what to do instead.
+pub(super) fn check(word: &str) -> anyhow::Result<()> {
+    match INSTEAD.iter().find(|(name, _)| *name == word) {
+        None => Ok(()),
+        Some((_, instead)) => anyhow::bail!("{word} is no command: {instead}"),
+    }
+}

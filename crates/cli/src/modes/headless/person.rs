@@ -1,0 +1,126 @@
+//! The person who started `haft -p`: what they see on stderr while stdout waits for the answer.
+//!
+//! On a terminal each call is shown when it is answered, and each wait for the model as it begins. In the
+//! end, on a terminal or not, one line says what was refused and what would allow it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use haft::{CallResult, Denied};
+use haft_agent::{AgentEvent, Sink};
+
+use crate::show::{self, Style, Watch};
+
+/// So many calls are named in the last line.
+const MOST_NAMED: usize = 3;
+
+pub(super) struct Person {
+    watch: Option<Watch>,
+    cwd: PathBuf,
+    refused: Mutex<Vec<Refused>>,
+}
+
+struct Refused {
+    call: String,
+    remedy: Option<String>,
+}
+
+impl Person {
+    /// One who reads what is meant for people; `cwd`: paths below it are shown from there.
+    pub(super) fn new(cwd: &Path) -> Self {
+        let style = Style::of_stderr();
+        Self {
+            watch: show::stderr_is_terminal().then(|| Watch::on_stderr(style, cwd)),
+            cwd: cwd.to_path_buf(),
+            refused: Mutex::default(),
+        }
+    }
+
+    pub(super) fn on_event(&self, event: &AgentEvent) {
+        if let Some(watch) = &self.watch {
+            watch.on_event(event);
+        }
+        match event {
+            AgentEvent::Answered { finished, .. } => self.note(finished),
+            AgentEvent::Subagent { event, .. } => {
+                if let AgentEvent::Answered { finished, .. } = &**event {
+                    self.note(finished);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&self, finished: &CallResult) {
+        // Whoever was asked knows.
+        let Some(Denied::Unasked { remedy, .. }) = &finished.metadata.denied else {
+            return;
+        };
+        let subject = show::from_here(&finished.card.subject, &self.cwd);
+        let call = format!("{} {subject}", finished.name);
+        let call = call.lines().next().unwrap_or_default().trim().to_owned();
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.push(Refused {
+            call,
+            remedy: remedy.clone(),
+        });
+    }
+
+    /// Everything is answered.
+    pub(super) fn end(&self) {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = last_line(&refused) {
+            show::warn(&format!("haft: {}", show::clean(&line).replace('\n', " ")));
+        }
+    }
+}
+
+fn last_line(refused: &[Refused]) -> Option<String> {
+    if refused.is_empty() {
+        return None;
+    }
+    let (mut calls, mut remedies) = (Vec::new(), Vec::new());
+    for one in refused {
+        if !calls.contains(&one.call.as_str()) {
+            calls.push(&one.call);
+        }
+        if let Some(remedy) = one.remedy.as_deref().filter(|one| !remedies.contains(one)) {
+            remedies.push(remedy);
+        }
+    }
+    let more = calls.len().saturating_sub(MOST_NAMED);
+    calls.truncate(MOST_NAMED);
+    let mut line = format!("refused: {}", calls.join("; "));
+    if more > 0 {
+        line += &format!("; and {more} more");
+    }
+    if !remedies.is_empty() {
+        line += &format!(". What would allow it: {}", remedies.join("; "));
+    }
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_names_calls_and_what_would_allow_them_once() {
+        let refused = |call: &str, remedy: Option<&str>| Refused {
+            call: call.to_owned(),
+            remedy: remedy.map(str::to_owned),
+        };
+        assert_eq!(last_line(&[]), None);
+        let edits = Some("--permission-mode acceptEdits");
+        let all = [
+            refused("Write a.txt", edits),
+            refused("Write a.txt", edits),
+            refused("Bash npm i", Some("the allow rule Bash(npm i)")),
+            refused("Read /etc/shadow", None),
+            refused("Write b.txt", edits),
+        ];
+        insta::assert_snapshot!(last_line(&all).unwrap(), @"refused: Write a.txt; Bash npm i; Read /etc/shadow; and 1 more. What would allow it: --permission-mode acceptEdits; the allow rule Bash(npm i)");
+    }
+}

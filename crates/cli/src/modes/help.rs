@@ -1,0 +1,72 @@
+//! `haft help TOPIC`: what is too long for `--help`. The topics are the files of `docs`.
+
+use anyhow::bail;
+
+use crate::{args, exit::Exit, show};
+
+/// Name, what it is about, text.
+const TOPICS: [(&str, &str, &str); 6] = [
+    (
+        "settings",
+        "settings files, every setting, trust",
+        include_str!("../../docs/settings.md"),
+    ),
+    (
+        "rules",
+        "permission rules and modes",
+        include_str!("../../docs/rules.md"),
+    ),
+    (
+        "hooks",
+        "programs of yours that run at certain moments",
+        include_str!("../../docs/hooks.md"),
+    ),
+    (
+        "exec-protocol",
+        "the lines that `haft exec` reads and writes",
+        include_str!("../../docs/exec-protocol.md"),
+    ),
+    (
+        "script",
+        "scripted models for tests and demonstrations",
+        include_str!("../../docs/script.md"),
+    ),
+    (
+        "state",
+        "where conversations, undo and trust are kept",
+        include_str!("../../docs/state.md"),
+    ),
+];
+
+/// What `haft help options` is about: no file, since the flags describe themselves.
+const OPTIONS: &str = "options";
+
+pub(crate) fn run(words: &[String]) -> anyhow::Result<Exit> {
+    let Some(first) = words.first() else {
+        args::show_help(&[])?;
+        show::line(&format!("\n{}", topics()))?;
+        return Ok(Exit::Success);
+    };
+    if first == OPTIONS {
+        args::show_shared_options()?;
+    } else if let Some((.., text)) = TOPICS.iter().find(|(name, ..)| name == first) {
+        show::line(text.trim_end())?;
+    } else if !args::show_help(words)? {
+        bail!("no command and no topic is called {first:?}\n{}", topics());
+    }
+    Ok(Exit::Success)
+}
+
+/// Names of the topics.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let names = TOPICS.iter().map(|(name, ..)| *name);
+    names.chain([OPTIONS])
+}
+
+fn topics() -> String {
+    let mut text = "Topics (haft help TOPIC):".to_owned();
+    for (name, about, _) in TOPICS {
+        text += &format!("\n  {name:<14} {about}");
+    }
+    text + &format!("\n  {OPTIONS:<14} the options that all commands share")
+}

@@ -1,0 +1,201 @@
+//! What plugins and projects bring, under the rules of trust; what is not taken is reported.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use super::{answer, call, lines, scripted, text};
+use crate::binary::Ran;
+
+fn put(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A plugin with a hook that notes what it hears, a server and settings.
+fn plugin(root: &Path) {
+    put(
+        root,
+        ".claude-plugin/plugin.json",
+        &json!({"name": "kit", "version": "2.0"}).to_string(),
+    );
+    let command = "echo \"$CLAUDE_PLUGIN_ROOT\" >> \"${CLAUDE_PROJECT_DIR}/heard\"";
+    let hook = json!([{"matcher": "Read", "hooks": [{"type": "command", "command": command}]}]);
+    put(
+        root,
+        "hooks/hooks.json",
+        &json!({"hooks": {"PreToolUse": hook}}).to_string(),
+    );
+    let servers = json!({"mcpServers": {"db": {"command": "${CLAUDE_PLUGIN_ROOT}/serve"}}});
+    put(root, ".mcp.json", &servers.to_string());
+    put(root, "settings.json", &json!({"theme": "dark"}).to_string());
+}
+
+fn ran(cwd: &Path, flags: &[&str]) -> (Ran, Value) {
+    let read = call("Read", json!({"file_path": "a.txt"}));
+    let mut command = scripted(cwd, &json!([[read], [text("done")]]));
+    command
+        .args(["-p", "go", "--output-format", "stream-json"])
+        .args(flags);
+    let ran = answer(&mut command);
+    let init = lines(&ran)
+        .into_iter()
+        .find(|one| one["subtype"] == "init")
+        .unwrap();
+    (ran, init)
+}
+
+#[test]
+fn hooks_servers_and_settings_of_a_plugin_count_or_are_reported() {
+    let dir = tempdir().unwrap();
+    let kit = dir.path().join("kit");
+    plugin(&kit);
+    fs::write(dir.path().join("a.txt"), "x\n").unwrap();
+    let (ran, init) = ran(dir.path(), &["--plugin-dir", "kit"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(
+        init["plugins"],
+        json!([{"name": "kit", "path": kit, "version": "2.0"}])
+    );
+    let heard = fs::read_to_string(dir.path().join("heard")).unwrap();
+    assert_eq!(heard.trim(), kit.to_str().unwrap());
+    assert_eq!(init["mcp_servers"][0]["name"], "plugin:kit:db");
+    let told = ran.stderr.replace(dir.path().to_str().unwrap(), "[dir]");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_bare_session_and_one_without_hooks_take_none() {
+    let dir = tempdir().unwrap();
+    plugin(&dir.path().join("kit"));
+    fs::write(dir.path().join("a.txt"), "x\n").unwrap();
+    let (_, init) = ran(dir.path(), &["--plugin-dir", "kit", "--bare"]);
+    assert_eq!(init["plugins"], json!([]));
+    let off = json!({"disableAllHooks": true}).to_string();
+    let (ran, init) = ran(
+        dir.path(),
+        &[
+            "--plugin-dir",
+            "kit",
+            "--strict-mcp-config",
+            "--settings",
+            &off,
+        ],
+    );
+    assert!(!dir.path().join("heard").exists());
+    assert!(
+        ran.stderr.contains("hooks are switched off"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(init["mcp_servers"], json!([]));
+}
+
+#[test]
+fn installed_plugins_count_where_they_are_enabled() {
+    let dir = tempdir().unwrap();
+    let (work, home) = (dir.path().join("work"), dir.path().join("home"));
+    plugin(&dir.path().join("installed/kit"));
+    let list = json!({"version": 2, "plugins": {"kit@shop": [{"installPath": dir.path().join("installed/kit")}]}});
+    put(
+        &home,
+        ".claude/plugins/installed_plugins.json",
+        &list.to_string(),
+    );
+    put(&work, "a.txt", "x\n");
+    let start = |enabled: &Value, place: &Path| {
+        let settings = json!({"enabledPlugins": enabled}).to_string();
+        put(place, ".claude/settings.json", &settings);
+        let mut command = scripted(&work, &json!([[text("done")]]));
+        command.env("HOME", &home).env_remove("CLAUDE_CONFIG_DIR");
+        let ran = answer(command.args(["-p", "go", "--output-format", "stream-json"]));
+        fs::remove_file(place.join(".claude/settings.json")).unwrap();
+        let init = lines(&ran)
+            .into_iter()
+            .find(|one| one["subtype"] == "init")
+            .unwrap();
+        (init["plugins"].as_array().unwrap().len(), ran.stderr)
+    };
+    assert_eq!(start(&json!({"kit@shop": true}), &home).0, 1);
+    assert_eq!(start(&json!({"kit@shop": false}), &home).0, 0);
+    let (none, told) = start(&json!({"other@shop": true}), &home);
+    assert!(
+        none == 0 && told.contains("other@shop is enabled and not installed"),
+        "{told}"
+    );
+    let (none, told) = start(&json!({"kit@shop": true}), &work);
+    assert!(
+        none == 0 && told.contains("enabledPlugins wait until"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_servers_of_a_project_are_never_silent() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "x\n").unwrap();
+    let servers = json!({"mcpServers": {"db": {"command": "serve"}, "off": {"command": "x"}}});
+    fs::write(dir.path().join(".mcp.json"), servers.to_string()).unwrap();
+    let off = json!({"disabledMcpjsonServers": ["off"]}).to_string();
+    let (untrusted, init) = ran(dir.path(), &["--settings", &off]);
+    assert!(
+        untrusted.stderr.contains("MCP server db is left out"),
+        "{}",
+        untrusted.stderr
+    );
+    assert_eq!(init["mcp_server_errors"][0]["category"], "untrusted");
+    assert_eq!(init["mcp_server_errors"].as_array().unwrap().len(), 1);
+    assert_eq!(init["mcp_servers"], json!([]));
+    // To name the scope is enough.
+    let (trusted, init) = ran(dir.path(), &["--setting-sources", "user,project"]);
+    assert_eq!(init["mcp_servers"][0]["name"], "db");
+    assert_eq!(init["mcp_servers"][0]["status"], "failed");
+    assert!(
+        trusted.stderr.contains("MCP server db"),
+        "{}",
+        trusted.stderr
+    );
+    let (left, init) = ran(dir.path(), &["--strict-mcp-config"]);
+    assert_eq!(
+        (left.stderr.as_str(), &init["mcp_servers"]),
+        ("", &json!([]))
+    );
+    fs::write(dir.path().join(".mcp.json"), "{").unwrap();
+    let (broken, _) = ran(dir.path(), &[]);
+    assert!(broken.stderr.contains("is no JSON"), "{}", broken.stderr);
+}
+
+#[test]
+fn odd_settings_rules_and_heads_are_reported_once_each() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "x\n").unwrap();
+    let settings = json!({
+        "$schema": "x", "modle": "m", "wibble": 1, "spinnerTipsEnabled": false,
+        "permissions": {"deny": ["SlashCommand(/deploy)", "SlashCommand(/ship:*)"]},
+    });
+    put(dir.path(), "given.json", &settings.to_string());
+    let head = "---\nname: twice\ndescription: One.\ndescription: Two.\n---\nDo it.";
+    put(dir.path(), ".claude/skills/twice/SKILL.md", head);
+    let deploy = "---\ndescription: Ships.\n---\nShip it.";
+    put(dir.path(), ".claude/skills/deploy/SKILL.md", deploy);
+    let skill = call("Skill", json!({"skill": "deploy"}));
+    let mut command = scripted(dir.path(), &json!([[skill], [text("done")]]));
+    command.args([
+        "-p",
+        "go",
+        "--output-format",
+        "stream-json",
+        "--settings",
+        "given.json",
+    ]);
+    let ran = answer(&mut command);
+    let told = ran.stderr.replace(dir.path().to_str().unwrap(), "[dir]");
+    insta::assert_snapshot!(told);
+    let messages = lines(&ran);
+    let denied = messages.last().unwrap()["permission_denials"]
+        .as_array()
+        .unwrap();
+    assert_eq!(denied.len(), 1, "the old rule still denies: {messages:#?}");
+}

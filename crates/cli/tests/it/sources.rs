@@ -1,0 +1,82 @@
+//! The sources of the workspace, for tests that hold them to a rule.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A source file.
+pub(crate) struct SourceFile {
+    /// From the root of the workspace: `crates/cli/src/main.rs`.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl SourceFile {
+    /// Every file below a folder of each crate, such as `src`.
+    pub(crate) fn all(folder: &str) -> Vec<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = fs::canonicalize(root).unwrap();
+        let mut files = Vec::new();
+        for package in fs::read_dir(root.join("crates")).unwrap() {
+            let mut folders = vec![package.unwrap().path().join(folder)];
+            while let Some(folder) = folders.pop() {
+                for entry in fs::read_dir(folder).into_iter().flatten() {
+                    let path = entry.unwrap().path();
+                    if path.is_dir() {
+                        folders.push(path);
+                    } else if path.extension().is_some_and(|end| end == "rs") {
+                        files.push(Self::read(&root, &path));
+                    }
+                }
+            }
+        }
+        assert!(files.len() > 100, "the sources were not found: {root:?}");
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files
+    }
+
+    fn read(root: &Path, path: &PathBuf) -> Self {
+        Self {
+            path: path.strip_prefix(root).unwrap().display().to_string(),
+            text: fs::read_to_string(path).unwrap(),
+        }
+    }
+
+    /// Which crate it belongs to.
+    pub(crate) fn package(&self) -> &str {
+        self.path.split('/').nth(1).unwrap()
+    }
+
+    /// Is it nothing but tests?
+    fn is_test(&self) -> bool {
+        self.path.contains("/tests/") || self.path.ends_with("tests.rs")
+    }
+
+    /// Does it name words of other languages, which mean nothing here?
+    fn is_of_other_languages(&self) -> bool {
+        self.path.contains("/second_languages/")
+    }
+
+    /// Where the tests beside the code begin; they come last in a file.
+    fn tests_at(&self) -> usize {
+        let at = self.text.find("#[cfg(test)]\nmod tests {");
+        at.unwrap_or(self.text.len())
+    }
+
+    /// The tests in it.
+    pub(crate) fn tests(&self) -> &str {
+        match self.is_test() {
+            true => &self.text,
+            false => &self.text[self.tests_at()..],
+        }
+    }
+
+    /// The lines of code with their numbers, without tests and comments; none of a file of tests.
+    pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let has_none = self.is_test() || self.is_of_other_languages();
+        let end = if has_none { 0 } else { self.tests_at() };
+        let lines = (1..).zip(self.text[..end].lines());
+        lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
+    }
+}

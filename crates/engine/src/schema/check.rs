@@ -1,0 +1,541 @@
+//! Holds a value against the nodes of a schema.
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value};
+
+use super::{
+    Bound, Counted, Keyword, Leftover, Node, NodeId, Others, SchemaProblemKind, SchemaValidator,
+    compile::Compiler,
+    notes::{At, Notes, Part, Problems, Scope, Seen, Step, shown},
+    number, pattern,
+};
+
+impl SchemaValidator {
+    pub(super) fn check_all<'v>(&self, value: &'v Value, problems: Problems<'_, 'v>) -> bool {
+        let at = At {
+            path: None,
+            scope: None,
+        };
+        let mut notes = Notes {
+            problems,
+            seen: None,
+        };
+        self.check(self.root, value, at, &mut notes)
+    }
+
+    fn check<'v>(
+        &self,
+        id: NodeId,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        let node = &self.nodes[id];
+        if at.scope.is_none_or(|scope| scope.resource != node.resource) {
+            let scope = Scope {
+                up: at.scope,
+                resource: node.resource,
+                node: NodeId::MAX,
+                value,
+            };
+            let at = At {
+                scope: Some(&scope),
+                ..at
+            };
+            return self.keywords(node, value, at, notes);
+        }
+        self.keywords(node, value, at, notes)
+    }
+
+    fn keywords<'v>(
+        &self,
+        node: &Node,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        if node.leftovers.is_empty() {
+            return self.each_keyword(node, value, at, notes);
+        }
+        let mut seen = Seen::default();
+        let mut own = Notes {
+            problems: notes.problems.as_deref_mut(),
+            seen: Some(&mut seen),
+        };
+        let mut valid = self.each_keyword(node, value, at, &mut own);
+        for leftover in &node.leftovers {
+            valid &= self.leftover(leftover, value, at, notes, &mut seen);
+        }
+        if let Some(outer) = &mut notes.seen {
+            outer.add(seen);
+        }
+        valid
+    }
+
+    fn each_keyword<'v>(
+        &self,
+        node: &Node,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        let mut valid = true;
+        for keyword in &node.keywords {
+            valid &= self.keyword(keyword, value, at, notes);
+            if !valid && notes.problems.is_none() {
+                return false;
+            }
+        }
+        valid
+    }
+
+    fn keyword<'v>(
+        &self,
+        keyword: &Keyword,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        match (keyword, value) {
+            (Keyword::Never, _) => notes.say(at, value, || "nothing may stand here".to_owned()),
+            (Keyword::Types(types), _) => {
+                types.allow(value)
+                    || notes.say(at, value, || {
+                        format!("{} is not of type {}", shown(value), types.names())
+                    })
+            }
+            (Keyword::OneOfValues(values), _) => {
+                values.iter().any(|allowed| number::same(allowed, value))
+                    || notes.say(at, value, || {
+                        let values: Vec<_> = values.iter().map(Value::to_string).collect();
+                        format!("{} is not one of {}", shown(value), values.join(", "))
+                    })
+            }
+            (Keyword::Equal(wanted), _) => {
+                number::same(wanted, value)
+                    || notes.say(at, value, || format!("{} is not {wanted}", shown(value)))
+            }
+            (Keyword::Bound(bound, limit), Value::Number(number)) => {
+                let order = number::compare(number, limit);
+                let (fits, words) = match bound {
+                    Bound::Least => (order != Ordering::Less, "less than"),
+                    Bound::Most => (order != Ordering::Greater, "more than"),
+                    Bound::MoreThan => (order == Ordering::Greater, "not more than"),
+                    Bound::LessThan => (order == Ordering::Less, "not less than"),
+                };
+                fits || notes.say(at, value, || format!("{value} is {words} {limit}"))
+            }
+            (Keyword::MultipleOf(unit), Value::Number(number)) => {
+                number::is_multiple(number, unit)
+                    || notes.say(at, value, || format!("{value} is not a multiple of {unit}"))
+            }
+            (Keyword::Size { of, least, most }, _) => {
+                let (size, unit) = match (of, value) {
+                    (Counted::Characters, Value::String(text)) => {
+                        (text.chars().count(), "characters")
+                    }
+                    (Counted::Items, Value::Array(items)) => (items.len(), "items"),
+                    (Counted::Properties, Value::Object(map)) => (map.len(), "properties"),
+                    _ => return true,
+                };
+                let count = size as u64;
+                if let Some(least) = least.filter(|least| count < *least) {
+                    return notes.say(at, value, || {
+                        format!("{} has fewer than {least} {unit}", shown(value))
+                    });
+                }
+                if let Some(most) = most.filter(|most| count > *most) {
+                    return notes.say(at, value, || {
+                        format!("{} has more than {most} {unit}", shown(value))
+                    });
+                }
+                true
+            }
+            (Keyword::Pattern(regex, written), Value::String(text)) => {
+                pattern::matches(regex, text)
+                    || notes.say(at, value, || {
+                        format!("{} does not match {written}", shown(value))
+                    })
+            }
+            (Keyword::Format(format), Value::String(text)) => {
+                format.fits(text)
+                    || notes.say(at, value, || {
+                        format!("{} is not {}", shown(value), format.words())
+                    })
+            }
+            (Keyword::Content { base64, json }, Value::String(text)) => {
+                content_fits(text, *base64, *json)
+                    || notes.say(at, value, || {
+                        format!("{} does not hold what it should", shown(value))
+                    })
+            }
+            (Keyword::Reference(target), _) => self.reference(*target, value, at, notes),
+            (Keyword::DynamicReference { otherwise, anchor }, _) => {
+                let mut target = *otherwise;
+                let mut scope = at.scope;
+                while let Some(here) = scope {
+                    if let Some(found) = self.dynamic.get(&(here.resource, anchor.clone())) {
+                        target = *found;
+                    }
+                    scope = here.up;
+                }
+                self.reference(target, value, at, notes)
+            }
+            (Keyword::IsSchema(draft), _) => match Compiler::is_schema(value, *draft) {
+                Ok(()) => true,
+                Err(error) => notes.say(at, value, || format!("it is no schema: {error}")),
+            },
+            (
+                Keyword::AllOf(_)
+                | Keyword::AnyOf(_)
+                | Keyword::OneOf(_)
+                | Keyword::Not(_)
+                | Keyword::If { .. },
+                _,
+            ) => self.combined(keyword, value, at, notes),
+            (_, Value::Object(map)) => self.object(keyword, map, value, at, notes),
+            (_, Value::Array(items)) => self.array(keyword, items, value, at, notes),
+            _ => true,
+        }
+    }
+
+    fn reference<'v>(
+        &self,
+        target: NodeId,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        let mut scope = at.scope;
+        while let Some(here) = scope {
+            if here.node == target && std::ptr::eq(here.value, value) {
+                return notes.say(at, value, || {
+                    "the schema refers to itself without end".to_owned()
+                });
+            }
+            scope = here.up;
+        }
+        let scope = Scope {
+            up: at.scope,
+            resource: self.nodes[target].resource,
+            node: target,
+            value,
+        };
+        let at = At {
+            scope: Some(&scope),
+            ..at
+        };
+        self.check(target, value, at, notes)
+    }
+
+    /// Whether a schema accepts the value; only if so, what it saw counts.
+    fn accepts<'v>(
+        &self,
+        id: NodeId,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        let mut seen = notes.seen.is_some().then(Seen::default);
+        let mut own = Notes {
+            problems: None,
+            seen: seen.as_mut(),
+        };
+        let valid = self.check(id, value, at, &mut own);
+        if let (true, Some(outer), Some(seen)) = (valid, &mut notes.seen, seen) {
+            outer.add(seen);
+        }
+        valid
+    }
+
+    fn combined<'v>(
+        &self,
+        keyword: &Keyword,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        match keyword {
+            Keyword::AllOf(all) => {
+                let mut valid = true;
+                for id in all {
+                    valid &= self.check(*id, value, at, notes);
+                }
+                valid
+            }
+            Keyword::AnyOf(any) => {
+                let mut valid = false;
+                for id in any {
+                    valid |= self.accepts(*id, value, at, notes);
+                    if valid && notes.seen.is_none() {
+                        return true;
+                    }
+                }
+                valid
+                    || notes.say(at, value, || {
+                        format!("{} fits none of the shapes allowed", shown(value))
+                    })
+            }
+            Keyword::OneOf(one) => {
+                let fitting = one
+                    .iter()
+                    .filter(|id| self.accepts(**id, value, at, notes))
+                    .count();
+                match fitting {
+                    1 => true,
+                    0 => notes.say(at, value, || {
+                        format!("{} fits none of the shapes allowed", shown(value))
+                    }),
+                    several => notes.say(at, value, || {
+                        format!(
+                            "{} fits {several} of the shapes allowed, not one",
+                            shown(value)
+                        )
+                    }),
+                }
+            }
+            Keyword::Not(not) => {
+                let mut own = Notes {
+                    problems: None,
+                    seen: None,
+                };
+                !self.check(*not, value, at, &mut own)
+                    || notes.say(at, value, || {
+                        format!("{} has a shape that is not allowed", shown(value))
+                    })
+            }
+            Keyword::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                let branch = if self.accepts(*condition, value, at, notes) {
+                    then
+                } else {
+                    otherwise
+                };
+                branch.is_none_or(|id| self.check(id, value, at, notes))
+            }
+            _ => true,
+        }
+    }
+
+    fn object<'v>(
+        &self,
+        keyword: &Keyword,
+        map: &'v Map<String, Value>,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        let mut valid = true;
+        match keyword {
+            Keyword::Properties {
+                named,
+                patterns,
+                others,
+            } => {
+                let mut unexpected = Vec::new();
+                for (name, inner) in map {
+                    let matching = patterns
+                        .iter()
+                        .filter(|(regex, _)| pattern::matches(regex, name))
+                        .map(|(_, id)| id);
+                    let mut known = false;
+                    for id in named.get(name).into_iter().chain(matching) {
+                        known = true;
+                        valid &= self.property(*id, name, inner, at, notes);
+                    }
+                    match others {
+                        _ if known => {}
+                        Some(Others::Forbidden) => unexpected.push(name.clone()),
+                        Some(Others::Fitting(id)) => {
+                            valid &= self.property(*id, name, inner, at, notes);
+                        }
+                        None => continue,
+                    }
+                    notes.saw_name(name);
+                }
+                if !unexpected.is_empty() {
+                    valid = notes.fail(at, value, || SchemaProblemKind::Unexpected(unexpected));
+                }
+            }
+            Keyword::Required(names) => {
+                for name in names.iter().filter(|name| !map.contains_key(*name)) {
+                    valid = notes.fail(at, value, || SchemaProblemKind::Missing(name.clone()));
+                }
+            }
+            Keyword::Names(id) => {
+                for name in map.keys() {
+                    let mut own = Notes {
+                        problems: None,
+                        seen: None,
+                    };
+                    if !self.check(*id, &Value::String(name.clone()), at, &mut own) {
+                        valid =
+                            notes.say(at, value, || format!("no property may be called `{name}`"));
+                    }
+                }
+            }
+            Keyword::Dependent(name, required) if map.contains_key(name) => {
+                for wanted in required.iter().filter(|wanted| !map.contains_key(*wanted)) {
+                    valid = notes.fail(at, value, || SchemaProblemKind::Missing(wanted.clone()));
+                }
+            }
+            Keyword::DependentSchema(name, id) if map.contains_key(name) => {
+                valid = self.check(*id, value, at, notes);
+            }
+            _ => {}
+        }
+        valid
+    }
+
+    fn property<'v>(
+        &self,
+        id: NodeId,
+        name: &str,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        self.part(id, Part::Name(name), value, at, notes)
+    }
+
+    fn part<'v>(
+        &self,
+        id: NodeId,
+        part: Part<'_>,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        let step = Step { up: at.path, part };
+        let at = At {
+            path: Some(&step),
+            ..at
+        };
+        self.check(id, value, at, &mut notes.inner())
+    }
+
+    fn array<'v>(
+        &self,
+        keyword: &Keyword,
+        items: &'v [Value],
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+    ) -> bool {
+        let mut valid = true;
+        match keyword {
+            Keyword::Items { first, others } => {
+                for (index, item) in items.iter().enumerate() {
+                    let Some(id) = first.get(index).or(others.as_ref()) else {
+                        break;
+                    };
+                    valid &= self.part(*id, Part::Item(index), item, at, notes);
+                }
+                if let Some(seen) = &mut notes.seen {
+                    let count = if others.is_some() {
+                        items.len()
+                    } else {
+                        first.len()
+                    };
+                    seen.first_items = seen.first_items.max(count);
+                }
+            }
+            Keyword::Contains {
+                item: id,
+                least,
+                most,
+                marks,
+            } => {
+                let mut found = 0;
+                for (index, item) in items.iter().enumerate() {
+                    let mut own = Notes {
+                        problems: None,
+                        seen: None,
+                    };
+                    if self.check(*id, item, at, &mut own) {
+                        found += 1;
+                        if *marks && let Some(seen) = &mut notes.seen {
+                            seen.items.insert(index);
+                        }
+                    }
+                }
+                if found < *least || most.is_some_and(|most| found > most) {
+                    valid = notes.say(at, value, || {
+                        let most = most.map_or_else(String::new, |most| format!(" and at most {most}"));
+                        format!("{found} items have the shape of which at least {least}{most} must be there")
+                    });
+                }
+            }
+            Keyword::Unique => {
+                let repeated = items.iter().enumerate().find_map(|(index, item)| {
+                    items[..index]
+                        .iter()
+                        .any(|earlier| number::same(earlier, item))
+                        .then_some(item)
+                });
+                if let Some(item) = repeated {
+                    valid = notes.say(at, value, || format!("{} is there twice", shown(item)));
+                }
+            }
+            _ => {}
+        }
+        valid
+    }
+
+    fn leftover<'v>(
+        &self,
+        leftover: &Leftover,
+        value: &'v Value,
+        at: At<'_>,
+        notes: &mut Notes<'_, 'v>,
+        seen: &mut Seen<'v>,
+    ) -> bool {
+        let mut valid = true;
+        match (leftover, value) {
+            (Leftover::Items(id), Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate().skip(seen.first_items) {
+                    if !seen.items.contains(&index) {
+                        valid &= self.part(*id, Part::Item(index), item, at, notes);
+                    }
+                }
+                seen.first_items = items.len();
+            }
+            (Leftover::Properties(others), Value::Object(map)) if !seen.all_names => {
+                let mut unexpected = Vec::new();
+                for (name, inner) in map {
+                    if seen.names.contains(name.as_str()) {
+                        continue;
+                    }
+                    match others {
+                        Others::Forbidden => unexpected.push(name.clone()),
+                        Others::Fitting(id) => {
+                            valid &= self.property(*id, name, inner, at, notes);
+                        }
+                    }
+                }
+                if !unexpected.is_empty() {
+                    valid = notes.fail(at, value, || SchemaProblemKind::Unexpected(unexpected));
+                }
+                seen.all_names = true;
+            }
+            _ => {}
+        }
+        valid
+    }
+}
+
+fn content_fits(text: &str, base64: bool, json: bool) -> bool {
+    let bytes = if base64 {
+        match data_encoding::BASE64.decode(text.as_bytes()) {
+            Ok(bytes) => bytes,
+            Err(_) => return false,
+        }
+    } else {
+        text.as_bytes().to_vec()
+    };
+    !json || serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok()
+}

@@ -1,0 +1,122 @@
+//! What the drafts have in common, and what not.
+
+use serde_json::{Map, Value};
+
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub(super) enum Draft {
+    Four,
+    Six,
+    Seven,
+    Of2019,
+    Of2020,
+}
+
+/// What stands under a keyword that holds schemas.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Holds {
+    Schema,
+    List,
+    Map,
+    SchemaOrList,
+    /// Schemas by name, or lists of names.
+    MapOrNames,
+}
+
+impl Draft {
+    /// The draft whose meta-schema has this address (no fragment).
+    pub(super) fn of_uri(uri: &str) -> Option<Self> {
+        let uri = uri.strip_suffix('#').unwrap_or(uri);
+        let rest = uri
+            .strip_prefix("http://")
+            .or_else(|| uri.strip_prefix("https://"))?;
+        Some(match rest.strip_prefix("json-schema.org/")? {
+            "draft-04/schema" => Self::Four,
+            "draft-06/schema" => Self::Six,
+            "draft-07/schema" => Self::Seven,
+            "draft/2019-09/schema" => Self::Of2019,
+            "draft/2020-12/schema" => Self::Of2020,
+            _ => return None,
+        })
+    }
+
+    /// What `$schema` says; where it says nothing that is known, the draft around it.
+    pub(super) fn of(schema: &Map<String, Value>, around: Self) -> Self {
+        schema
+            .get("$schema")
+            .and_then(Value::as_str)
+            .and_then(Self::of_uri)
+            .unwrap_or(around)
+    }
+
+    /// Up to draft 7, what stands beside a `$ref` does not count.
+    pub(super) fn reference_alone(self) -> bool {
+        self <= Self::Seven
+    }
+
+    pub(super) fn id(self, schema: &Map<String, Value>) -> Option<&str> {
+        let keyword = if self == Self::Four { "id" } else { "$id" };
+        if self.reference_alone() && schema.contains_key("$ref") {
+            return None;
+        }
+        schema.get(keyword)?.as_str()
+    }
+
+    pub(super) fn holds(self, keyword: &str) -> Option<Holds> {
+        let (since, until, holds) = match keyword {
+            "allOf" | "anyOf" | "oneOf" => (Self::Four, Self::Of2020, Holds::List),
+            "prefixItems" => (Self::Of2020, Self::Of2020, Holds::List),
+            "not" | "additionalProperties" => (Self::Four, Self::Of2020, Holds::Schema),
+            "additionalItems" => (Self::Four, Self::Of2019, Holds::Schema),
+            "contains" | "propertyNames" => (Self::Six, Self::Of2020, Holds::Schema),
+            "if" | "then" | "else" => (Self::Seven, Self::Of2020, Holds::Schema),
+            "unevaluatedItems" | "unevaluatedProperties" | "contentSchema" => {
+                (Self::Of2019, Self::Of2020, Holds::Schema)
+            }
+            "items" if self == Self::Of2020 => (Self::Of2020, Self::Of2020, Holds::Schema),
+            "items" => (Self::Four, Self::Of2019, Holds::SchemaOrList),
+            "properties" | "patternProperties" | "definitions" => {
+                (Self::Four, Self::Of2020, Holds::Map)
+            }
+            "$defs" | "dependentSchemas" => (Self::Of2019, Self::Of2020, Holds::Map),
+            "dependencies" => (Self::Four, Self::Of2020, Holds::MapOrNames),
+            _ => return None,
+        };
+        (since <= self && self <= until).then_some(holds)
+    }
+
+    /// The schemas directly within one, each with the way to it.
+    pub(super) fn within(
+        self,
+        schema: &Map<String, Value>,
+    ) -> impl Iterator<Item = (String, &Value)> {
+        schema.iter().flat_map(move |(keyword, value)| {
+            let mut found = Vec::new();
+            match (self.holds(keyword), value) {
+                (Some(Holds::List | Holds::SchemaOrList), Value::Array(list)) => {
+                    found.extend(
+                        list.iter()
+                            .enumerate()
+                            .map(|(at, schema)| (format!("{keyword}/{at}"), schema)),
+                    );
+                }
+                (Some(Holds::Map | Holds::MapOrNames), Value::Object(map)) => {
+                    found.extend(
+                        map.iter()
+                            .filter(|(_, schema)| !schema.is_array())
+                            .map(|(name, schema)| (format!("{keyword}/{}", escaped(name)), schema)),
+                    );
+                }
+                (Some(Holds::Schema | Holds::SchemaOrList), schema) => {
+                    found.push((keyword.clone(), schema));
+                }
+                _ => {}
+            }
+            found
+        })
+    }
+}
+
+/// A name as a part of a JSON pointer.
+pub(super) fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,164 @@
+//! The resources and anchors of a schema, and where a reference leads.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{
+    draft::Draft,
+    uri::{decoded, resolved, split},
+};
+
+/// The address of a schema that gives itself none.
+const NAMELESS: &str = "json-schema:///";
+
+/// A part of a schema with an address of its own.
+#[derive(Debug)]
+pub(super) struct Resource<'s> {
+    uri: String,
+    pub(super) draft: Draft,
+    root: &'s Value,
+    anchors: HashMap<String, &'s Value>,
+    /// `$dynamicAnchor`, and `$recursiveAnchor` under the empty name.
+    pub(super) dynamic: HashMap<String, &'s Value>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Index<'s> {
+    pub(super) resources: Vec<Resource<'s>>,
+    by_uri: HashMap<String, usize>,
+    /// The resource of each schema, by where it lies in memory.
+    owners: HashMap<*const Value, usize>,
+}
+
+/// Where a reference leads.
+#[derive(Debug)]
+pub(super) enum Target<'s> {
+    Schema {
+        schema: &'s Value,
+        resource: usize,
+        /// The dynamic anchor that was named.
+        dynamic: Option<String>,
+    },
+    Meta(Draft),
+}
+
+impl<'s> Index<'s> {
+    pub(super) fn new(schema: &'s Value, draft: Draft) -> Self {
+        let mut index = Self::default();
+        index.resource(NAMELESS.to_owned(), schema, draft);
+        index.scan(schema, 0);
+        index
+    }
+
+    fn resource(&mut self, uri: String, root: &'s Value, draft: Draft) -> usize {
+        let number = self.resources.len();
+        self.by_uri.entry(uri.clone()).or_insert(number);
+        self.resources.push(Resource {
+            uri,
+            draft,
+            root,
+            anchors: HashMap::new(),
+            dynamic: HashMap::new(),
+        });
+        number
+    }
+
+    fn scan(&mut self, schema: &'s Value, around: usize) {
+        let mut owner = around;
+        if let Value::Object(keywords) = schema {
+            let mut draft = self.resources[around].draft;
+            // A resource may be of another draft, and have its id as that draft has it.
+            let its_own = Draft::of(keywords, draft);
+            if let Some(id) = its_own.id(keywords) {
+                let uri = resolved(&self.resources[around].uri, id);
+                match split(&uri) {
+                    // Up to draft 7, an id that is a fragment is an anchor.
+                    (_, Some(anchor)) if !anchor.is_empty() && id.starts_with('#') => {
+                        self.resources[owner]
+                            .anchors
+                            .insert(anchor.to_owned(), schema);
+                    }
+                    (address, _) => {
+                        draft = its_own;
+                        owner = self.resource(address.to_owned(), schema, draft);
+                    }
+                }
+            }
+            let resource = &mut self.resources[owner];
+            if draft >= Draft::Of2019
+                && let Some(anchor) = keywords.get("$anchor").and_then(Value::as_str)
+            {
+                resource.anchors.insert(anchor.to_owned(), schema);
+            }
+            if draft == Draft::Of2020
+                && let Some(anchor) = keywords.get("$dynamicAnchor").and_then(Value::as_str)
+            {
+                resource.anchors.insert(anchor.to_owned(), schema);
+                resource.dynamic.insert(anchor.to_owned(), schema);
+            }
+            if draft == Draft::Of2019
+                && keywords.get("$recursiveAnchor") == Some(&Value::Bool(true))
+            {
+                resource.dynamic.insert(String::new(), schema);
+            }
+            for (_, inner) in draft.within(keywords) {
+                self.scan(inner, owner);
+            }
+        }
+        self.owners.insert(schema, owner);
+    }
+
+    /// The resource that a schema belongs to.
+    pub(super) fn owner(&self, schema: &Value, around: usize) -> usize {
+        self.owners
+            .get(&std::ptr::from_ref(schema))
+            .copied()
+            .unwrap_or(around)
+    }
+
+    /// Follows a reference that stands in a resource.
+    pub(super) fn target(&self, reference: &str, from: usize) -> Result<Target<'s>, String> {
+        let uri = resolved(&self.resources[from].uri, reference);
+        let (address, fragment) = split(&uri);
+        let fragment = fragment.unwrap_or_default();
+        let Some(&resource) = self.by_uri.get(address) else {
+            return match Draft::of_uri(address) {
+                Some(draft) if fragment.is_empty() => Ok(Target::Meta(draft)),
+                _ => Err(format!(
+                    "`{reference}` leads out of the schema, and nothing is fetched"
+                )),
+            };
+        };
+        let nothing = || format!("`{reference}` leads nowhere");
+        let fragment = decoded(fragment).ok_or_else(nothing)?;
+        let found = &self.resources[resource];
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return self.pointer(&fragment, resource).ok_or_else(nothing);
+        }
+        let schema = *found.anchors.get(&fragment).ok_or_else(nothing)?;
+        Ok(Target::Schema {
+            schema,
+            resource: self.owner(schema, resource),
+            dynamic: found.dynamic.contains_key(&fragment).then_some(fragment),
+        })
+    }
+
+    fn pointer(&self, pointer: &str, mut resource: usize) -> Option<Target<'s>> {
+        let mut schema = self.resources[resource].root;
+        for part in pointer.split('/').skip(1) {
+            let part = part.replace("~1", "/").replace("~0", "~");
+            schema = match schema {
+                Value::Object(map) => map.get(&part)?,
+                Value::Array(list) => list.get(part.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+            resource = self.owner(schema, resource);
+        }
+        Some(Target::Schema {
+            schema,
+            resource,
+            dynamic: None,
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! What is found out while a value is held against a schema, and where we are in both.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{NodeId, SchemaProblem, SchemaProblemKind, draft::escaped};
+
+/// How much of a value is repeated in a message.
+const MOST_SHOWN: usize = 60;
+
+/// The way to where we are, and the resources and references that led there.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub(super) path: Option<&'a Step<'a>>,
+    pub(super) scope: Option<&'a Scope<'a>>,
+}
+
+pub(super) struct Step<'a> {
+    pub(super) up: Option<&'a Step<'a>>,
+    pub(super) part: Part<'a>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Part<'a> {
+    Name(&'a str),
+    Item(usize),
+}
+
+pub(super) struct Scope<'a> {
+    pub(super) up: Option<&'a Scope<'a>>,
+    pub(super) resource: usize,
+    /// The node that a reference led to, and the value it was held against.
+    pub(super) node: NodeId,
+    pub(super) value: *const Value,
+}
+
+/// Which parts of a value some schema has looked at.
+#[derive(Default)]
+pub(super) struct Seen<'v> {
+    pub(super) names: HashSet<&'v str>,
+    pub(super) all_names: bool,
+    pub(super) items: HashSet<usize>,
+    pub(super) first_items: usize,
+}
+
+impl<'v> Seen<'v> {
+    pub(super) fn add(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.all_names |= other.all_names;
+        self.items.extend(other.items);
+        self.first_items = self.first_items.max(other.first_items);
+    }
+}
+
+pub(super) type Problems<'p, 'v> = Option<&'p mut Vec<SchemaProblem<'v>>>;
+
+/// What a check finds out beside its answer.
+pub(super) struct Notes<'n, 'v> {
+    /// Only the answer is wanted where there are none.
+    pub(super) problems: Problems<'n, 'v>,
+    /// Only kept where `unevaluated…` asks for it.
+    pub(super) seen: Option<&'n mut Seen<'v>>,
+}
+
+impl<'v> Notes<'_, 'v> {
+    pub(super) fn fail(
+        &mut self,
+        at: At<'_>,
+        value: &'v Value,
+        kind: impl FnOnce() -> SchemaProblemKind,
+    ) -> bool {
+        if let Some(problems) = &mut self.problems {
+            problems.push(SchemaProblem {
+                pointer: pointer(at.path),
+                value,
+                kind: kind(),
+            });
+        }
+        false
+    }
+
+    pub(super) fn say(
+        &mut self,
+        at: At<'_>,
+        value: &'v Value,
+        words: impl FnOnce() -> String,
+    ) -> bool {
+        self.fail(at, value, || SchemaProblemKind::Other(words()))
+    }
+
+    /// For a part of the value: its problems count, what was seen of it does not.
+    pub(super) fn inner(&mut self) -> Notes<'_, 'v> {
+        Notes {
+            problems: self.problems.as_deref_mut(),
+            seen: None,
+        }
+    }
+
+    pub(super) fn saw_name(&mut self, name: &'v str) {
+        if let Some(seen) = &mut self.seen {
+            seen.names.insert(name);
+        }
+    }
+}
+
+fn pointer(path: Option<&Step<'_>>) -> String {
+    let mut parts = Vec::new();
+    let mut step = path;
+    while let Some(here) = step {
+        parts.push(match here.part {
+            Part::Name(name) => escaped(name),
+            Part::Item(index) => index.to_string(),
+        });
+        step = here.up;
+    }
+    parts.iter().rev().map(|part| format!("/{part}")).collect()
+}
+
+/// A value, shortened.
+pub(super) fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= MOST_SHOWN {
+        return text;
+    }
+    let head: String = text.chars().take(MOST_SHOWN).collect();
+    format!("{head}…")
+}

@@ -1,0 +1,473 @@
+//! The official test suite of JSON Schema, and what it does not ask.
+
+use std::{env, fs, path::Path};
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// What we leave out of the suite, and why.
+const LEFT_OUT: [(&str, &str); 8] = [
+    ("refRemote.json", "nothing is fetched"),
+    ("cross-draft.json", "nothing is fetched"),
+    (
+        "vocabulary.json",
+        "a meta-schema of one's own would have to be fetched",
+    ),
+    (
+        "draft2019-09/optional/format/",
+        "formats describe since that draft",
+    ),
+    (
+        "draft2020-12/optional/format/",
+        "formats describe since that draft",
+    ),
+    (
+        "format-assertion.json",
+        "a meta-schema of one's own would have to be fetched",
+    ),
+    ("format/idn-", "names in other scripts are not looked at"),
+    (
+        "draft7/optional/format/hostname.json",
+        "nor what stands behind their Punycode",
+    ),
+];
+
+/// Runs the suite (github.com/json-schema-org/JSON-Schema-Test-Suite) that lies in the folder which
+/// `JSON_SCHEMA_TEST_SUITE` names: `cargo test -p haft-engine -- --ignored official`.
+#[test]
+#[ignore = "needs a copy of the test suite of JSON Schema"]
+fn the_official_suite() {
+    let suite = env::var("JSON_SCHEMA_TEST_SUITE").expect("JSON_SCHEMA_TEST_SUITE");
+    let mut failures = Vec::new();
+    let mut passed = 0;
+    for (folder, uri) in [
+        ("draft4", "http://json-schema.org/draft-04/schema#"),
+        ("draft6", "http://json-schema.org/draft-06/schema#"),
+        ("draft7", "http://json-schema.org/draft-07/schema#"),
+        (
+            "draft2019-09",
+            "https://json-schema.org/draft/2019-09/schema",
+        ),
+        (
+            "draft2020-12",
+            "https://json-schema.org/draft/2020-12/schema",
+        ),
+    ] {
+        for part in ["", "optional", "optional/format"] {
+            let path = Path::new(&suite).join("tests").join(folder).join(part);
+            for file in fs::read_dir(path)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+            {
+                if file
+                    .extension()
+                    .is_some_and(|extension| extension == "json")
+                {
+                    let groups: Vec<Value> =
+                        serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+                    let file = file.strip_prefix(&suite).unwrap().display().to_string();
+                    if LEFT_OUT.iter().any(|(left_out, _)| file.contains(left_out)) {
+                        continue;
+                    }
+                    for group in groups {
+                        run(&file, uri, &group, &mut passed, &mut failures);
+                    }
+                }
+            }
+        }
+    }
+    println!("{passed} passed, {} failed", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn run(file: &str, uri: &str, group: &Value, passed: &mut usize, failures: &mut Vec<String>) {
+    let mut schema = group["schema"].clone();
+    if let Value::Object(map) = &mut schema
+        && !map.contains_key("$schema")
+    {
+        map.insert("$schema".to_owned(), uri.into());
+    }
+    let compiled = SchemaValidator::new(&schema);
+    for test in group["tests"].as_array().unwrap() {
+        let told = match &compiled {
+            Ok(validator) if validator.is_valid(&test["data"]) == test["valid"] => {
+                assert_eq!(validator.problems(&test["data"]).is_empty(), test["valid"]);
+                *passed += 1;
+                continue;
+            }
+            Ok(_) => "wrong".to_owned(),
+            // Single tests elsewhere refer to the suite's own server.
+            Err(error) if error.problem.contains("nothing is fetched") => continue,
+            Err(error) => error.to_string(),
+        };
+        failures.push(format!(
+            "{file}: {}: {}: {told}",
+            group["description"], test["description"]
+        ));
+    }
+}
+
+/// A schema, values that have its shape, and values that do not.
+fn hold(cases: &[(Value, &[Value], &[Value])]) {
+    for (schema, right, wrong) in cases {
+        let validator = SchemaValidator::new(schema).unwrap_or_else(|e| panic!("{schema}: {e}"));
+        for value in *right {
+            let problems = validator.problems(value);
+            assert!(problems.is_empty(), "{schema} on {value}: {problems:?}");
+            assert!(validator.is_valid(value), "{schema} on {value}");
+        }
+        for value in *wrong {
+            assert!(!validator.is_valid(value), "{schema} on {value}");
+            assert!(!validator.problems(value).is_empty(), "{schema} on {value}");
+        }
+    }
+}
+
+#[test]
+fn each_keyword_binds_what_it_speaks_of_and_nothing_else() {
+    hold(&[
+        (json!(true), &[json!(1)], &[]),
+        (json!(false), &[], &[json!(1)]),
+        (
+            json!({"type": "integer"}),
+            &[json!(1), json!(1.0)],
+            &[json!(1.5), json!("1")],
+        ),
+        (
+            json!({"type": ["string", "null"]}),
+            &[json!("a"), json!(null)],
+            &[json!(0)],
+        ),
+        (
+            json!({"enum": [1, {"a": [2]}]}),
+            &[json!(1.0), json!({"a": [2.0]})],
+            &[json!(2)],
+        ),
+        (
+            json!({"const": null}),
+            &[json!(null)],
+            &[json!(0), json!(false)],
+        ),
+        (
+            json!({"minimum": 1, "exclusiveMaximum": 3}),
+            &[json!(1), json!("x")],
+            &[json!(0.9), json!(3)],
+        ),
+        (
+            json!({"maximum": 3, "exclusiveMinimum": 1}),
+            &[json!(3)],
+            &[json!(1), json!(4)],
+        ),
+        (
+            json!({"multipleOf": 0.01}),
+            &[json!(19.99)],
+            &[json!(0.001)],
+        ),
+        (
+            json!({"minLength": 2, "maxLength": 3}),
+            &[json!("äö"), json!(1)],
+            &[json!("a"), json!("abcd")],
+        ),
+        (
+            json!({"pattern": "^a+$"}),
+            &[json!("aa"), json!(1)],
+            &[json!("ab")],
+        ),
+        (
+            json!({"minItems": 1, "maxItems": 2}),
+            &[json!([1])],
+            &[json!([]), json!([1, 2, 3])],
+        ),
+        (
+            json!({"uniqueItems": true}),
+            &[json!([1, true])],
+            &[json!([1, 1.0])],
+        ),
+        (
+            json!({"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}),
+            &[json!([]), json!(["a", 1])],
+            &[json!([1]), json!(["a", "b"])],
+        ),
+        (
+            json!({"contains": {"type": "integer"}, "minContains": 2, "maxContains": 3}),
+            &[json!([1, 2, "a"])],
+            &[json!([1]), json!([1, 2, 3, 4])],
+        ),
+        (
+            json!({"properties": {"a": {"type": "string"}}, "patternProperties": {"^x": {"type": "integer"}},
+                   "additionalProperties": {"type": "boolean"}}),
+            &[json!({"a": "", "xy": 1, "b": true})],
+            &[json!({"a": 1}), json!({"xy": "1"}), json!({"b": 1})],
+        ),
+        (
+            json!({"required": ["a", "b"]}),
+            &[json!({"a": 1, "b": 2})],
+            &[json!({"a": 1})],
+        ),
+        (
+            json!({"minProperties": 1, "maxProperties": 1}),
+            &[json!({"a": 1})],
+            &[json!({})],
+        ),
+        (
+            json!({"propertyNames": {"maxLength": 1}}),
+            &[json!({"a": 1})],
+            &[json!({"ab": 1})],
+        ),
+        (
+            json!({"dependentRequired": {"a": ["b"]}}),
+            &[json!({"b": 1})],
+            &[json!({"a": 1})],
+        ),
+        (
+            json!({"dependentSchemas": {"a": {"required": ["b"]}}}),
+            &[json!({}), json!({"a": 1, "b": 1})],
+            &[json!({"a": 1})],
+        ),
+        (
+            json!({"allOf": [{"minimum": 1}, {"maximum": 2}]}),
+            &[json!(1)],
+            &[json!(0), json!(3)],
+        ),
+        (
+            json!({"anyOf": [{"type": "string"}, {"minimum": 2}]}),
+            &[json!("a"), json!(2)],
+            &[json!(1)],
+        ),
+        (
+            json!({"oneOf": [{"minimum": 1}, {"maximum": 2}]}),
+            &[json!(0), json!(3)],
+            &[json!(1.5)],
+        ),
+        (
+            json!({"not": {"type": "null"}}),
+            &[json!(0)],
+            &[json!(null)],
+        ),
+        (
+            json!({"if": {"type": "string"}, "then": {"minLength": 1}, "else": {"type": "null"}}),
+            &[json!("a"), json!(null)],
+            &[json!(""), json!(1)],
+        ),
+        // Since 2019-09 a format only describes.
+        (json!({"format": "date"}), &[json!("tomorrow")], &[]),
+    ]);
+}
+
+#[test]
+fn references_lead_to_pointers_anchors_resources_and_meta_schemas() {
+    hold(&[
+        (
+            json!({"$ref": "#/$defs/a%20b", "$defs": {"a b": {"type": "string"}}}),
+            &[json!("a")],
+            &[json!(1)],
+        ),
+        (
+            json!({"properties": {"next": {"$ref": "#"}}, "additionalProperties": false}),
+            &[json!({"next": {"next": {}}})],
+            &[json!({"next": {"last": {}}})],
+        ),
+        (
+            json!({"$ref": "#here", "$defs": {"x": {"$anchor": "here", "type": "string"}}}),
+            &[json!("a")],
+            &[json!(1)],
+        ),
+        (
+            json!({"$id": "http://x.test/root", "$ref": "item", "$defs": {
+                "x": {"$id": "item", "$ref": "#/$defs/y", "$defs": {"y": {"type": "string"}}}}}),
+            &[json!("a")],
+            &[json!(1)],
+        ),
+        // A list of strings, by a list of whatever the outermost resource says.
+        (
+            json!({"$id": "http://x.test/strings", "$ref": "list", "$defs": {
+                "string": {"$dynamicAnchor": "item", "type": "string"},
+                "list": {"$id": "list", "type": "array", "items": {"$dynamicRef": "#item"},
+                         "$defs": {"any": {"$dynamicAnchor": "item"}}}}}),
+            &[json!(["a"])],
+            &[json!([1])],
+        ),
+        (
+            json!({"$ref": "http://json-schema.org/draft-07/schema#"}),
+            &[json!({"type": "string", "$ref": "elsewhere"}), json!(true)],
+            &[json!({"type": "text"}), json!({"minLength": -1}), json!(1)],
+        ),
+        // A schema that refers to nothing but itself accepts nothing, and ends.
+        (json!({"$ref": "#"}), &[], &[json!(1)]),
+    ]);
+}
+
+#[test]
+fn what_no_schema_looked_at_can_be_forbidden() {
+    hold(&[
+        (
+            json!({"allOf": [{"properties": {"a": true}}], "anyOf": [{"required": ["b"], "properties": {"b": true}}, true],
+                   "unevaluatedProperties": false}),
+            &[json!({"a": 1}), json!({"a": 1, "b": 2})],
+            &[json!({"c": 1})],
+        ),
+        (
+            json!({"prefixItems": [true], "contains": {"type": "string"}, "unevaluatedItems": {"type": "null"}}),
+            &[json!([1, "a", null])],
+            &[json!([1, "a", 2])],
+        ),
+    ]);
+}
+
+#[test]
+fn older_drafts_are_read_as_they_were_written() {
+    let four = "http://json-schema.org/draft-04/schema#";
+    let seven = "http://json-schema.org/draft-07/schema#";
+    hold(&[
+        (
+            json!({"$schema": four, "minimum": 1, "exclusiveMinimum": true, "maximum": 2}),
+            &[json!(2)],
+            &[json!(1)],
+        ),
+        (
+            json!({"$schema": four, "type": "integer"}),
+            &[json!(1)],
+            &[json!(1.0)],
+        ),
+        (
+            json!({"$schema": four, "items": [{"type": "string"}], "additionalItems": false}),
+            &[json!(["a"])],
+            &[json!(["a", 1])],
+        ),
+        (
+            json!({"$schema": four, "dependencies": {"a": ["b"], "c": {"required": ["d"]}}, "additionalProperties": true}),
+            &[json!({"a": 1, "b": 1})],
+            &[json!({"a": 1}), json!({"c": 1})],
+        ),
+        // What stands beside a reference does not count.
+        (
+            json!({"$schema": seven, "definitions": {"a": {"type": "string"}},
+                   "properties": {"x": {"$ref": "#/definitions/a", "maxLength": 1}}}),
+            &[json!({"x": "long"})],
+            &[json!({"x": 1})],
+        ),
+        (
+            json!({"$schema": seven, "contentEncoding": "base64", "contentMediaType": "application/json"}),
+            &[json!("e30="), json!(1)],
+            &[json!("e30"), json!("eA==")],
+        ),
+    ]);
+    let formats: [(&str, &[&str], &[&str]); 15] = [
+        (
+            "date",
+            &["2024-02-29"],
+            &["2023-02-29", "2024-1-01", "20240101"],
+        ),
+        (
+            "time",
+            &["08:30:06Z", "23:59:60Z", "01:29:60.5+01:30"],
+            &["08:30:06", "24:00:00Z", "12:00:60Z"],
+        ),
+        (
+            "date-time",
+            &["1985-04-12T23:20:50.52Z"],
+            &["1985-04-12 23:20:50Z", "1985-13-12T23:20:50Z"],
+        ),
+        (
+            "email",
+            &["a.b+c@x.test", "\"a b\"@x.test", "a@[127.0.0.1]"],
+            &["a", "a..b@x.test", "a@", "a@[x]"],
+        ),
+        (
+            "hostname",
+            &["a-b.test", "xn--4gbwdl.xn--wgbh1c"],
+            &["-a", "a_b", "a..b", ""],
+        ),
+        (
+            "ipv4",
+            &["127.0.0.1"],
+            &["127.0.0.01", "1.2.3", "256.1.1.1"],
+        ),
+        (
+            "ipv6",
+            &["::1", "::ffff:1.2.3.4"],
+            &["1::2::3", "::g", "fe80::1%eth0"],
+        ),
+        (
+            "uri",
+            &["http://a.test:80/b?c#d", "urn:x:y", "http://[::1]/"],
+            &["/b", "http://a b", "http://[x]/", "a\\b"],
+        ),
+        ("uri-reference", &["../a#b", ""], &["a b", "%zz", "1a:b"]),
+        ("iri", &["http://ä.test/ö"], &["ö", "http://a b"]),
+        ("iri-reference", &["ö"], &["a\\b"]),
+        (
+            "uri-template",
+            &["/a/{b}{?c*,d:3}"],
+            &["/a/{b", "/a/b}", "{a b}", "{a:0}"],
+        ),
+        ("json-pointer", &["", "/a~1b/0"], &["a", "/a~2"]),
+        ("relative-json-pointer", &["0#", "2/a"], &["/a", "01/a", ""]),
+        ("regex", &["^a(?=b)"], &["(", "\\Z"]),
+    ];
+    for (format, right, wrong) in formats {
+        let schema = json!({"$schema": seven, "format": format});
+        let values = |texts: &[&str]| texts.iter().map(|text| json!(text)).collect::<Vec<_>>();
+        hold(&[(schema, &values(right), &values(wrong))]);
+    }
+}
+
+#[test]
+fn a_schema_that_is_none_is_refused_with_the_place() {
+    let four = "http://json-schema.org/draft-04/schema#";
+    let told: Vec<_> = [
+        json!("x"),
+        json!({"type": "text"}),
+        json!({"type": ["string", "string"]}),
+        json!({"properties": {"a/b": {"minLength": -1}}}),
+        json!({"properties": []}),
+        json!({"anyOf": []}),
+        json!({"items": {"not": 1}}),
+        json!({"required": ["a", "a"]}),
+        json!({"pattern": "("}),
+        json!({"multipleOf": 0}),
+        json!({"uniqueItems": 1}),
+        json!({"enum": 1}),
+        json!({"$ref": "#/$defs/a"}),
+        json!({"$ref": "https://elsewhere.test/a"}),
+        json!({"$defs": {"a": {"maximum": "1"}}}),
+        json!({"$schema": four, "not": true}),
+        json!({"$schema": four, "required": []}),
+    ]
+    .iter()
+    .map(|schema| match SchemaValidator::new(schema) {
+        Ok(_) => panic!("{schema}"),
+        Err(error) => error.to_string(),
+    })
+    .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn problems_say_where_and_why() {
+    let schema = json!({
+        "properties": {
+            "a": {"type": ["integer", "null"], "minimum": 3},
+            "b": {"type": "array", "items": {"enum": ["x", 1]}, "uniqueItems": true, "maxItems": 2},
+            "c": {"anyOf": [{"type": "string"}, {"type": "object"}]},
+            "d": {"pattern": "^\\d+$", "maxLength": 2},
+            "e/f": {"oneOf": [true, true]},
+            "g": false,
+            "h": {"contains": {"const": 1}},
+        },
+        "required": ["a", "z"],
+        "propertyNames": {"maxLength": 3},
+        "additionalProperties": false,
+    });
+    let validator = SchemaValidator::new(&schema).unwrap();
+    let value = json!({
+        "a": 1, "b": ["x", "y", "x"], "c": 1, "d": "abc", "e/f": 1, "g": null, "h": [2], "long": 1,
+    });
+    let told: Vec<_> = validator
+        .problems(&value)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}

@@ -1,0 +1,140 @@
+//! The events, for people: when each comes, and what its matcher is held against.
+
+use std::fmt::Write;
+
+use crate::{HookMoment, Objection};
+
+/// Name, when it comes, what the matcher is held against. Events that haft accepts and never fires have no
+/// words.
+const EVENTS: [(&str, &str, &str); 25] = [
+    (
+        "SessionStart",
+        "a session begins or is resumed",
+        "`startup`, `resume`, `clear`, `compact`, `fork`",
+    ),
+    (
+        "Setup",
+        "`--init`, `--init-only`, `--maintenance`",
+        "`init`, `maintenance`",
+    ),
+    (
+        "InstructionsLoaded",
+        "an instruction file was read",
+        "why it was read",
+    ),
+    ("UserPromptSubmit", "the person says something", ""),
+    (
+        "UserPromptExpansion",
+        "a slash command becomes a prompt",
+        "the command's name",
+    ),
+    ("PreToolUse", "a call is about to be judged", "the tool"),
+    ("PermissionRequest", "a person would be asked", "the tool"),
+    ("PostToolUse", "a call has succeeded", "the tool"),
+    ("PostToolUseFailure", "a call ran and failed", "the tool"),
+    ("PostToolBatch", "all calls of one reply are answered", ""),
+    ("SubagentStart", "a subagent begins", "its kind"),
+    ("SubagentStop", "a subagent has finished", "its kind"),
+    ("TaskCreated", "a task is created", ""),
+    ("TaskCompleted", "a task is marked as completed", ""),
+    ("Stop", "the model has finished its turn", ""),
+    (
+        "StopFailure",
+        "the model could not answer",
+        "the kind of error",
+    ),
+    (
+        "Notification",
+        "the person should know of something",
+        "its kind",
+    ),
+    (
+        "PreCompact",
+        "the conversation is about to be compacted",
+        "`manual`, `auto`",
+    ),
+    (
+        "PostCompact",
+        "the conversation was compacted",
+        "`manual`, `auto`",
+    ),
+    (
+        "ConfigChange",
+        "a settings file has changed",
+        "`user_settings`, `project_settings`, …",
+    ),
+    ("CwdChanged", "the session's directory has changed", ""),
+    (
+        "DirectoryAdded",
+        "there is one more working directory",
+        "how it came",
+    ),
+    ("FileChanged", "a watched file has changed", "its name"),
+    ("SessionEnd", "a session ends", "why"),
+    (
+        "Elicitation, ElicitationResult, MessageDisplay, PermissionDenied, PreModelSwitch, PostModelSwitch, \
+         TeammateIdle, WorktreeCreate, WorktreeRemove",
+        "accepted, not fired yet",
+        "",
+    ),
+];
+
+/// A table of them, as Markdown.
+pub fn markdown() -> String {
+    let mut text = "| Event | When | Matcher | Exit code 2 |\n|---|---|---|---|\n".to_owned();
+    for (name, when, matcher) in EVENTS {
+        let objection = match HookMoment::named(name).map(HookMoment::objection) {
+            Some(Objection::Blocks) => "blocks",
+            Some(Objection::ForModel) => "the model reads it",
+            Some(Objection::ForPerson) => "the person reads it",
+            Some(Objection::Ignored) => "ignored",
+            None => "",
+        };
+        let names: Vec<String> = name.split(", ").map(|name| format!("`{name}`")).collect();
+        let names = names.join(", ");
+        let _ = writeln!(text, "| {names} | {when} | {matcher} | {objection} |");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_for_people_is_made_from_it() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/hooks.md");
+        let text = std::fs::read_to_string(page).unwrap();
+        let (head, rest) = text.split_once("<!-- generated -->\n\n").unwrap();
+        let (table, end) = rest.split_once("\n## Matchers").unwrap();
+        if std::env::var_os("HAFT_WRITE_DOCS").is_some() {
+            let new = format!(
+                "{head}<!-- generated -->\n\n{}\n## Matchers{end}",
+                markdown()
+            );
+            std::fs::write(page, new).unwrap();
+            return;
+        }
+        assert_eq!(
+            table,
+            markdown(),
+            "run the test again with HAFT_WRITE_DOCS=1"
+        );
+    }
+
+    #[test]
+    fn every_event_is_in_the_table_once() {
+        let named: Vec<&str> = EVENTS
+            .iter()
+            .flat_map(|(name, ..)| name.split(", "))
+            .collect();
+        for name in &named {
+            assert!(HookMoment::named(name).is_some(), "{name}");
+        }
+        let mut different = named.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), named.len());
+        assert_eq!(named.len(), HookMoment::all().count());
+    }
+}

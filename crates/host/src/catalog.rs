@@ -1,0 +1,233 @@
+//! The models that a provider lists: asked for when they are needed, and kept for a day.
+//!
+//! Nothing is asked while a session names its model: the list costs a request, and the start of a session
+//! none. How much a model can read is asked for when the conversation has grown enough for it to matter.
+
+use std::{
+    fs, io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use futures_util::StreamExt;
+use haft_agent::Control;
+use haft_contract::CancellationToken;
+use haft_models::{
+    Anthropic, ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelInfo, ModelRequest,
+    OpenAi,
+};
+use serde::{Deserialize, Serialize};
+use tokio::{sync::OnceCell, time::timeout};
+
+use crate::Environment;
+
+/// A list is used for so long.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// No one waits longer for a list.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// From so many tokens on it matters how much the model can read: where nothing is known of a server…
+const MATTERS: u64 = 4_000;
+/// …and where what is usual is near.
+const MATTERS_AT_PROVIDER: u64 = 100_000;
+
+/// Who is asked for the list.
+#[derive(Debug, Clone)]
+pub(crate) enum ListSource {
+    Anthropic(Anthropic),
+    OpenAi(OpenAi),
+}
+
+/// The models of one provider, for one key.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    source: ListSource,
+    /// Where the list comes from, for people.
+    pub(crate) place: String,
+    cache: Option<PathBuf>,
+    listed: OnceCell<Result<Vec<ModelInfo>, ListFailure>>,
+}
+
+/// Why there is no list.
+#[derive(Debug, Clone)]
+pub(crate) struct ListFailure {
+    pub(crate) text: String,
+    /// The provider was not asked, or lets no one in: nothing else could be had from it either.
+    pub(crate) no_access: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// In seconds since 1970.
+    asked: u64,
+    models: Vec<ModelInfo>,
+}
+
+impl Catalog {
+    /// `identity`: what the list depends on, such as address and key; only a hash of it is kept.
+    pub(crate) fn new(
+        source: ListSource,
+        place: String,
+        identity: &str,
+        environment: &Environment,
+    ) -> Self {
+        let name = blake3::hash(identity.as_bytes()).to_hex();
+        let folder = environment.cache_folder();
+        Self {
+            source,
+            place,
+            cache: folder.map(|folder| folder.join(format!("models-{}.json", &name[..16]))),
+            listed: OnceCell::new(),
+        }
+    }
+
+    /// The list: the one of this day, or a new one. The error says why there is none.
+    pub(crate) async fn list(&self) -> Result<&[ModelInfo], ListFailure> {
+        let listed = self.listed.get_or_init(|| async {
+            match self.kept() {
+                Some(models) => Ok(models),
+                None => self.ask().await,
+            }
+        });
+        listed.await.as_deref().map_err(Clone::clone)
+    }
+
+    /// A new list, whatever is kept; unless this was asked already.
+    pub(crate) async fn list_anew(&self) -> Result<&[ModelInfo], ListFailure> {
+        let listed = self.listed.get_or_init(|| self.ask());
+        listed.await.as_deref().map_err(Clone::clone)
+    }
+
+    /// What is known of a model without asking anyone.
+    pub(crate) fn known(&self, id: &str) -> Option<ModelInfo> {
+        let listed = self.listed.get().and_then(|listed| listed.as_ref().ok());
+        let find = |models: &[ModelInfo]| models.iter().find(|model| model.id == id).cloned();
+        match listed {
+            Some(models) => find(models),
+            None => find(&self.kept()?),
+        }
+    }
+
+    fn kept(&self) -> Option<Vec<ModelInfo>> {
+        let text = fs::read_to_string(self.cache.as_ref()?).ok()?;
+        let kept: Kept = serde_json::from_str(&text).ok()?;
+        let is_young = (kept.asked..kept.asked + DAY.as_secs()).contains(&now());
+        (is_young && !kept.models.is_empty()).then_some(kept.models)
+    }
+
+    async fn ask(&self) -> Result<Vec<ModelInfo>, ListFailure> {
+        let never = CancellationToken::new();
+        let asked = async {
+            match &self.source {
+                ListSource::Anthropic(provider) => provider.models(&never).await,
+                ListSource::OpenAi(provider) => provider.models(&never).await,
+            }
+        };
+        let models = match timeout(LONGEST_WAIT, asked).await {
+            Ok(Ok(models)) => models,
+            Ok(Err(error)) => {
+                return Err(ListFailure {
+                    text: error.to_string(),
+                    no_access: error.kind == ErrorKind::Auth,
+                });
+            }
+            Err(_) => {
+                let seconds = LONGEST_WAIT.as_secs();
+                return Err(ListFailure {
+                    text: format!("no answer within {seconds} s"),
+                    no_access: false,
+                });
+            }
+        };
+        if let Some(cache) = self.cache.as_deref().filter(|_| !models.is_empty()) {
+            let kept = Kept {
+                asked: now(),
+                models: models.clone(),
+            };
+            // A list that cannot be kept is asked for again.
+            if let Err(error) = keep(cache, &kept) {
+                tracing::debug!(%error, "the list of models cannot be kept");
+            }
+        }
+        Ok(models)
+    }
+}
+
+/// Replaces the file as a whole: another process may be reading it.
+fn keep(file: &Path, kept: &Kept) -> io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let new = file.with_extension(format!("{}.new", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    serde_json::to_writer(options.open(&new)?, kept)?;
+    fs::rename(&new, file)
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+/// Asks how much the model can read once that matters, beside everything else.
+#[derive(Debug)]
+pub(crate) struct LearnsWindow {
+    inner: Arc<dyn Model>,
+    catalog: Arc<Catalog>,
+    control: Control,
+    from: u64,
+    has_asked: Arc<AtomicBool>,
+}
+
+impl LearnsWindow {
+    pub(crate) fn new(inner: Arc<dyn Model>, catalog: &Arc<Catalog>, control: &Control) -> Self {
+        let from = match &catalog.source {
+            ListSource::Anthropic(_) => MATTERS_AT_PROVIDER,
+            ListSource::OpenAi(_) => MATTERS,
+        };
+        Self {
+            inner,
+            catalog: Arc::clone(catalog),
+            control: control.clone(),
+            from,
+            has_asked: Arc::default(),
+        }
+    }
+}
+
+impl Model for LearnsWindow {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
+        let name = request.model.clone();
+        let stream = self.inner.stream(request, cancel);
+        if self.has_asked.load(Ordering::Relaxed) {
+            return stream;
+        }
+        let (catalog, control) = (Arc::clone(&self.catalog), self.control.clone());
+        let (from, has_asked) = (self.from, Arc::clone(&self.has_asked));
+        let look = move |event: &Result<ModelEvent, ModelError>| {
+            let Ok(ModelEvent::Usage { usage, .. }) = event else {
+                return;
+            };
+            let read = usage.input + usage.cache_read + usage.cache_write;
+            if read < from || has_asked.swap(true, Ordering::Relaxed) {
+                return;
+            }
+            let (catalog, control, name) = (Arc::clone(&catalog), control.clone(), name.clone());
+            tokio::spawn(async move {
+                let listed = catalog.list().await.unwrap_or_default();
+                let model = listed.iter().find(|model| model.id == name);
+                if let Some(window) = model.and_then(|model| model.window) {
+                    control.set_window(window);
+                }
+            });
+        };
+        Box::pin(stream.inspect(look))
+    }
+}

@@ -1,0 +1,169 @@
+//! A call with the rules to apply to it, as one line of `haft permissions check` gives them: no settings count.
+
+use std::path::PathBuf;
+
+use haft_contract::{PermissionMode, Services, SessionId};
+use haft_engine::{
+    SessionContext,
+    permissions::{
+        Bases, Behavior, Facts, HookWord, List, Policy, RuleSource, Rules, Scope, decide,
+        rules::{RuleProblem, Target, target},
+    },
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::CallJudge;
+use crate::{Environment, OpenError};
+
+/// A call, and everything its decision depends on.
+#[derive(Debug, Deserialize)]
+pub struct CallQuestion {
+    #[serde(default)]
+    rules: RuleTexts,
+    tool: String,
+    #[serde(default)]
+    input: Value,
+    cwd: PathBuf,
+    #[serde(default)]
+    home: Option<PathBuf>,
+    #[serde(default)]
+    mode: Option<PermissionMode>,
+    #[serde(default)]
+    additional_dirs: Vec<PathBuf>,
+    #[serde(default)]
+    rule_source: Option<String>,
+    #[serde(default)]
+    hook: Option<String>,
+    #[serde(default)]
+    simulate: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RuleTexts {
+    allow: Vec<String>,
+    ask: Vec<String>,
+    deny: Vec<String>,
+}
+
+impl CallJudge {
+    /// One for questions that bring everything with them: no session's services, nothing kept.
+    pub async fn of_questions() -> Result<Self, OpenError> {
+        let folder = std::env::temp_dir().join(format!("haft-{}", SessionId::new()));
+        Ok(Self::new(Services::none(), folder).await?)
+    }
+
+    /// What would be decided, and why. An error says what is wrong with the question.
+    pub async fn answer(&self, question: CallQuestion) -> Result<(Behavior, String), String> {
+        if !question.cwd.is_absolute() {
+            return Err("the line is not valid: `cwd` must be an absolute path".to_owned());
+        }
+        let home = question.home.clone();
+        let home = home.or_else(|| Environment::default().home());
+        let (mut rules, mut problems) = question.rules(home.as_ref());
+        problems.extend(rules.understand(&self.specs()));
+        let mut roots = vec![question.cwd.clone()];
+        roots.extend(question.additional_dirs);
+        let mut context = SessionContext::new(question.cwd)
+            .with_mode(question.mode.unwrap_or_default())
+            .with_home(home.clone())
+            .with_rules(rules);
+        for root in &roots {
+            context = context.with_directory(root.clone());
+        }
+        let policy = Policy {
+            rules: context.rules.clone(),
+            ..Policy::of_directories(context.mode, &roots).with_home(home.as_deref())
+        };
+        let mut facts = self.facts(&question.tool, question.input, &context).await?;
+        match question.hook.as_deref() {
+            Some("allow") => facts.hook = HookWord::Allow,
+            Some("ask") => facts.hook = HookWord::Ask,
+            Some("deny") => return Ok((Behavior::Deny, "a hook decided so".to_owned())),
+            _ => {}
+        }
+        if let Some(simulate) = &question.simulate {
+            simulated(&mut facts, simulate);
+        }
+        let decision = decide(&policy, &facts);
+        let mut reason = decision.because.to_string();
+        for problem in problems {
+            reason += &format!(" (rule {:?}: {})", problem.rule, problem.problem);
+        }
+        Ok((decision.behavior, reason))
+    }
+}
+
+impl CallQuestion {
+    /// Its rules, and what is wrong with them.
+    fn rules(&self, home: Option<&PathBuf>) -> (Rules, Vec<RuleProblem>) {
+        let scope = match self.rule_source.as_deref() {
+            Some(source) if source.starts_with("user") => Scope::User,
+            _ => Scope::Project,
+        };
+        let bases = Bases {
+            cwd: self.cwd.clone(),
+            home: home.unwrap_or(&self.cwd).clone(),
+            slash: match (home, scope) {
+                (Some(home), Scope::User) => home.join(".claude"),
+                _ => self.cwd.clone(),
+            },
+        };
+        let mut rules = Rules::default();
+        let mut problems = Vec::new();
+        for (list, texts) in [
+            (List::Deny, &self.rules.deny),
+            (List::Ask, &self.rules.ask),
+            (List::Allow, &self.rules.allow),
+        ] {
+            for text in texts {
+                let added = rules.add(list, text, RuleSource::of(scope), &bases);
+                problems.extend(added.err());
+            }
+        }
+        (rules, problems)
+    }
+}
+
+/// Takes over what the world would answer.
+fn simulated(facts: &mut Facts, simulate: &Value) {
+    let texts = |names: &[&str]| -> Vec<String> {
+        let named = names.iter().filter_map(|name| simulate.get(name));
+        named
+            .flat_map(|value| match value {
+                Value::String(text) => vec![text.clone()],
+                Value::Array(several) => {
+                    let texts = several.iter().filter_map(Value::as_str);
+                    texts.map(str::to_owned).collect()
+                }
+                _ => Vec::new(),
+            })
+            .collect()
+    };
+    for url in texts(&[
+        "redirect",
+        "redirect_to",
+        "redirect_target",
+        "redirects",
+        "location",
+    ]) {
+        let same_host = url.starts_with('/') && !url.starts_with("//");
+        if !same_host {
+            facts
+                .fetches
+                .push(target(&url).unwrap_or_else(Target::none));
+        }
+    }
+    let addresses = texts(&[
+        "address",
+        "addresses",
+        "resolved",
+        "resolved_address",
+        "resolves_to",
+        "ip",
+    ]);
+    for address in addresses {
+        facts.resolved.push(address);
+    }
+}

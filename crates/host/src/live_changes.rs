@@ -1,0 +1,281 @@
+//! What a program that drives a session may change and look up in it while it goes on.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::UNIX_EPOCH,
+};
+
+use haft_contract::{PermissionMode, RuleList, SettingsAccess, ToolUse};
+use haft_engine::permissions::{Behavior, decide};
+use haft_extensions::{ExtensionPlaces, Skills, styles};
+use serde_json::{Map, Value, json};
+
+use crate::{CommandDetails, PluginDetails, SessionInput, access::NOT_BEGUN, extensions};
+
+/// So much of a file is given at once, unless less is asked for.
+const LONGEST_FILE: u64 = 10 << 20;
+
+/// Settings that take effect in a session that goes on.
+const APPLIED: &str = "model, effortLevel, permissions.defaultMode, permissions.allow, permissions.ask, \
+                       permissions.deny and permissions.additionalDirectories";
+
+/// A file, as a program is given it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileContents {
+    /// Where it really is.
+    pub path: PathBuf,
+    /// Its bytes, or the first of them.
+    pub bytes: Vec<u8>,
+    /// There are more.
+    pub is_truncated: bool,
+}
+
+/// What was found when everything was looked for again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReloadedExtensions {
+    /// Skills and commands that a person can call.
+    pub commands: Vec<CommandDetails>,
+    /// Output styles.
+    pub styles: Vec<String>,
+    /// Plugins.
+    pub plugins: Vec<PluginDetails>,
+    /// What is wrong with what was found.
+    pub problems: Vec<String>,
+}
+
+/// Where extensions are looked for again.
+pub(crate) struct ExtensionReload {
+    pub(crate) places: ExtensionPlaces,
+    pub(crate) skills: Option<Arc<Skills>>,
+    /// The session has none at all.
+    pub(crate) is_bare: bool,
+}
+
+impl ExtensionReload {
+    fn again(&self) -> ReloadedExtensions {
+        if self.is_bare {
+            return ReloadedExtensions::default();
+        }
+        let mut warnings = self.skills.as_ref().map(|skills| skills.reload());
+        let mut warnings = warnings.take().unwrap_or_default();
+        let (found, more) = styles::load(&self.places);
+        warnings.extend(more);
+        let plugins = self.places.plugins.iter().map(PluginDetails::of);
+        ReloadedExtensions {
+            commands: extensions::commands(self.skills.as_deref()),
+            styles: extensions::style_names(&found),
+            plugins: plugins.collect(),
+            problems: warnings.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl SessionInput {
+    /// Looks again for skills, commands and output styles, those of plugins too. Agents, hooks and servers
+    /// of plugins stay as they were when the session began.
+    pub fn reload_extensions(&self) -> ReloadedExtensions {
+        self.0.reload.again()
+    }
+
+    /// Settings as if they had been given with the configuration. The error says which of them cannot be
+    /// changed while a session goes on; nothing is changed then. The answer names those that change nothing.
+    pub async fn apply_settings(
+        &self,
+        settings: &Map<String, Value>,
+    ) -> Result<Vec<String>, String> {
+        let mut unused = Vec::new();
+        let mut changes: Vec<Change> = Vec::new();
+        for (key, value) in settings {
+            match key.as_str() {
+                "model" => changes.push(Change::Model(text_or_null(key, value)?)),
+                "effortLevel" => changes.push(Change::Effort(text_or_null(key, value)?)),
+                "permissions" => permissions(value, &mut changes)?,
+                key if LOOKS.contains(&key) => unused.push(key.to_owned()),
+                key => {
+                    return Err(format!(
+                        "the setting {key} cannot be changed while a session goes on; these can: {APPLIED}"
+                    ));
+                }
+            }
+        }
+        // What may be refused comes first, so that nothing is done by halves.
+        changes.sort_by_key(|change| !matches!(change, Change::Mode(_) | Change::Model(_)));
+        for change in changes {
+            match change {
+                Change::Model(name) => self.set_model(name.as_deref()).await?,
+                Change::Effort(effort) => self.0.control.set_effort(effort),
+                Change::Mode(mode) => self.set_permission_mode(mode)?,
+                Change::Rule(list, rule) => self.0.control.add_rule(list, rule),
+                Change::Directory(path) => self.0.control.add_directory(path),
+            }
+        }
+        Ok(unused)
+    }
+
+    /// Writes a setting into one of the user's files: `localSettings` takes `outputStyle`, `userSettings`
+    /// takes `effortLevel`. It counts from the next session on; how hard the model works, from now on.
+    pub fn update_settings(
+        &self,
+        source: &str,
+        settings: &Map<String, Value>,
+    ) -> Result<(), String> {
+        let allowed = match source {
+            "localSettings" => "outputStyle",
+            "userSettings" => "effortLevel",
+            other => {
+                return Err(format!(
+                    "{other:?} is no place for settings; localSettings and userSettings are"
+                ));
+            }
+        };
+        if let Some(other) = settings.keys().find(|key| *key != allowed) {
+            return Err(format!("{source} takes {allowed} only, not {other}"));
+        }
+        let Some(value) = settings.get(allowed) else {
+            return Err(format!("{source}: {allowed} is missing"));
+        };
+        let access = self.0.access.service::<Arc<dyn SettingsAccess>>();
+        let access = access.ok_or("the session has not begun, or cannot change settings")?;
+        let written = match source {
+            "userSettings" => access.write_user(allowed, value),
+            _ => access.write(allowed, value),
+        };
+        written.map(drop)
+    }
+
+    /// A file counts as read, if it still is what it was at that time (milliseconds since 1970). Says whether
+    /// it is.
+    pub fn seed_read(&self, path: &Path, modified: f64) -> Result<bool, String> {
+        let path = self.0.access.absolute(path).ok_or(NOT_BEGUN)?;
+        let is = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let since = is
+            .modified()
+            .ok()
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let millis = since.map_or(0.0, |since| since.as_secs_f64() * 1000.0);
+        // Clients know milliseconds, some of them whole ones only.
+        if millis.floor() > modified.floor() + 1.0 {
+            return Ok(false);
+        }
+        self.0.access.note_read(&path)?;
+        Ok(true)
+    }
+
+    /// What is in a file that the session may read without asking.
+    pub async fn read_file(&self, path: &Path, most: Option<u64>) -> Result<FileContents, String> {
+        let (engine, context) = self.0.access.engine().ok_or(NOT_BEGUN)?;
+        let path = context.cwd.join(path);
+        let call = ToolUse {
+            id: String::new(),
+            name: "Read".to_owned(),
+            input: json!({"file_path": path}),
+        };
+        let facts = engine.facts(call, &context).await?;
+        let decision = decide(&engine.policy(&context), &facts);
+        if decision.behavior != Behavior::Allow {
+            return Err(format!(
+                "{} may not be read without asking: {}",
+                path.display(),
+                decision.because
+            ));
+        }
+        let most = most.unwrap_or(LONGEST_FILE).min(LONGEST_FILE);
+        let read = tokio::task::spawn_blocking(move || contents(&path, most)).await;
+        read.map_err(|error| error.to_string())?
+    }
+}
+
+/// Settings about how things look elsewhere: they harm nothing, and change nothing here.
+const LOOKS: [&str; 10] = [
+    "alwaysThinkingEnabled",
+    "attribution",
+    "editorMode",
+    "includeCoAuthoredBy",
+    "includeGitInstructions",
+    "language",
+    "outputStyle",
+    "spinnerTipsEnabled",
+    "theme",
+    "tui",
+];
+
+enum Change {
+    Model(Option<String>),
+    Effort(Option<String>),
+    Mode(PermissionMode),
+    Rule(RuleList, String),
+    Directory(PathBuf),
+}
+
+fn text_or_null(key: &str, value: &Value) -> Result<Option<String>, String> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        other => Err(format!("{key}: expected a text or null, not {other}")),
+    }
+}
+
+fn permissions(value: &Value, changes: &mut Vec<Change>) -> Result<(), String> {
+    let Some(map) = value.as_object() else {
+        return Err("permissions: expected an object".to_owned());
+    };
+    for (key, value) in map {
+        let texts = || -> Result<Vec<String>, String> {
+            let list = value.as_array().into_iter().flatten();
+            let texts = list.map(|one| one.as_str().map(str::to_owned));
+            let texts: Option<Vec<String>> = texts.collect();
+            texts
+                .filter(|_| value.is_array())
+                .ok_or_else(|| format!("permissions.{key}: expected a list of texts"))
+        };
+        let rules = |list: RuleList| -> Result<Vec<Change>, String> {
+            let rules = texts()?.into_iter();
+            Ok(rules.map(|rule| Change::Rule(list, rule)).collect())
+        };
+        match key.as_str() {
+            "allow" => changes.extend(rules(RuleList::Allow)?),
+            "ask" => changes.extend(rules(RuleList::Ask)?),
+            "deny" => changes.extend(rules(RuleList::Deny)?),
+            "defaultMode" => {
+                let mode = serde_json::from_value(value.clone());
+                let mode = mode.map_err(|_| format!("no permission mode is called {value}"))?;
+                changes.push(Change::Mode(mode));
+            }
+            "additionalDirectories" => {
+                for text in texts()? {
+                    let path = PathBuf::from(text);
+                    if !path.is_absolute() || !path.is_dir() {
+                        return Err(format!("{} is no directory", path.display()));
+                    }
+                    changes.push(Change::Directory(path));
+                }
+            }
+            other => {
+                return Err(format!(
+                    "permissions.{other} cannot be changed while a session goes on; these can: {APPLIED}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn contents(path: &Path, most: u64) -> Result<FileContents, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let real = fs::canonicalize(path).map_err(failed)?;
+    let file = File::open(&real).map_err(failed)?;
+    let is = file.metadata().map_err(failed)?;
+    if !is.is_file() {
+        return Err(format!("{} is no regular file", real.display()));
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(FileContents {
+        is_truncated: is.len() > bytes.len() as u64,
+        path: real,
+        bytes,
+    })
+}

@@ -1,0 +1,163 @@
+//! Files and folders that a prompt names with `@`: they come with it, read by the tools of the session,
+//! under its rules.
+
+use std::path::{Path, PathBuf};
+
+use data_encoding::BASE64;
+use haft_agent::{Agent, Prompt};
+use haft_contract::{
+    CancellationToken, Content, NestedCalls, NestedResult, ToolUse, output::MediaSource,
+};
+use serde_json::{Value, json};
+
+use crate::event::Events;
+
+/// So many of them come with one prompt.
+const MOST: usize = 20;
+
+/// What a mention stands for.
+#[derive(Debug, PartialEq, Eq)]
+struct Mentioned {
+    path: PathBuf,
+    /// Only these lines, from 1; the last may be open.
+    lines: Option<(u64, Option<u64>)>,
+    is_folder: bool,
+}
+
+/// The prompt, with what it mentions behind it. A name that is none of a file is left as it is: people write
+/// `@someone`, too.
+pub(crate) async fn attach(
+    mut prompt: Prompt,
+    agent: &Agent,
+    home: Option<&Path>,
+    events: &Events,
+) -> Prompt {
+    let mentions = std::mem::take(&mut prompt.mentions);
+    let cwd = agent.context().cwd.clone();
+    let nested = agent.aside();
+    for mention in mentions.iter().take(MOST) {
+        if let Some(mentioned) = find(mention, &cwd, home) {
+            let attached = read(&mentioned, &nested, events).await;
+            prompt.content.extend(attached);
+        }
+    }
+    prompt
+}
+
+fn find(mention: &str, cwd: &Path, home: Option<&Path>) -> Option<Mentioned> {
+    let place = |path: &str| match (path.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => cwd.join(path),
+    };
+    let there = |path: &str, lines| {
+        let path = place(path);
+        let found = path.metadata().ok()?;
+        Some(Mentioned {
+            is_folder: found.is_dir(),
+            path,
+            lines,
+        })
+    };
+    there(mention, None).or_else(|| {
+        let (path, lines) = mention.rsplit_once(':')?;
+        let (first, last) = match lines.split_once('-') {
+            Some((first, last)) => (first, Some(last.parse().ok()?)),
+            None => (lines, None),
+        };
+        let first: u64 = first.parse().ok().filter(|first| *first > 0)?;
+        let last = last.or((!lines.contains('-')).then_some(first));
+        there(path, Some((first, last.map(|last: u64| last.max(first)))))
+    })
+}
+
+async fn read(mentioned: &Mentioned, nested: &NestedCalls, events: &Events) -> Vec<Content> {
+    let path = &mentioned.path;
+    let (name, input) = match (mentioned.is_folder, mentioned.lines) {
+        (true, _) => ("LS", json!({"path": path})),
+        (false, None) => ("Read", json!({"file_path": path})),
+        (false, Some((first, last))) => {
+            let limit = last.map(|last| last - first + 1);
+            let input = json!({"file_path": path, "offset": first, "limit": limit});
+            ("Read", input)
+        }
+    };
+    let call = ToolUse {
+        id: format!("mention-{}", path.display()),
+        name: name.to_owned(),
+        input,
+    };
+    let shown = path.display();
+    let ran = match nested.run(call, &[], &CancellationToken::new()).await {
+        Ok(ran) => ran,
+        Err(error) => {
+            events.warn(format!("@{shown} is not sent: {error}"));
+            return Vec::new();
+        }
+    };
+    for message in &ran.hooks.messages {
+        events.warn(message.clone());
+    }
+    if ran.is_error {
+        let why = match ran.denied {
+            true => "it may not be read here".to_owned(),
+            false => ran.text,
+        };
+        events.warn(format!("@{shown} is not sent: {why}"));
+        return vec![Content::text(format!(
+            "{shown} was named, and is not here: {why}"
+        ))];
+    }
+    let what = if mentioned.is_folder {
+        "Entries"
+    } else {
+        "Contents"
+    };
+    let text = Content::text(format!("{what} of {shown}:\n{}", ran.text));
+    std::iter::once(text).chain(picture(&ran)).collect()
+}
+
+/// The picture that was read, if it was one.
+fn picture(ran: &NestedResult) -> Option<Content> {
+    let structured = ran.structured.as_ref()?;
+    let file = &structured["file"];
+    let is_picture = structured["type"] == "image";
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    is_picture.then_some(())?;
+    let data = text(&file["base64"])?;
+    // What is no data would be refused by the provider, and the whole conversation with it.
+    BASE64.decode(data.as_bytes()).ok()?;
+    Some(Content::Image {
+        source: MediaSource::Base64 {
+            media_type: text(&file["type"])?,
+            data,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_files_folders_or_lines_of_files() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.rs"), "").unwrap();
+        std::fs::write(dir.path().join("odd:3"), "").unwrap();
+        std::fs::create_dir(dir.path().join("src")).unwrap();
+        let find = |mention: &str| {
+            let found = find(mention, dir.path(), Some(dir.path()))?;
+            let name = found.path.file_name()?.to_str()?.to_owned();
+            Some((name, found.lines, found.is_folder))
+        };
+        let file = |lines| Some(("a.rs".to_owned(), lines, false));
+        assert_eq!(find("a.rs"), file(None));
+        assert_eq!(find("~/a.rs"), file(None));
+        assert_eq!(find("a.rs:10-20"), file(Some((10, Some(20)))));
+        assert_eq!(find("a.rs:7"), file(Some((7, Some(7)))));
+        assert_eq!(find("odd:3"), Some(("odd:3".to_owned(), None, false)));
+        assert_eq!(find("src"), Some(("src".to_owned(), None, true)));
+        for mention in ["someone", "a.rs:0", "a.rs:x", "b.rs:1-2"] {
+            assert_eq!(find(mention), None, "{mention}");
+        }
+    }
+}

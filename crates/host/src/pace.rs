@@ -1,0 +1,64 @@
+//! A model that speaks as fast as people can follow.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use haft_contract::CancellationToken;
+use haft_models::{EventStream, Model, ModelEvent, ModelRequest};
+
+/// How long a model takes, for people who watch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SpeakingPace {
+    /// Before it says anything.
+    pub thought: Duration,
+    /// For each word.
+    pub word: Duration,
+}
+
+impl SpeakingPace {
+    /// The same model, speaking at this pace.
+    pub(crate) fn around(self, model: impl Model + 'static) -> Arc<dyn Model> {
+        Arc::new(Paced {
+            model: Arc::new(model),
+            pace: self,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Paced {
+    model: Arc<dyn Model>,
+    pace: SpeakingPace,
+}
+
+impl Model for Paced {
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
+        let pace = self.pace;
+        let events = self.model.stream(request, cancel).flat_map(|event| {
+            stream::iter(match event {
+                Ok(ModelEvent::Text { index, text }) => words(&text)
+                    .map(|text| Ok(ModelEvent::Text { index, text }))
+                    .collect(),
+                other => vec![other],
+            })
+        });
+        let paced = events.then(move |event| async move {
+            let pause = match event {
+                Ok(ModelEvent::Start { .. }) => pace.thought,
+                Ok(ModelEvent::Text { .. }) => pace.word,
+                _ => Duration::ZERO,
+            };
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            event
+        });
+        paced.boxed()
+    }
+}
+
+/// Each with the blank behind it.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words: Vec<String> = text.split_inclusive(' ').map(str::to_owned).collect();
+    words.into_iter()
+}

@@ -1,0 +1,185 @@
+//! What plugins bring beside skills, commands and agents: hooks, MCP servers, settings; and the servers that a
+//! project brings. What is not taken is reported.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_engine::{
+    hooks::{Handler, HookOrigin, HookPlugin},
+    permissions::{Bases, Scope},
+};
+use haft_extensions::{ExtensionPlaces, Warning, plugins};
+use serde_json::{Map, Value};
+
+use crate::{SessionConfig, SkippedServer, settings::Permitted};
+
+/// What the plugins of a session bring.
+#[derive(Default)]
+pub(crate) struct PluginAdditions {
+    pub(crate) handlers: Vec<Handler>,
+    /// MCP servers, by their full names.
+    pub(crate) servers: Map<String, Value>,
+    /// The kind of the main agent, where nothing else says it.
+    pub(crate) agent: Option<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The folders of plugins: those that were named, and those that are installed and enabled.
+pub(crate) fn folders(
+    config: &SessionConfig,
+    permitted: &Permitted,
+    warnings: &mut Vec<Warning>,
+) -> Vec<PathBuf> {
+    let mut folders = config.plugins.clone();
+    let settings = &permitted.settings;
+    let user = &settings.places.user;
+    let mut enabled: BTreeMap<String, bool> = BTreeMap::new();
+    // From weak to strong.
+    for layer in settings.layers.iter().rev() {
+        let Some(named) = layer.document.value["enabledPlugins"].as_object() else {
+            continue;
+        };
+        if layer.is_in_workspace() && !settings.trust.runs {
+            if named.values().any(|on| *on == true) {
+                let file = layer.file.as_deref().unwrap_or(Path::new(""));
+                let what = "its enabledPlugins wait until the directory is trusted \
+                            (`haft permissions trust`)";
+                warnings.push(Warning::of(file, what));
+            }
+            continue;
+        }
+        enabled.extend(named.iter().map(|(name, on)| (name.clone(), *on == true)));
+    }
+    for (name, _) in enabled.iter().filter(|(_, on)| **on) {
+        match plugins::installed(user, name) {
+            Some(folder) => folders.push(folder),
+            None => warnings.push(Warning::of(
+                user.join("plugins/installed_plugins.json"),
+                format!("the plugin {name} is enabled and not installed; --plugin-dir loads one from a folder"),
+            )),
+        }
+    }
+    folders
+}
+
+/// Reads what plugins bring.
+pub(crate) fn additions(places: &ExtensionPlaces, permitted: &Permitted) -> PluginAdditions {
+    let mut found = PluginAdditions::default();
+    let hooks_are_off = permitted.settings.hooks_are_off();
+    for plugin in &places.plugins {
+        let (parts, warnings) = plugins::parts(plugin);
+        found
+            .warnings
+            .extend(warnings.iter().map(ToString::to_string));
+        let origin = Arc::new(HookPlugin {
+            name: plugin.name.clone(),
+            root: plugin.root.clone(),
+            data: places.user.join("plugins/data").join(&plugin.name),
+            options: BTreeMap::new(),
+        });
+        let bases = Bases {
+            cwd: places.cwd.clone(),
+            home: places.home.clone(),
+            slash: places.cwd.clone(),
+        };
+        for (file, value) in parts.hooks {
+            if hooks_are_off {
+                let what = format!(
+                    "the hooks of the plugin {} are left out: hooks are switched off",
+                    plugin.name
+                );
+                found.warnings.push(what);
+                continue;
+            }
+            let read = haft_engine::conditions::read(Scope::User, Some(&file), &value, &bases);
+            let (handlers, problems) = read;
+            found
+                .warnings
+                .extend(problems.iter().map(ToString::to_string));
+            found
+                .handlers
+                .extend(handlers.into_iter().map(|handler| Handler {
+                    origin: HookOrigin::Plugin(Arc::clone(&origin)),
+                    ..handler
+                }));
+        }
+        for (name, server) in parts.servers {
+            let name = format!("plugin:{}:{name}", plugin.name);
+            found.servers.insert(name, server);
+        }
+        for (key, value) in &parts.settings {
+            match (key.as_str(), value.as_str()) {
+                ("agent", Some(agent)) => {
+                    // Its own agents go by its name.
+                    let own = format!("{}:{agent}", plugin.name);
+                    found.agent.get_or_insert(own);
+                }
+                _ => found.warnings.push(format!(
+                    "the plugin {} sets {key}; of the settings of a plugin only `agent` counts",
+                    plugin.name
+                )),
+            }
+        }
+    }
+    found
+}
+
+/// The MCP servers that the project brings, and those that are left out.
+pub(crate) fn project_servers(
+    config: &SessionConfig,
+    permitted: &Permitted,
+) -> (Map<String, Value>, Vec<SkippedServer>) {
+    let nothing = || (Map::new(), Vec::new());
+    let sources = permitted.flags.sources.as_ref();
+    let is_left = sources.is_some_and(|sources| !sources.contains(&Scope::Project));
+    if config.bare || config.strict_mcp || is_left {
+        return nothing();
+    }
+    let file = config.cwd.join(".mcp.json");
+    let Ok(text) = fs::read_to_string(&file) else {
+        return nothing();
+    };
+    let skipped = |name: &str, category, message: String| SkippedServer {
+        name: name.to_owned(),
+        category,
+        message,
+    };
+    let read: Result<Value, _> = serde_json::from_str(&text);
+    let servers = match &read {
+        Ok(value) => value["mcpServers"].as_object(),
+        Err(error) => {
+            let why = format!("{} is no JSON: {error}", file.display());
+            return (
+                Map::new(),
+                vec![skipped(".mcp.json", "invalid_config", why)],
+            );
+        }
+    };
+    let Some(servers) = servers else {
+        let why = format!("{} has no object `mcpServers`", file.display());
+        return (
+            Map::new(),
+            vec![skipped(".mcp.json", "invalid_config", why)],
+        );
+    };
+    let settings = permitted.settings.merged();
+    let rejected = |name: &String| {
+        let list = settings["disabledMcpjsonServers"].as_array();
+        list.is_some_and(|list| list.iter().any(|one| one == name.as_str()))
+    };
+    let named = servers.iter().filter(|(name, _)| !rejected(name));
+    if permitted.settings.trust.runs {
+        let taken = named.map(|(name, server)| (name.clone(), server.clone()));
+        return (taken.collect(), Vec::new());
+    }
+    let waiting = named.map(|(name, _)| {
+        let why = "it is the project's (.mcp.json), and the directory is not trusted; look at it and trust it \
+                   with `haft permissions trust`";
+        skipped(name, "untrusted", why.to_owned())
+    });
+    (Map::new(), waiting.collect())
+}

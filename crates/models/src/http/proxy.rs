@@ -1,0 +1,56 @@
+//! The proxies that variables name.
+
+use std::fmt;
+
+use reqwest::{ClientBuilder, NoProxy, Proxy};
+
+/// What variables say of proxies. Their addresses may hold passwords, so none is shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ProxyVariables {
+    http: Option<String>,
+    https: Option<String>,
+    all: Option<String>,
+    except: Option<String>,
+}
+
+impl fmt::Debug for ProxyVariables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyVariables").finish_non_exhaustive()
+    }
+}
+
+impl ProxyVariables {
+    /// As these variables say; small letters come first, by the convention.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| {
+            let value = variable(&name.to_lowercase()).or_else(|| variable(name));
+            value.filter(|value| !value.trim().is_empty())
+        };
+        Self {
+            http: set("HTTP_PROXY"),
+            https: set("HTTPS_PROXY"),
+            all: set("ALL_PROXY"),
+            except: set("NO_PROXY"),
+        }
+    }
+
+    /// Is one named that plain addresses go through?
+    pub(super) fn is_for_plain(&self) -> bool {
+        self.http.is_some() || self.all.is_some()
+    }
+
+    /// A client that goes through these, and through no others.
+    pub(super) fn on(&self, builder: ClientBuilder) -> reqwest::Result<ClientBuilder> {
+        let mut builder = builder.no_proxy();
+        let except = self.except.as_deref().and_then(NoProxy::from_string);
+        let named = [
+            self.http.as_deref().map(Proxy::http),
+            self.https.as_deref().map(Proxy::https),
+            self.all.as_deref().map(Proxy::all),
+        ];
+        for proxy in named.into_iter().flatten() {
+            builder = builder.proxy(proxy?.no_proxy(except.clone()));
+        }
+        Ok(builder)
+    }
+}

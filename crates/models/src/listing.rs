@@ -1,0 +1,315 @@
+//! Which models a provider has: read from its list, whatever shape that has, and put in order by family.
+//!
+//! No name of a model is built in. A family is a word in names (`sonnet`); which of it is the newest is
+//! read from the version in the name, then from dates.
+
+use haft_contract::calendar::CalendarTime;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ModelError;
+
+/// A model, as its provider lists it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelInfo {
+    /// The name to ask it by.
+    pub id: String,
+    /// The name people know.
+    #[serde(default)]
+    pub display_name: String,
+    /// When it came out, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<i64>,
+    /// How many tokens it can read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// How many tokens it can write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u32>,
+}
+
+/// Where servers say how much a model can read.
+const WINDOW_KEYS: [&str; 8] = [
+    "/max_input_tokens",
+    "/max_model_len",
+    "/loaded_context_length",
+    "/context_length",
+    "/context_window",
+    "/max_context_length",
+    "/inputTokenLimit",
+    "/meta/n_ctx",
+];
+
+/// And how much it can write.
+const OUTPUT_KEYS: [&str; 4] = [
+    "/max_output_tokens",
+    "/max_completion_tokens",
+    "/top_provider/max_completion_tokens",
+    "/outputTokenLimit",
+];
+
+/// Families whose newest model is taken where none is named; the first that the list has.
+const DEFAULT_FAMILIES: [&str; 4] = ["sonnet", "opus", "haiku", GPT];
+
+/// The family of names that are this and a version, without a word behind it.
+const GPT: &str = "gpt";
+
+impl ModelInfo {
+    /// The models of a provider's answer: `{"data": […]}`, `{"models": […]}` or the list itself. What is
+    /// no model is passed over; `None`: there is no list.
+    pub fn read_list(answer: &Value) -> Option<Vec<Self>> {
+        let list = [&answer["data"], &answer["models"], answer];
+        let list = list.into_iter().find_map(Value::as_array)?;
+        Some(list.iter().filter_map(Self::read).collect())
+    }
+
+    /// The same of an answer that must hold a list.
+    pub(crate) fn expect_list(answer: &Value) -> Result<Vec<Self>, ModelError> {
+        Self::read_list(answer)
+            .ok_or_else(|| ModelError::protocol("the answer holds no list of models"))
+    }
+
+    fn read(entry: &Value) -> Option<Self> {
+        let text = |key: &str| entry[key].as_str().map(str::to_owned);
+        let number = |keys: &[&str]| {
+            let numbers = keys.iter().filter_map(|key| entry.pointer(key)?.as_u64());
+            numbers.into_iter().find(|number| *number > 0)
+        };
+        let id = entry.as_str().map(str::to_owned).or_else(|| text("id"))?;
+        let written = text("created_at").and_then(|text| day(&text));
+        let created = entry["created"].as_i64();
+        // What Anthropic calls `max_tokens` is what a reply may have; other servers mean the window by it.
+        let most = number(&OUTPUT_KEYS).or_else(|| {
+            let is_theirs = entry["type"] == "model" || entry["max_input_tokens"].is_u64();
+            number(&["/max_tokens"]).filter(|_| is_theirs)
+        });
+        Some(Self {
+            display_name: text("display_name").unwrap_or_default(),
+            created: created.or(written),
+            window: number(&WINDOW_KEYS),
+            max_output: most.and_then(|most| u32::try_from(most).ok()),
+            id,
+        })
+    }
+}
+
+/// The newest model of a family.
+pub fn newest_of<'a>(models: &'a [ModelInfo], family: &str) -> Option<&'a ModelInfo> {
+    let of_family = models.iter().filter(|model| is_of(&model.id, family));
+    of_family.max_by(|one, other| {
+        let (a, b) = (Version::of(&one.id), Version::of(&other.id));
+        a.numbers
+            .cmp(&b.numbers)
+            .then_with(|| a.date.is_none().cmp(&b.date.is_none()))
+            .then_with(|| a.date.cmp(&b.date))
+            .then_with(|| one.created.cmp(&other.created))
+            // The shorter name is the one without a variant.
+            .then_with(|| other.id.len().cmp(&one.id.len()))
+            .then_with(|| other.id.cmp(&one.id))
+    })
+}
+
+/// The model that is asked where none is named: the only one, or the newest of the first family that is
+/// there. `None`: someone must choose.
+pub fn default_of(models: &[ModelInfo]) -> Option<&ModelInfo> {
+    match models {
+        [] => None,
+        [only] => Some(only),
+        several => DEFAULT_FAMILIES
+            .iter()
+            .find_map(|family| newest_of(several, family)),
+    }
+}
+
+/// A name, and how much it can read where a suffix such as `[1m]` says so. The suffix is ours to
+/// understand: no provider knows it.
+pub fn split_window(name: &str) -> (&str, Option<u64>) {
+    let split = || {
+        let (base, rest) = name.trim_end().strip_suffix(']')?.rsplit_once('[')?;
+        let digits = rest.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
+        let unit = match rest[digits.len()..].to_ascii_lowercase().as_str() {
+            "k" => 1_000,
+            "m" => 1_000_000,
+            _ => return None,
+        };
+        let tokens = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+        (tokens > 0 && !base.is_empty()).then_some((base.trim_end(), tokens))
+    };
+    match split() {
+        Some((base, tokens)) => (base, Some(tokens)),
+        None => (name, None),
+    }
+}
+
+/// The beginning of a day such as `2025-09-29`; what follows it is not read.
+fn day(text: &str) -> Option<i64> {
+    let mut parts = text.get(..10)?.split('-').map(str::parse::<i64>);
+    let mut part = || parts.next()?.ok();
+    let day = CalendarTime {
+        year: part()?,
+        month: part()?,
+        day: part()?,
+        hour: 0,
+        minute: 0,
+        second: 0,
+        millisecond: 0,
+    };
+    day.to_unix_seconds()
+}
+
+/// What a name says of how new the model is.
+struct Version {
+    numbers: Vec<u32>,
+    /// A name without one stands for the newest.
+    date: Option<u32>,
+}
+
+impl Version {
+    fn of(id: &str) -> Self {
+        let mut version = Self {
+            numbers: Vec::new(),
+            date: None,
+        };
+        let mut words = words(id);
+        while let Some(word) = words.next() {
+            // Behind `-v1:0` nothing belongs to the model.
+            if word.len() > 1 && word.starts_with('v') && word[1..].parse::<u32>().is_ok() {
+                break;
+            }
+            match (word.parse::<u32>(), word.len()) {
+                (Ok(date), 8) => version.date = Some(date),
+                (Ok(year @ 2000..2100), 4) => {
+                    let mut part = || words.next()?.parse::<u32>().ok();
+                    let (month, day) = (part().unwrap_or_default(), part().unwrap_or_default());
+                    version.date = Some(year * 10_000 + month * 100 + day);
+                }
+                (Ok(number), ..=2) if version.date.is_none() => version.numbers.push(number),
+                _ => {}
+            }
+        }
+        version
+    }
+}
+
+/// The words and numbers of a name, without the folders before it.
+fn words(id: &str) -> impl Iterator<Item = &str> {
+    let name = id.rsplit('/').next().unwrap_or(id);
+    let words = name.split(|mark: char| !mark.is_ascii_alphanumeric());
+    words.filter(|word| !word.is_empty())
+}
+
+fn is_of(id: &str, family: &str) -> bool {
+    let mut words = words(id);
+    if family != GPT {
+        return words.any(|word| word.eq_ignore_ascii_case(family));
+    }
+    words.next() == Some(GPT) && words.all(|word| word.parse::<u32>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn models(ids: &[&str]) -> Vec<ModelInfo> {
+        let model = |id: &&str| ModelInfo {
+            id: (*id).to_owned(),
+            ..ModelInfo::default()
+        };
+        ids.iter().map(model).collect()
+    }
+
+    #[test]
+    fn the_newest_of_a_family_is_found_by_version_then_date() {
+        let cases = [
+            // (what it shows, names, family, newest)
+            (
+                "both ways of writing a version",
+                &["claude-3-7-sonnet-20250219", "claude-sonnet-4-20250514"][..],
+                "sonnet",
+                Some("claude-sonnet-4-20250514"),
+            ),
+            (
+                "4.5 is newer than 4 with a later date",
+                &["claude-sonnet-4-20260101", "claude-sonnet-4-5-20250929"],
+                "sonnet",
+                Some("claude-sonnet-4-5-20250929"),
+            ),
+            (
+                "the name without a variant",
+                &["claude-opus-5-thinking", "claude-opus-5"],
+                "opus",
+                Some("claude-opus-5"),
+            ),
+            (
+                "names of gateways",
+                &[
+                    "us.anthropic.claude-haiku-4-5-20251001-v1:0",
+                    "anthropic/claude-haiku-3-5",
+                ],
+                "haiku",
+                Some("us.anthropic.claude-haiku-4-5-20251001-v1:0"),
+            ),
+            (
+                "only plain names",
+                &["gpt-5.4-mini", "gpt-5.4", "gpt-4o", "gpt-5-2025-08-07"],
+                "gpt",
+                Some("gpt-5.4"),
+            ),
+            ("none", &["qwen3-coder"], "sonnet", None),
+        ];
+        for (what, names, family, newest) in cases {
+            let list = models(names);
+            let found = newest_of(&list, family).map(|model| model.id.as_str());
+            assert_eq!(found, newest, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_only_model_is_the_default_and_strangers_have_none() {
+        let default = |names: &[&str]| default_of(&models(names)).map(|model| model.id.clone());
+        assert_eq!(default(&["qwen3"]).as_deref(), Some("qwen3"));
+        assert_eq!(default(&["qwen3", "llama4"]), None);
+        assert_eq!(default(&[]), None);
+        let claude = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"];
+        assert_eq!(default(&claude).as_deref(), Some("claude-sonnet-5-5"));
+    }
+
+    #[test]
+    fn lists_of_all_shapes_are_read() {
+        let theirs = json!({"data": [{"type": "model", "id": "m-1", "display_name": "M 1",
+            "created_at": "2025-09-29T00:00:00Z", "max_input_tokens": 200_000, "max_tokens": 64_000}]});
+        let read = ModelInfo::read_list(&theirs).unwrap();
+        assert_eq!(
+            (read[0].created, read[0].window, read[0].max_output),
+            (Some(1_759_104_000), Some(200_000), Some(64_000))
+        );
+        let cases = [
+            json!({"data": [{"id": "m", "object": "model", "created": 1, "max_model_len": 32_768}]}),
+            json!({"data": [{"id": "m", "context_length": 32_768}]}),
+            json!({"data": [{"id": "m", "context_window": 32_768}]}),
+            json!({"models": [{"id": "m", "max_context_length": 32_768}]}),
+        ];
+        for case in cases {
+            assert_eq!(
+                ModelInfo::read_list(&case).unwrap()[0].window,
+                Some(32_768),
+                "{case}"
+            );
+        }
+        // What llama.cpp's model was trained with says nothing of what the server can read.
+        let trained = json!({"data": [{"id": "m", "meta": {"n_ctx_train": 131_072}}]});
+        assert_eq!(ModelInfo::read_list(&trained).unwrap()[0].window, None);
+        assert_eq!(ModelInfo::read_list(&json!({"error": "no"})), None);
+    }
+
+    #[test]
+    fn a_suffix_says_how_much_is_read() {
+        assert_eq!(split_window("sonnet[1m]"), ("sonnet", Some(1_000_000)));
+        assert_eq!(split_window("m-1[200K]"), ("m-1", Some(200_000)));
+        for name in ["m-1", "m[beta]", "[1m]", "m[0k]", "m[]"] {
+            assert_eq!(split_window(name), (name, None));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What else such servers answer: which models there are, and how much they can read.
+
+use haft_contract::CancellationToken;
+use reqwest::Url;
+use serde_json::Value;
+
+use super::{BASE_URL, OpenAi};
+use crate::{
+    ModelError, ModelInfo,
+    http::{self, short},
+};
+
+impl OpenAi {
+    /// The models of the server. Where it has a single one and the list does not say how much that can
+    /// read, `/props` is asked, as llama.cpp answers it.
+    pub async fn models(&self, cancel: &CancellationToken) -> Result<Vec<ModelInfo>, ModelError> {
+        let list = self.get(self.options.url("models")?, cancel).await?;
+        let mut models = ModelInfo::expect_list(&list)?;
+        if let [only] = models.as_mut_slice()
+            && only.window.is_none()
+            && self.options.base() != BASE_URL
+        {
+            only.window = self.window_of_server(cancel).await;
+        }
+        Ok(models)
+    }
+
+    /// A server that does not know the question has no answer.
+    async fn window_of_server(&self, cancel: &CancellationToken) -> Option<u64> {
+        let base = self.options.base().trim_end_matches('/');
+        let base = base.strip_suffix("/v1").unwrap_or(base);
+        let url = http::join(base, "", "props").ok()?;
+        let props = self.get(url, cancel).await.ok()?;
+        let places = ["/default_generation_settings/n_ctx", "/n_ctx"];
+        let mut numbers = places.iter().filter_map(|at| props.pointer(at)?.as_u64());
+        numbers.find(|tokens| *tokens > 0)
+    }
+
+    async fn get(&self, url: Url, cancel: &CancellationToken) -> Result<Value, ModelError> {
+        let headers = self.options.headers()?;
+        let response = self.http.get(&url, headers, cancel).await?;
+        short::read(&self.http, response, cancel).await
+    }
+}

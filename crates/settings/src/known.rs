@@ -1,0 +1,77 @@
+//! The names of settings: one that is none of them is reported once a file, and left as it is.
+
+use std::collections::BTreeSet;
+
+use super::{Problem, SettingsFile, nearby, reference};
+
+/// Settings of the convention that mean nothing here and harm nothing, by the first part of their names; beside
+/// them those that begin with `spinner`.
+const ELSEWHERE: [&str; 23] = [
+    "$schema",
+    "allowManagedMcpServersOnly",
+    "autoUpdatesChannel",
+    "awsAuthRefresh",
+    "awsCredentialExport",
+    "blockedMarketplaces",
+    "claudeMd",
+    "companyAnnouncements",
+    "compat",
+    "disableAutoMode",
+    "feedbackSurveyState",
+    "forceLoginMethod",
+    "forceLoginOrgUUID",
+    "mcpServers",
+    "modelPrices",
+    "modelSettings",
+    "otelHeadersHelper",
+    "prefersReducedMotion",
+    "skipDangerousModePermissionPrompt",
+    "strictKnownMarketplaces",
+    "subagentStatusLine",
+    "teammateMode",
+    "useAutoModeDuringPlan",
+];
+
+/// What a file names that is no setting, in one sentence.
+pub(super) fn unknown(layer: &SettingsFile) -> Option<Problem> {
+    let map = layer.document.value.as_object()?;
+    let known: BTreeSet<&str> = reference::keys()
+        .map(|key| key.name.split('.').next().unwrap_or_default())
+        .chain(ELSEWHERE)
+        .collect();
+    let is_known = |key: &str| known.contains(key) || key.starts_with("spinner");
+    let unknown: Vec<&str> = map
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !is_known(key))
+        .collect();
+    let first = unknown.first()?;
+    let named: Vec<String> = unknown
+        .iter()
+        .map(
+            |key| match nearby::names(key, known.iter().copied(), 1).first() {
+                Some(near) => format!("{key} (did you mean {near}?)"),
+                None => (*key).to_owned(),
+            },
+        )
+        .collect();
+    let what = match named.len() {
+        1 => format!("no setting is called {}; it changes nothing", named[0]),
+        _ => format!(
+            "no settings are called {}; they change nothing",
+            named.join(", ")
+        ),
+    };
+    let pointer = format!("/{}", first.replace('~', "~0").replace('/', "~1"));
+    Some(layer.problem(&pointer, &what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_in_order() {
+        assert!(ELSEWHERE.is_sorted_by(|a, b| a.to_lowercase() <= b.to_lowercase()));
+    }
+}

@@ -1,0 +1,249 @@
+//! A model on this machine that does what simple prompts ask for, behind a server that refuses what a real one
+//! refuses: for programs that others wrote, whose prompts are not known call by call.
+//!
+//! It understands a few ways of asking ("Run this command: …", "Use the … agent to …", "Reply with exactly: …",
+//! names of tools); anything else it answers with a sentence.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    anthropic::reply_of,
+    http::{HttpAsked, HttpFake, HttpReply},
+    strict,
+};
+
+/// The models it has.
+pub const MODELS: [&str; 3] = [
+    "claude-opus-4-5-20251101",
+    "claude-sonnet-4-5-20250929",
+    "claude-haiku-4-5-20251001",
+];
+
+/// Other names of the same and of one more.
+const ALIASES: [&str; 4] = [
+    "claude-opus-4-5",
+    "claude-sonnet-4-5",
+    "claude-haiku-4-5",
+    "claude-3-5-haiku-20241022",
+];
+
+/// Starts it.
+pub fn start() -> HttpFake {
+    HttpFake::start_with(answer)
+}
+
+/// What it answers to a request.
+pub fn answer(asked: &HttpAsked) -> HttpReply {
+    let json = |body: Value| HttpReply::new(200, "application/json", body.to_string());
+    match asked.target() {
+        ("GET", "/v1/models") => json(models()),
+        ("POST", "/v1/messages") => strict::refusal(asked).unwrap_or_else(|| message(&asked.body)),
+        ("POST", "/v1/messages/count_tokens") => json(json!({"input_tokens": 100})),
+        _ => HttpReply::error(404, "not_found_error", "Not found"),
+    }
+}
+
+fn models() -> Value {
+    let model = |id: &&str| {
+        json!({
+            "type": "model", "id": id, "display_name": id, "created_at": "2025-11-01T00:00:00Z",
+            "max_input_tokens": 200_000, "max_tokens": 64_000,
+        })
+    };
+    let data: Vec<Value> = MODELS.iter().map(model).collect();
+    json!({"data": data, "has_more": false, "first_id": MODELS[0], "last_id": MODELS[2]})
+}
+
+fn message(body: &Value) -> HttpReply {
+    let model = body["model"].as_str().unwrap_or_default();
+    if !MODELS.contains(&model) && !ALIASES.contains(&model) {
+        return HttpReply::error(404, "not_found_error", &format!("model: {model}"));
+    }
+    let (prompt, done) = prompt(body);
+    let thinks = matches!(
+        body["thinking"]["type"].as_str(),
+        Some("enabled" | "adaptive")
+    );
+    let mut blocks = Vec::new();
+    if thinks {
+        let thinking = format!("They ask: {prompt}");
+        blocks.push(json!({"type": "thinking", "thinking": thinking, "signature": "c2lnbmVk"}));
+    }
+    let steps = steps(&prompt, body);
+    if let Some((name, input)) = steps.into_iter().nth(done) {
+        let id = format!(
+            "toolu_{}_{done}",
+            body["messages"].as_array().map_or(0, Vec::len)
+        );
+        blocks.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
+        return reply_of(model, &blocks, "tool_use");
+    }
+    let text = match body["output_config"].get("format") {
+        Some(format) => shaped(&format["schema"], "").to_string(),
+        None => said(&prompt),
+    };
+    blocks.push(json!({"type": "text", "text": text}));
+    let reply = reply_of(model, &blocks, "end_turn");
+    // Long enough to be interrupted.
+    match prompt.starts_with("Count from") {
+        true => reply.silent_before("event: message_delta"),
+        false => reply,
+    }
+}
+
+/// The words that were said last, and how many calls were made for them.
+fn prompt(body: &Value) -> (String, usize) {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut calls = 0;
+    for message in messages.iter().rev() {
+        let blocks = match &message["content"] {
+            Value::String(text) => return (text.clone(), calls),
+            content => content.as_array().map_or(&[][..], Vec::as_slice),
+        };
+        if message["role"] == "assistant" {
+            let is_call = |block: &&Value| block["type"] == "tool_use";
+            calls += blocks.iter().filter(is_call).count();
+            continue;
+        }
+        let texts = blocks
+            .iter()
+            .rev()
+            .filter_map(|block| block["text"].as_str());
+        let mut said = texts.filter(|text| {
+            !text.starts_with("<system-reminder>") && !text.starts_with("[Request interrupted")
+        });
+        if let Some(text) = said.next() {
+            return (text.to_owned(), calls);
+        }
+    }
+    (String::new(), calls)
+}
+
+fn said(prompt: &str) -> String {
+    let exactly = ["Reply with exactly: ", "Reply with: "];
+    let exactly = exactly.iter().find_map(|words| prompt.strip_prefix(words));
+    match exactly {
+        Some(text) => text.to_owned(),
+        None => format!("Here is an answer to: {prompt}"),
+    }
+}
+
+/// The calls that a prompt asks for.
+fn steps(prompt: &str, body: &Value) -> Vec<(String, Value)> {
+    let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    let has = |name: &str| tools.iter().any(|tool| tool["name"] == name);
+    let one = |name: &str, input: Value| match has(name) {
+        true => vec![(name.to_owned(), input)],
+        false => Vec::new(),
+    };
+    let kind = between(prompt, "subagent_type '", "'")
+        .or_else(|| between(prompt, "Use the ", " agent to "));
+    if let Some(kind) = kind {
+        let words = between(prompt, "prompt '", "'").unwrap_or(prompt);
+        let input = json!({"subagent_type": kind, "prompt": format!("Reply with: {words}"), "description": "as asked"});
+        return one("Agent", input);
+    }
+    for asks in ["Run: ", "command: "] {
+        if let Some((_, command)) = prompt.split_once(asks) {
+            return one("Bash", json!({"command": command}));
+        }
+    }
+    if let Some(path) = between(prompt, "create the file ", " containing") {
+        return one("Write", json!({"file_path": path, "content": "hello"}));
+    }
+    if let Some((_, rest)) = prompt.split_once("file called ") {
+        let name = rest.split_whitespace().next().unwrap_or("a.txt");
+        let text = between(prompt, "'", "'").unwrap_or_default();
+        return one("Write", json!({"file_path": name, "content": text}));
+    }
+    if let Some(name) = between(prompt, "Read the ", " file") {
+        return one("Read", json!({"file_path": name}));
+    }
+    let called = tools.iter().filter(|tool| {
+        let name = tool["name"].as_str().unwrap_or_default();
+        let Some((_, short)) = name
+            .strip_prefix("mcp__")
+            .and_then(|rest| rest.split_once("__"))
+        else {
+            return false;
+        };
+        prompt.contains(name)
+            || prompt.contains(&format!("the {short} tool"))
+            || asks_to(short, prompt)
+    });
+    let called = called.map(|tool| {
+        let name = tool["name"].as_str().unwrap_or_default();
+        (name.to_owned(), shaped(&tool["input_schema"], ""))
+    });
+    called.collect()
+}
+
+/// Sums.
+fn asks_to(tool: &str, prompt: &str) -> bool {
+    let words = match tool {
+        "add" => " + ",
+        "subtract" => " - ",
+        "multiply" => " * ",
+        "divide" => "divided by",
+        "sqrt" => "square root",
+        "power" => "power of",
+        _ => return false,
+    };
+    prompt.contains(words)
+}
+
+fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(behind).map(|(found, _)| found)
+}
+
+/// A value that fits a schema.
+fn shaped(schema: &Value, name: &str) -> Value {
+    if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
+        return first.clone();
+    }
+    match schema["type"].as_str() {
+        Some("object") => {
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            let filled: Map<String, Value> = properties
+                .map(|(name, schema)| (name.clone(), shaped(schema, name)))
+                .collect();
+            Value::Object(filled)
+        }
+        Some("array") => json!([
+            shaped(&schema["items"], name),
+            shaped(&schema["items"], name)
+        ]),
+        Some("boolean") => json!(true),
+        // What "Hello world" has, which is what such prompts are about.
+        Some("number" | "integer") if name.starts_with("character") => json!(11),
+        Some("number" | "integer") => json!(2),
+        _ => json!("Hello"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_are_understood() {
+        let tools = json!([
+            {"name": "Bash"}, {"name": "Agent"}, {"name": "Write"},
+            {"name": "mcp__s__echo", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}}},
+        ]);
+        let cases = [
+            ("Run: echo 1", "Bash"),
+            ("Run the bash command: echo 1", "Bash"),
+            ("Use the reviewer agent to look", "Agent"),
+            ("Call mcp__s__echo", "mcp__s__echo"),
+            ("Create a file called a.txt with 'x' in it", "Write"),
+        ];
+        for (prompt, tool) in cases {
+            let body = json!({"tools": tools, "messages": [{"role": "user", "content": prompt}]});
+            let steps = steps(prompt, &body);
+            assert_eq!(steps[0].0, tool, "{prompt}");
+        }
+        assert_eq!(said("Reply with exactly: one"), "one");
+    }
+}
