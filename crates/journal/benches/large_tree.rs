@@ -5,6 +5,8 @@
 //! bar: at most 50 ms of this thread, and 10 times as quick as a look at everything. It is counted in
 //! time on the processor, so that other work on the machine does not matter.
 
+#![expect(clippy::print_stdout, reason = "a benchmark reports on stdout")]
+
 use std::{fs, path::Path, time::Duration};
 
 use haft_journal::{Journal, Sweep, SweepLimits, WriteGrant};

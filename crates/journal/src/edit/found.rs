@@ -15,7 +15,9 @@ pub struct EditableText<'a> {
 /// A piece of the text, and what takes its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
+    /// Which, in bytes of the text.
     pub range: Range<usize>,
+    /// What is written there, one part behind the other.
     pub new: Vec<NewText>,
 }
 
@@ -29,6 +31,7 @@ pub enum NewText {
 }
 
 impl<'a> EditableText<'a> {
+    /// The text of these bytes; an error for what is no text.
     pub fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
         File::of(bytes).map(|file| Self { file })
     }
@@ -38,6 +41,7 @@ impl<'a> EditableText<'a> {
         &self.file.text()[self.file.mark_length()..]
     }
 
+    /// How it is written in bytes.
     pub fn encoding(&self) -> Encoding {
         self.file.view.encoding
     }

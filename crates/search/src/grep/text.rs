@@ -24,7 +24,7 @@ pub struct TextMatcher {
 pub type MatchGroups = [Option<Range<usize>>];
 
 impl TextMatcher {
-    /// Reads a pattern as Grep does.
+    /// Builds the pattern; says what is wrong with it as Grep does.
     pub fn new(pattern: &str, multiline: bool) -> Result<Self, SearchError> {
         let query = GrepQuery {
             multiline,
@@ -107,7 +107,7 @@ impl TextMatcher {
 /// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplatePart {
-    /// Text as it stands.
+    /// This text.
     Text(String),
     /// The text of the group with this number; 0 is the whole match.
     Group(usize),
