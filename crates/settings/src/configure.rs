@@ -141,15 +141,6 @@ impl SettingsFiles {
         })
     }
 
-    /// Writes a setting into the user's own file, whatever else says something of it; which file that is.
-    pub fn write_users(&self, setting: &str, value: &Value) -> Result<PathBuf, String> {
-        let file = self.places.user.join("settings.json");
-        let old = document::read(&file)?.unwrap_or_default();
-        let new = self.changed(Scope::User, &file, &old, setting, value)?;
-        keep::replace(&file, &new).map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(file)
-    }
-
     /// The text of a file with one value changed, if nothing new is wrong with it then.
     fn changed(
         &self,

@@ -13,6 +13,7 @@ use super::pty::{Input, Screen};
 use crate::binary::{haft, run};
 
 fn scripted(cwd: &Path, turns: &[Value]) -> Command {
+    haft_testkit::bound_this_process();
     let script = cwd.join(".script.json");
     let turns: Vec<Value> = turns
         .iter()
