@@ -32,7 +32,7 @@
 //!   `session_events`: what happens between runs
 //! - the parts of an agent: `client`: the model, as it is asked; `dialogue`: what was said, with its
 //!   transcript; `instructions`: what it is told beside that; `hooks`: the events it fires;
-//!   `compaction`: making room in the model's window; `plan_mode`: plan mode, as the model is informed of it
+//!   `compaction`: making room in the model's window; `plan_mode`: plan mode, as the model is told about it
 //! - `running_calls`: which calls are at work; `user_message`: what a person says; `background`: what it
 //!   hears of tasks in the background
 //! - `ask`: one question to a model, beside any conversation

@@ -72,7 +72,7 @@ struct Listening<'a> {
     request_id: String,
     model: String,
     usage: haft_models::Usage,
-    /// The places of blocks that were not informed of yet, by index.
+    /// The places of blocks that were not reported yet, by index.
     untold: HashMap<usize, usize>,
     /// How many blocks have begun.
     begun: usize,

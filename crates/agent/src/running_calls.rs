@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::{AgentEvent, Sink, transcript::Transcript};
 
-/// How often a call that takes long is informed of.
+/// How often a call that takes long is reported.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
 
 /// Hears of calls for the transcript, and remembers which are at work.

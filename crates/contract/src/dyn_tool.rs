@@ -20,7 +20,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct ToolSpec {
     /// The name the model calls.
     pub name: String,
-    /// What the model is informed of it.
+    /// What the model is told about it.
     pub description: String,
     /// What it takes: a JSON schema of type `object`.
     pub input_schema: Value,

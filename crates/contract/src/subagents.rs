@@ -50,7 +50,7 @@ impl fmt::Debug for Subagents {
     }
 }
 
-/// A kind of subagent, as a model is informed of it.
+/// A kind of subagent, as a model is told about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentKind {
     /// What it is asked for by.

@@ -85,7 +85,7 @@ impl Engine {
         }
     }
 
-    /// What hooks are informed of every event.
+    /// What hooks are told about every event.
     pub(crate) fn common(&self) -> Common {
         common(&self.conversation, &self.agent)
     }

@@ -12,7 +12,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use super::job::{Done, Job, cut};
 
-/// What a handler said after the event it was informed of. It decides nothing any more.
+/// What a handler said after the event it was told about. It decides nothing any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Late {
     /// What the model should know.

@@ -61,7 +61,7 @@ pub enum HookOrigin {
     Host,
 }
 
-/// What the handlers of a plugin are informed of it.
+/// What the handlers of a plugin are told about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookPlugin {
     /// Its name.
@@ -115,7 +115,7 @@ pub struct Asked {
     pub goes_on: bool,
 }
 
-/// Asks a program that is connected already: it is informed of the event, and answers as a process would on
+/// Asks a program that is connected already: it is told about the event, and answers as a process would on
 /// its stdout. The error is for people.
 #[derive(Clone)]
 pub struct Callback(

@@ -214,7 +214,7 @@ impl HookMoment {
         .contains(&self.0)
     }
 
-    /// Are its handlers always informed of in the stream of messages?
+    /// Are its handlers always reported in the stream of messages?
     pub fn is_always_shown(self) -> bool {
         ["SessionStart", "Setup"].contains(&self.0)
     }

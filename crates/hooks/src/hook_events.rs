@@ -1,4 +1,4 @@
-//! What is informed of handlers while they run.
+//! What is reported of handlers while they run.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Hooks: programs of the user's that are informed of what happens, and may have a say in it.
+//! Hooks: programs of the user's that are told about what happens, and may have a say in it.
 //!
 //! All handlers that fit run side by side; an identical one from two files runs once. What they say
 //! is taken together: deny before defer before ask before allow. A handler that fails says nothing,
@@ -9,7 +9,7 @@
 //! # Layout
 //! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
 //! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model
-//! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is informed of it meanwhile
+//! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is reported of it meanwhile
 
 #![warn(missing_docs)]
 
@@ -79,7 +79,7 @@ struct HookState {
     situation: Situation,
 }
 
-/// What handlers are informed of the session beyond the event.
+/// What handlers are told about the session beyond the event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Situation {
     /// The message that is being answered.
@@ -198,7 +198,7 @@ impl Hooks {
         self.state().added.extend(handlers);
     }
 
-    /// Changes what handlers are informed of the session.
+    /// Changes what handlers are told about the session.
     pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
         change(&mut self.state().situation);
     }

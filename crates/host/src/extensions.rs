@@ -129,7 +129,7 @@ impl Extensions {
         }
     }
 
-    /// What the model is informed of them before the first words; `None` if nothing. Skills only where it has
+    /// What the model is told about them before the first words; `None` if nothing. Skills only where it has
     /// the tool to call them.
     pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
         let options = self.memory.take()?;

@@ -238,7 +238,7 @@ pub struct ContextMcpTool {
     pub server_name: String,
     /// How much.
     pub tokens: u64,
-    /// The model has been informed of it.
+    /// The model has been told about it.
     pub is_loaded: bool,
 }
 

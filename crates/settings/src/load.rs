@@ -35,7 +35,7 @@ pub struct Settings {
     pub trust: Trust,
 }
 
-/// What settings say of servers that are informed of events.
+/// What settings say of servers that are told about events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpLimits {
     /// Addresses that may be told, with `*` for anything; `None`: all.

@@ -40,6 +40,7 @@ impl Bench {
     }
 
     fn command(&self, program: &Path) -> Command {
+        haft_testkit::bound_this_process();
         let mut command = Command::new(program);
         let bin = self.dir.path().join("bin");
         command

@@ -112,7 +112,7 @@ pub struct Metadata {
     pub duration: Duration,
 }
 
-/// The same with everything in it: what programs are informed of a call leaves some out.
+/// The same with everything in it: what programs are told about a call leaves some out.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Metadata")]
 struct WholeMetadata {
@@ -294,7 +294,7 @@ mod tests {
             serde_json::from_str::<CallResult>(&written).unwrap(),
             result
         );
-        // What programs are informed of a call is less.
+        // What programs are told about a call is less.
         let told = serde_json::to_value(&result.metadata).unwrap();
         assert_eq!(told.get("denied"), None);
     }

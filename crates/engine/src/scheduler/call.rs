@@ -93,7 +93,7 @@ impl NestedNotes {
 }
 
 impl Shared {
-    /// What a call is informed of its surroundings.
+    /// What a call is told about its surroundings.
     pub(super) fn call_context(
         &self,
         call: CallId,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     Bound, Counted, Keyword, Leftover, Node, NodeId, Others, SchemaProblemKind, SchemaValidator,
     compile::Compiler,
-    notes::{At, Notes, Part, Problems, Scope, Seen, Step, shown},
+    notes::{At, Part, Problems, SchemaNotes, Scope, Seen, Step, shown},
     number, pattern,
 };
 
@@ -17,7 +17,7 @@ impl SchemaValidator {
             path: None,
             scope: None,
         };
-        let mut notes = Notes {
+        let mut notes = SchemaNotes {
             problems,
             seen: None,
         };
@@ -29,7 +29,7 @@ impl SchemaValidator {
         id: NodeId,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         let node = &self.nodes[id];
         if at.scope.is_none_or(|scope| scope.resource != node.resource) {
@@ -53,13 +53,13 @@ impl SchemaValidator {
         node: &Node,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         if node.leftovers.is_empty() {
             return self.each_keyword(node, value, at, notes);
         }
         let mut seen = Seen::default();
-        let mut own = Notes {
+        let mut own = SchemaNotes {
             problems: notes.problems.as_deref_mut(),
             seen: Some(&mut seen),
         };
@@ -78,7 +78,7 @@ impl SchemaValidator {
         node: &Node,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         let mut valid = true;
         for keyword in &node.keywords {
@@ -95,7 +95,7 @@ impl SchemaValidator {
         keyword: &Keyword,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         match (keyword, value) {
             (Keyword::Never, _) => notes.say(at, value, || "nothing may stand here".to_owned()),
@@ -205,7 +205,7 @@ impl SchemaValidator {
         target: NodeId,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         let mut scope = at.scope;
         while let Some(here) = scope {
@@ -235,10 +235,10 @@ impl SchemaValidator {
         id: NodeId,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         let mut seen = notes.seen.is_some().then(Seen::default);
-        let mut own = Notes {
+        let mut own = SchemaNotes {
             problems: None,
             seen: seen.as_mut(),
         };
@@ -254,7 +254,7 @@ impl SchemaValidator {
         keyword: &Keyword,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         match keyword {
             Keyword::AllOf(all) => {
@@ -296,7 +296,7 @@ impl SchemaValidator {
                 }
             }
             Keyword::Not(not) => {
-                let mut own = Notes {
+                let mut own = SchemaNotes {
                     problems: None,
                     seen: None,
                 };
@@ -327,7 +327,7 @@ impl SchemaValidator {
         map: &'v Map<String, Value>,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         let mut valid = true;
         match keyword {
@@ -368,7 +368,7 @@ impl SchemaValidator {
             }
             Keyword::Names(id) => {
                 for name in map.keys() {
-                    let mut own = Notes {
+                    let mut own = SchemaNotes {
                         problems: None,
                         seen: None,
                     };
@@ -397,7 +397,7 @@ impl SchemaValidator {
         name: &str,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         self.part(id, Part::Name(name), value, at, notes)
     }
@@ -408,7 +408,7 @@ impl SchemaValidator {
         part: Part<'_>,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         let step = Step { up: at.path, part };
         let at = At {
@@ -424,7 +424,7 @@ impl SchemaValidator {
         items: &'v [Value],
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         let mut valid = true;
         match keyword {
@@ -452,7 +452,7 @@ impl SchemaValidator {
             } => {
                 let mut found = 0;
                 for (index, item) in items.iter().enumerate() {
-                    let mut own = Notes {
+                    let mut own = SchemaNotes {
                         problems: None,
                         seen: None,
                     };
@@ -491,7 +491,7 @@ impl SchemaValidator {
         leftover: &Leftover,
         value: &'v Value,
         at: At<'_>,
-        notes: &mut Notes<'_, 'v>,
+        notes: &mut SchemaNotes<'_, 'v>,
         seen: &mut Seen<'v>,
     ) -> bool {
         let mut valid = true;

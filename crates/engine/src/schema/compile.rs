@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 use super::{
     Bound, Counted, Keyword, Leftover, Node, NodeId, Others, SchemaError, SchemaValidator, Types,
     draft::{Draft, Holds, escaped},
-    format::Format,
+    format::StringFormat,
     index::{Index, Target},
     number, pattern,
 };
@@ -185,7 +185,9 @@ impl<'s> Compiler<'s> {
                 let regex = pattern::compiled(written).map_err(|why| here.error(keyword, why))?;
                 Some(Keyword::Pattern(regex, written.to_owned()))
             }
-            "format" => Format::binding(text(keyword, value, here)?, draft).map(Keyword::Format),
+            "format" => {
+                StringFormat::binding(text(keyword, value, here)?, draft).map(Keyword::Format)
+            }
             "contentEncoding" | "contentMediaType" => content(keyword, value, all, here)?,
             "uniqueItems" => flag(keyword, value, here)?.then_some(Keyword::Unique),
             "required" => Some(Keyword::Required(names(keyword, value, here)?)),

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::{draft::Draft, pattern};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Format {
+pub(super) enum StringFormat {
     Date,
     DateTime,
     Email,
@@ -23,7 +23,7 @@ pub(super) enum Format {
     UriTemplate,
 }
 
-impl Format {
+impl StringFormat {
     /// The formats that bind in a draft; an unknown one binds nothing.
     pub(super) fn binding(name: &str, draft: Draft) -> Option<Self> {
         let (since, format) = match name {

@@ -28,7 +28,7 @@ use std::{
 use fancy_regex::Regex;
 use serde_json::{Number, Value};
 
-use self::{compile::Compiler, draft::Draft, format::Format};
+use self::{compile::Compiler, draft::Draft, format::StringFormat};
 
 /// A schema, compiled.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ enum Keyword {
     },
     /// With the words it was written in.
     Pattern(Regex, String),
-    Format(Format),
+    Format(StringFormat),
     Content {
         base64: bool,
         json: bool,

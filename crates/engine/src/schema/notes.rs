@@ -56,14 +56,14 @@ impl<'v> Seen<'v> {
 pub(super) type Problems<'p, 'v> = Option<&'p mut Vec<SchemaProblem<'v>>>;
 
 /// What a check finds out beside its answer.
-pub(super) struct Notes<'n, 'v> {
+pub(super) struct SchemaNotes<'n, 'v> {
     /// Only the answer is wanted where there are none.
     pub(super) problems: Problems<'n, 'v>,
     /// Only kept where `unevaluated…` asks for it.
     pub(super) seen: Option<&'n mut Seen<'v>>,
 }
 
-impl<'v> Notes<'_, 'v> {
+impl<'v> SchemaNotes<'_, 'v> {
     pub(super) fn fail(
         &mut self,
         at: At<'_>,
@@ -90,8 +90,8 @@ impl<'v> Notes<'_, 'v> {
     }
 
     /// For a part of the value: its problems count, what was seen of it does not.
-    pub(super) fn inner(&mut self) -> Notes<'_, 'v> {
-        Notes {
+    pub(super) fn inner(&mut self) -> SchemaNotes<'_, 'v> {
+        SchemaNotes {
             problems: self.problems.as_deref_mut(),
             seen: None,
         }

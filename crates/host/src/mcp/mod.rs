@@ -4,7 +4,7 @@
 //! - `client`: speaks with one that the other side runs
 //! - `definition`, `schema`, `tool`, `result`: its tools as tools of ours
 //!
-//! Only servers of type `sdk` are connected; others are informed of as failed, with the reason.
+//! Only servers of type `sdk` are connected; others are reported as failed, with the reason.
 
 mod client;
 mod config;

@@ -404,7 +404,8 @@ async fn names_that_look_the_same() {
     let mut cx = session.context();
     cx.permissions.mode = PermissionMode::Default;
     let read = session.bind("Read", json!({"file_path": "lin k"}));
-    let error = read.check(&cx).await.unwrap_err().to_string();
+    read.check(&cx).await.unwrap();
+    let error = read.call(&cx).await.unwrap_err().to_string();
     writeln!(text, "> Read lin k, a link to the outside\n{error}").unwrap();
     assert_eq!(session.project.read("caf\u{e9}.txt"), "new\n");
     insta::assert_snapshot!(session.masked(&text));

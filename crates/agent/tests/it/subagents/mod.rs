@@ -110,7 +110,7 @@ async fn ten_at_once_three_fail_and_one_hangs_until_it_is_interrupted() {
     let denied: Vec<_> = ended.permission_denials.iter().collect();
     assert_eq!(denied.len(), 10);
     assert!(denied.iter().all(|denial| denial.tool_name == "Echo"));
-    // Hooks were informed of each, and who it is.
+    // Hooks were told about each, and who it is.
     let told = told.lock().unwrap();
     let ids = |event: &str| -> BTreeSet<&str> {
         let told = told.iter().filter(|told| told["hook_event_name"] == event);

@@ -40,7 +40,7 @@ pub(super) struct Output {
     partial: bool,
     /// What subagents say and think is told too.
     forwards: AtomicBool,
-    /// All hooks are informed of, not only those of the beginning.
+    /// All hooks are reported, not only those of the beginning.
     hooks: bool,
     states: States,
     /// Anyone who reads no more wants no more done.

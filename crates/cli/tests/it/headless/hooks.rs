@@ -34,7 +34,7 @@ fn on(event: &str, hook: &Value) -> Value {
     json!({"hooks": {event: [{"hooks": [hook]}]}})
 }
 
-/// All messages; whether a hook is slow enough to be informed of in between is a matter of luck.
+/// All messages; whether a hook is slow enough to be reported in between is a matter of luck.
 fn told(ran: &Ran) -> Vec<Value> {
     let mut messages = lines(ran);
     messages.retain(|one| one["subtype"] != "hook_progress");

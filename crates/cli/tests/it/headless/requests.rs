@@ -1,4 +1,4 @@
-//! What the program at the other end may ask, and what it is informed of refusals.
+//! What the program at the other end may ask, and what it is told about refusals.
 
 use std::{fs, path::Path};
 

@@ -97,7 +97,7 @@ rm -rf .git/hooks .git/config
 mv .git/hooks h; rm -rf h
 mv .git/config c; rm -f c
 mv .git g; rm -rf g
-printf '[core]\n' > n; mv -f n .git/config; rm -f n
+printf '[core]\n\tfsmonitor = ./x\n' > n; mv -f n .git/config; rm -f n
 mkdir .git/h; mv -T .git/h .git/hooks; rmdir .git/h
 find .git/hooks .git/config -delete
 python3 -c 'import os

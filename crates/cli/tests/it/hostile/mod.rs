@@ -171,6 +171,10 @@ impl<'a> Session<'a> {
 /// Is this of the repository that a command makes and takes away again, if it is not ended in between?
 /// Repositories may be made, so long as they name no program.
 fn is_harmless(path: &Path, text: &str) -> bool {
+    // Settings of a repository may be replaced, so long as they name no program either.
+    if path == Path::new("place/project/.git/config") {
+        return text.contains("[core]") && !NAMING.iter().any(|name| text.contains(name));
+    }
     let Ok(inner) = path.strip_prefix("place/project/new/.git") else {
         return false;
     };
@@ -178,8 +182,11 @@ fn is_harmless(path: &Path, text: &str) -> bool {
     (inner.starts_with("hooks") && is_sample)
         // What git writes to, to give it its name when that is permitted.
         || inner == Path::new("config.lock")
-        || (inner == Path::new("config") && !text.contains("fsmonitor"))
+        || (inner == Path::new("config") && !NAMING.iter().any(|name| text.contains(name)))
 }
+
+/// Settings of git that name programs, of those that are tried.
+const NAMING: [&str; 2] = ["fsmonitor", "hooksPath"];
 
 /// No process is left, and of control files what was there before.
 fn nothing_is_left(arena: &Arena, before: &BTreeMap<PathBuf, String>, after: &str) {

@@ -2,7 +2,7 @@
 //!
 //! - here: what programs say of calls
 //! - `kinds`: servers, models, plugins, skills
-//! - `moments`: events that are about no call, and what is informed of hooks while they run
+//! - `moments`: events that are about no call, and what is reported of hooks while they run
 //! - `beside`: hooks that no one waits for
 
 mod beside;

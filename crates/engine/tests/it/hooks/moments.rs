@@ -1,4 +1,4 @@
-//! Events that are about no call, and what is informed of hooks while they run.
+//! Events that are about no call, and what is reported of hooks while they run.
 
 use std::{
     collections::BTreeSet,

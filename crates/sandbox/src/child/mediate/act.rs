@@ -176,7 +176,11 @@ impl<'a> Acting<'a> {
 
     /// Asks about a name if it is guarded, unless that was done.
     pub(super) fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<(), Stop> {
-        if self.mediator.kept.includes(path) {
+        // Of a file whose new content is judged, that is the question; in no other way is it changed.
+        let replaces =
+            matches!(&action, NameAction::MoveFile { contents, .. } if contents.is_some());
+        let judged = replaces && self.mediator.names.judged.contains(path);
+        if self.mediator.kept.includes(path) && !judged {
             return Err(Stop::Failed(REFUSED));
         }
         if !self.is_guarded(path, directory) {

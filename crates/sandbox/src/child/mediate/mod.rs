@@ -83,7 +83,7 @@ impl Mediator {
             SandboxProfile::Workspace(workspace) => (
                 workspace.guarded.clone().unwrap_or_default(),
                 workspace.writable.clone(),
-                KeptPaths::new(&workspace.kept_and_judged(true).0, &workspace.writable),
+                KeptPaths::new(&workspace.protected, &workspace.writable),
             ),
             SandboxProfile::ReadOnly(_) | SandboxProfile::Full => Default::default(),
         };

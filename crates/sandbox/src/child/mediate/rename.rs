@@ -68,6 +68,8 @@ impl Acting<'_> {
             return Err(Stop::Failed(Errno::NOTDIR));
         }
         let replaced = kind(&target).ok();
+        // A file of which it counts what it says may be replaced, if that is judged fine.
+        let judged = !directory && self.mediator.names.judged.contains(&target.path);
         if flags.contains(RenameFlags::NOREPLACE) && replaced.is_some() {
             return Err(Stop::Failed(Errno::EXIST));
         }
@@ -88,8 +90,6 @@ impl Acting<'_> {
             }
         } else {
             self.ask_to_leave(&source, directory)?;
-            // Of a file whose new content is judged, that is the question.
-            let judged = !directory && self.mediator.names.judged.contains(&target.path);
             if replaced.is_some() && !judged {
                 self.ask_to_leave(&target, false)?;
             }
@@ -98,7 +98,7 @@ impl Acting<'_> {
             let (from, to) = (&source.directory, &target.directory);
             renameat_with(from, &*source.name, to, &*target.name, flags)
         };
-        if self.mediator.kept.includes(&target.path) {
+        if self.mediator.kept.includes(&target.path) && !judged {
             return Err(Stop::Failed(REFUSED));
         }
         if !self.is_guarded(&target.path, directory) {

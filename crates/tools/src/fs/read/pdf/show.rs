@@ -1,4 +1,4 @@
-//! What the model is informed of a PDF.
+//! What the model is told about a PDF.
 
 use std::fmt::Write;
 
