@@ -84,6 +84,13 @@ pub use haft_agent as agent;
 pub use haft_models as models;
 #[cfg(feature = "fs")]
 pub use haft_tools::image_content;
+
+/// Pictures are read by the file tools.
+#[cfg(not(feature = "fs"))]
+pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
+    Err("this build has no file tools, so that it cannot read pictures".to_owned())
+}
+
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
