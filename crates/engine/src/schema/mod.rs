@@ -1,7 +1,7 @@
 //! JSON Schema: does a value have the shape that a schema asks for, and if not, where and why not.
 //!
 //! Drafts 4, 6, 7, 2019-09 and 2020-12, by a schema's `$schema` (without one: 2020-12). A schema is
-//! compiled into [`Node`]s once; references lead from node to node. Nothing is ever fetched: a
+//! compiled into `Node`s once; references lead from node to node. Nothing is ever fetched: a
 //! reference that leaves the schema is refused, save those to the drafts' own meta-schemas. As the
 //! drafts have it, `format` and `contentEncoding` bind up to draft 7 and only describe after that.
 //!
