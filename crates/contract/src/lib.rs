@@ -81,7 +81,10 @@ pub use error::ToolError;
 pub use hidden::{GlobStart, Hidden, HiddenFiles, HiddenRules, PathGlob};
 pub use hooks::{HookEvent, HookFire, HookVerdict};
 pub use hosts::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
-pub use http::{HttpAnswer, HttpClient, HttpPost};
+pub use http::{
+    HttpAnswer, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
+    HttpResponse, HttpStreams,
+};
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};
 pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};

@@ -199,7 +199,8 @@ impl AgentSession {
         let is_named = servers
             .iter()
             .any(|server| server.entry().scope == ServerScope::Given);
-        let limit = if is_named { connect } else { patience };
+        // Each server has its own limit; this one is only for what comes on top of it.
+        let limit = if is_named { connect * 2 } else { patience };
         let waits = move |entry: &ServerEntry| {
             all || entry.scope == ServerScope::Given || is_waited_for(entry)
         };

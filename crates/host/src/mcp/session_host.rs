@@ -17,6 +17,7 @@ use haft_mcp::client::{
     ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ElicitationKind, ServerLaunch,
     ServerScope,
 };
+use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};
 
 use crate::{Environment, SessionConfig, event::Events};
@@ -36,6 +37,9 @@ pub(crate) struct SessionHost {
 impl ClientHost for SessionHost {
     fn warn(&self, text: &str) {
         self.events.warn(text);
+    }
+
+    fn notice(&self, text: &str) {
         self.events.notice(NoticeLevel::Warning, text);
     }
 
@@ -266,6 +270,10 @@ pub(crate) fn options(config: &SessionConfig, folder: &Path) -> anyhow::Result<C
         cache: environment
             .cache_folder()
             .map(|folder| folder.join("mcp-tools")),
+        http: Some(Arc::new(Http::new(HttpOptions::from_variables(|name| {
+            environment.variable(name)
+        })))),
+        tokens: None,
         launch: ServerLaunch {
             guard: config.program.clone(),
             cwd: config.cwd.clone(),

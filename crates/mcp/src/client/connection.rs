@@ -128,6 +128,7 @@ impl Connection {
 
     fn kept(&self, closing: &mut CloseUnlessKept) {
         closing.0 = None;
+        Arc::clone(&self.control).begun();
         self.is_closing.store(false, Ordering::Relaxed);
     }
 

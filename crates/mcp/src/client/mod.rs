@@ -1,7 +1,7 @@
 //! MCP servers of other programs, and their tools among ours.
 //!
 //! - `entry`, `expand`: what stands in a configuration
-//! - `transport`, `stdio`: how messages get to a server and back
+//! - `transport`, `stdio`, `http`, `sse`: how messages get to a server and back; `remote`: what is sent with them
 //! - `handler`: what servers may ask of us; `connection`: what we may ask of them
 //! - `server`: one server, kept connected; `servers`: those of a session; `cache`: what is known from the last time
 //! - `definition`, `schema`, `tool`, `result`: its tools as tools of ours
@@ -15,11 +15,14 @@ mod definition;
 mod entry;
 mod expand;
 mod handler;
+mod http;
 mod options;
+mod remote;
 mod result;
 mod schema;
 mod server;
 mod servers;
+mod sse;
 mod stdio;
 mod tool;
 mod transport;
@@ -28,6 +31,7 @@ pub use connection::{Connection, ServerFacts};
 pub use entry::{RemoteServer, ServerEntry, ServerKind, ServerScope, SkippedServer, entries};
 pub use handler::{ClientHost, Elicitation, ElicitationAnswer, ElicitationKind};
 pub use options::{ClientOptions, EnvironmentOf, VariableOf};
+pub use remote::ServerTokens;
 pub use result::text_of;
 pub use server::ServerHandle;
 pub use servers::{

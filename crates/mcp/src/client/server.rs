@@ -17,12 +17,14 @@ use tokio::{
 };
 
 use super::{
-    ClientHost, ClientOptions, Connection, ServerEntry, ServerKind, ServerLink,
+    ClientHost, ClientOptions, Connection, RemoteServer, ServerEntry, ServerKind, ServerLink,
     cache::{self, KeptList},
     connection::Greeting,
     definition::{Defaults, Definition},
     handler::{ClientHandler, ServerNews},
-    stdio,
+    http,
+    remote::RemoteAccess,
+    sse, stdio,
     tool::ServerTool,
     transport::{self, Opened},
 };
@@ -167,9 +169,9 @@ impl ServerHandle {
     }
 
     /// Tells a person something about it.
-    pub(super) fn warn(&self, text: &str) {
+    pub(super) fn notice(&self, text: &str) {
         if let Some(shared) = self.shared.get() {
-            shared.host.warn(text);
+            shared.host.notice(text);
         }
     }
 
@@ -255,8 +257,9 @@ impl ServerHandle {
         tokio::spawn(async move {
             let ended = stop.clone();
             tokio::select! {
-                () = server.supervise(&shared) => {}
+                biased;
                 () = ended.cancelled() => {}
+                () = server.supervise(&shared) => {}
             }
         });
     }
@@ -311,7 +314,7 @@ impl ServerHandle {
                         failures = 0;
                     }
                     if failures == 0 {
-                        shared.host.warn(&format!(
+                        shared.host.notice(&format!(
                             "MCP server {}: {why}; it is connected again",
                             self.name()
                         ));
@@ -483,10 +486,30 @@ impl ServerHandle {
                     Arc::clone(handler) as _,
                 )
             }
-            ServerKind::Http(_) | ServerKind::Sse(_) | ServerKind::WebSocket(_) => {
-                Err("servers of this type cannot be reached from here".to_owned())
+            ServerKind::Http(server) => Ok(http::open(
+                self.access(shared, server)?,
+                Arc::clone(handler) as _,
+            )),
+            ServerKind::Sse(server) => Ok(sse::open(
+                self.access(shared, server)?,
+                Arc::clone(handler) as _,
+            )),
+            ServerKind::WebSocket(_) => {
+                Err("servers of type ws cannot be reached from here".to_owned())
             }
         }
+    }
+
+    fn access(&self, shared: &ClientShared, server: RemoteServer) -> Result<RemoteAccess, String> {
+        let streams = shared.options.http.clone();
+        Ok(RemoteAccess {
+            name: self.name().to_owned(),
+            server,
+            streams: streams.ok_or("nothing can be reached over HTTP from here")?,
+            tokens: shared.options.tokens.clone(),
+            environment: (shared.options.environment)(self.entry.scope),
+            printed: Mutex::default(),
+        })
     }
 
     fn kept_list(&self, shared: &ClientShared) -> Option<KeptList> {
