@@ -12,6 +12,7 @@ use haft_engine::{
     pool::Selection,
     settings::{LocalRules, SettingsFiles, Watch},
 };
+use haft_mcp::client::Servers;
 use haft_models::{Http, HttpOptions};
 use haft_tools::SkillBook;
 
@@ -20,6 +21,7 @@ use crate::{
     budget::Budget,
     event::Events,
     extensions::Extensions,
+    mcp::HookServers,
     model,
     questions::{self, EventQuestions},
     settings::{self, LocalRuleStore, Permitted},
@@ -37,6 +39,8 @@ pub(crate) struct Additions {
     pub(crate) model: Option<String>,
     /// Whom hooks may ask.
     pub(crate) judge: Option<Arc<dyn AskModel>>,
+    /// Servers whose tools hooks may call.
+    pub(crate) servers: Option<Arc<Servers>>,
     /// Who hears of hooks as they run.
     pub(crate) ear: Option<Arc<dyn HearHooks>>,
     /// Hooks may put a call off.
@@ -138,6 +142,9 @@ pub(crate) async fn build(
         .with_http(Arc::new(Http::new(http)), permitted.http_hooks);
     if let Some(judge) = additions.judge {
         hooks = hooks.with_model(judge);
+    }
+    if let Some(servers) = additions.servers {
+        hooks = hooks.with_servers(Arc::new(HookServers(servers)));
     }
     if let Some(ear) = additions.ear {
         hooks = hooks.heard_by(ear);

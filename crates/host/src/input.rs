@@ -39,7 +39,7 @@ pub(crate) struct SharedState {
     pub(crate) queue: Queue,
     pub(crate) control: Control,
     pub(crate) stop: Stop,
-    pub(crate) servers: Servers,
+    pub(crate) servers: Arc<Servers>,
     pub(crate) access: SessionAccess,
     pub(crate) questions: Arc<EventQuestions>,
     /// What kinds of subagents there are.

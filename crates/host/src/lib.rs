@@ -92,10 +92,12 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
 }
 
 pub use haft_mcp::client::{
-    ServerChanges, ServerDetails, ServerLink, ServerList, SkippedServer, text_of as text_of_answer,
+    ServerChanges, ServerDetails, ServerLink, ServerList, ServerScope, SkippedServer,
+    text_of as text_of_answer,
 };
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
+pub use mcp::{add_server, check_servers, named_servers, remove_server};
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};
 pub use pace::SpeakingPace;

@@ -138,6 +138,8 @@ impl AgentSession {
                 names: self.shared.names.clone(),
                 budget: self.shared.budget.clone(),
                 launches: ready.launches,
+                servers: Some(Arc::clone(&self.shared.servers)),
+                folder: ready.folder,
                 successor: Some(self.successor()),
             },
         };
@@ -268,7 +270,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         events.warn(warning);
     }
     let of_plugins = take_plugins(&mut config, &mut permitted, &extensions, &events);
-    let servers = mcp::gather(&config, &permitted, &of_plugins)?;
+    let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
     let shared = Arc::new(SharedState {

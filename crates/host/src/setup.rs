@@ -1,6 +1,6 @@
 //! The steps from the first message of a session to an agent that answers it.
 
-use std::{mem, sync::Arc, time::Duration};
+use std::{mem, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_agent::{
     Agent, NoticeLevel, RunLimits, Session, SubagentPool,
@@ -10,7 +10,7 @@ use haft_agent::{
 use haft_contract::{CancellationToken, DynTool, OnWeakSandbox, SessionId, Subagents};
 use haft_engine::{SessionContext, permissions::Bases};
 use haft_extensions::AgentDefinition;
-use haft_mcp::client::{SeenTools, ServerEntry, ServerScope, is_waited_for};
+use haft_mcp::client::{SeenTools, ServerEntry, ServerScope, is_waited_for, resource_tools};
 use haft_models::Model;
 use haft_tools::SkillBook;
 use tokio::task::JoinHandle;
@@ -56,6 +56,8 @@ pub(crate) struct ReadyAgent {
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
     pub(crate) launches: bool,
+    /// Where what servers send is kept.
+    pub(crate) folder: PathBuf,
     /// Where it runs, if that goes with the first message.
     pub(crate) environment: Option<String>,
 }
@@ -151,7 +153,8 @@ impl AgentSession {
         for left_out in servers.left_out() {
             self.events.warn(left_out);
         }
-        let options = mcp::options(config, &folder.join("tool-results"))?;
+        let results = folder.join("tool-results");
+        let options = mcp::options(config, &results)?;
         let (waits, limit) = self.first_wait(options.connect)?;
         let approver =
             questions::approver(&self.asked, &self.shared.questions, self.permitted.patience);
@@ -168,6 +171,9 @@ impl AgentSession {
             return Ok(None);
         }
         let (mut tools, seen) = servers.tools();
+        if !servers.all().is_empty() {
+            tools.extend(resource_tools(servers, results));
+        }
         // The tool that permits is not for the model.
         if let Some(permits) = &config.permission_tool {
             tools.retain(|tool| tool.spec().name != *permits);
@@ -257,6 +263,7 @@ impl AgentSession {
             handlers: mem::take(&mut plan.options.hooks),
             model: Some(settings.name.clone()),
             judge: Some(Arc::new(judge)),
+            servers: Some(Arc::clone(&self.shared.servers)),
             ear: Some(Arc::clone(&self.events) as _),
             defers: true,
             own: mem::take(&mut self.tools),
@@ -278,6 +285,7 @@ impl AgentSession {
             .pool()
             .with_role(haft_contract::ToolRole::LoadsSkills)
             .is_some();
+        let folder = haft.engine().folder().join("tool-results");
         let mut scheduler = haft.into_scheduler();
         if let Some(main) = &plan.main {
             scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
@@ -311,6 +319,7 @@ impl AgentSession {
             None => builder.without_memory(),
         };
         Ok(ReadyAgent {
+            folder,
             agent: builder.build(),
             skills,
             launches,

@@ -2,7 +2,7 @@
 //! a command does not go to a model that is paid for.
 
 /// What to do instead.
-const INSTEAD: [(&str, &str); 12] = [
+const INSTEAD: [(&str, &str); 11] = [
     (
         "update",
         "haft does not update itself: install the new version as you installed this one",
@@ -33,10 +33,6 @@ const INSTEAD: [(&str, &str); 12] = [
     (
         "agents",
         "agents are files in .claude/agents or ~/.claude/agents, or given with `haft -p --agents JSON`",
-    ),
-    (
-        "mcp",
-        "servers are given with `haft -p --mcp-config FILE-OR-JSON`",
     ),
     (
         "acp",

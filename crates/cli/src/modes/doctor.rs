@@ -45,6 +45,7 @@ pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit
             trusted(&permitted.settings),
             programs(env::var_os("PATH").unwrap_or_default().as_ref()),
             network(&permitted.sandbox),
+            servers(&haft_host::named_servers(&config)?),
             Section {
                 name: "sandbox",
                 rows: [wanted(&permitted.sandbox), guarantees().await].concat(),
@@ -103,6 +104,25 @@ impl Row {
             state,
             text: text.into(),
         }
+    }
+}
+
+/// MCP servers that are named: none is started here.
+fn servers(list: &haft_host::ServerList) -> Section {
+    let named = list.servers.iter().map(|server| {
+        let text = format!(
+            "{} scope, {}; `haft mcp list` connects it",
+            server.scope, server.target
+        );
+        Row::new(&server.name, CheckState::Good, text)
+    });
+    let left = list.skipped.iter().map(|left| {
+        let text = format!("left out ({}): {}", left.category, left.message);
+        Row::new(&left.name, CheckState::Note, text)
+    });
+    Section {
+        name: "mcp",
+        rows: named.chain(left).collect(),
     }
 }
 

@@ -2,12 +2,19 @@
 //!
 //! - `sources`: the places where servers are named; `policy`: which of them may be used
 //! - `session_host`: what servers may ask of this session
+//! - `edit`: files of servers, changed; `check`: servers, looked at without a session
 //!
 //! How they are connected and called is in `haft-mcp`.
 
+mod check;
+mod edit;
+mod hook_servers;
 mod policy;
 mod session_host;
 mod sources;
 
+pub use check::{check_servers, named_servers};
+pub use edit::{add_server, remove_server};
+pub(crate) use hook_servers::HookServers;
 pub(crate) use session_host::{SessionHost, options};
 pub(crate) use sources::gather;

@@ -4,6 +4,7 @@
 //! - `transport`, `stdio`, `http`, `sse`: how messages get to a server and back; `remote`: what is sent with them
 //! - `handler`: what servers may ask of us; `connection`: what we may ask of them
 //! - `server`: one server, kept connected; `servers`: those of a session; `cache`: what is known from the last time
+//! - `resources`, `prompts`: what else servers offer
 //! - `definition`, `schema`, `tool`, `result`: its tools as tools of ours
 //!
 //! **Invariants.** One server never hurts another, nor the start: each is connected in a task of its own, with a
@@ -17,7 +18,9 @@ mod expand;
 mod handler;
 mod http;
 mod options;
+mod prompts;
 mod remote;
+mod resources;
 mod result;
 mod schema;
 mod server;
@@ -31,7 +34,9 @@ pub use connection::{Connection, ServerFacts};
 pub use entry::{RemoteServer, ServerEntry, ServerKind, ServerScope, SkippedServer, entries};
 pub use handler::{ClientHost, Elicitation, ElicitationAnswer, ElicitationKind};
 pub use options::{ClientOptions, EnvironmentOf, VariableOf};
+pub use prompts::ServerPrompt;
 pub use remote::ServerTokens;
+pub use resources::resource_tools;
 pub use result::text_of;
 pub use server::ServerHandle;
 pub use servers::{

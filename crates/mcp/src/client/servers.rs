@@ -46,6 +46,8 @@ pub struct ServerDetails {
     pub scope: &'static str,
     /// Why it failed.
     pub error: Option<String>,
+    /// What is started or reached, in one line.
+    pub target: String,
     /// Its entry, as it was written.
     pub config: Value,
     /// What it says of itself, once it is connected.
@@ -435,6 +437,7 @@ impl Servers {
                 name: entry.name.clone(),
                 status: status.name(),
                 scope: entry.scope.name(),
+                target: entry.in_short(),
                 config: entry.config.clone(),
                 ..ServerDetails::default()
             };

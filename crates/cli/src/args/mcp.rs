@@ -1,0 +1,104 @@
+//! `haft mcp`, as typed.
+
+use clap::{Args, Subcommand, ValueEnum};
+use haft_host::ServerScope;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    #[command(flatten)]
+    Servers(McpServers),
+}
+
+/// Servers whose tools sessions use.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpServers {
+    /// Name a server: an address, or behind `--` a command that starts it.
+    #[command(after_help = "\
+Examples:
+  haft mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+  haft mcp add -e API_KEY='${API_KEY}' -s user db -- db-server --read-only
+  haft mcp add -t http -H 'X-Team: blue' tracker https://tracker.example.com/mcp")]
+    Add(McpAdd),
+    /// Name a server by its entry: '{\"command\": \"…\", \"args\": […]}' or '{\"type\": \"http\", \"url\": \"…\"}'.
+    AddJson {
+        /// What it is called; tools are mcp__NAME__TOOL.
+        name: String,
+        /// Its entry.
+        json: String,
+        /// Where it counts.
+        #[arg(short, long, value_enum, default_value_t = McpScope::Local)]
+        scope: McpScope,
+    },
+    /// Connect every server and say how it is: state, revision of the protocol, tools and what they cost.
+    List {
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+        /// Connect none; say what is named where.
+        #[arg(long)]
+        offline: bool,
+    },
+    /// Connect one server and show all that is known of it.
+    Get {
+        /// Which.
+        name: String,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a server out again.
+    Remove {
+        /// Which.
+        name: String,
+        /// Where it is named, if that is in several places.
+        #[arg(short, long, value_enum)]
+        scope: Option<McpScope>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpAdd {
+    /// How it is reached. Default: stdio for a command, http for an address.
+    #[arg(short, long, value_enum)]
+    pub(crate) transport: Option<McpTransport>,
+    /// Where it counts: for you in this project, for all who work on this project (.mcp.json), or for you everywhere.
+    #[arg(short, long, value_enum, default_value_t = McpScope::Local)]
+    pub(crate) scope: McpScope,
+    /// A variable for its environment, NAME=VALUE; may be given again.
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// A header for each request, 'Name: value'; may be given again.
+    #[arg(short = 'H', long, value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<String>,
+    /// What it is called; tools are mcp__NAME__TOOL.
+    pub(crate) name: String,
+    /// Its address, or its command.
+    pub(crate) target: String,
+    /// What the command is called with.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum McpTransport {
+    Stdio,
+    Http,
+    Sse,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum McpScope {
+    Local,
+    Project,
+    User,
+}
+
+impl From<McpScope> for ServerScope {
+    fn from(scope: McpScope) -> Self {
+        match scope {
+            McpScope::Local => Self::Local,
+            McpScope::Project => Self::Project,
+            McpScope::User => Self::User,
+        }
+    }
+}

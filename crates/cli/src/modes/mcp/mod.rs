@@ -1,0 +1,14 @@
+//! `haft mcp`: the Model Context Protocol.
+
+mod servers;
+
+use crate::{
+    args::{McpCommand, SessionArgs},
+    exit::Exit,
+};
+
+pub(crate) async fn run(args: SessionArgs, command: McpCommand) -> anyhow::Result<Exit> {
+    match command {
+        McpCommand::Servers(asked) => servers::run(args, asked).await,
+    }
+}
