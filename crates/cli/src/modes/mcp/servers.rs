@@ -232,7 +232,7 @@ fn one(list: &ServerList, name: &str, as_json: bool) -> anyhow::Result<Exit> {
     }
     Ok(match server.status {
         "connected" => Exit::Success,
-        _ => Exit::Failure,
+        _ => Exit::Usage,
     })
 }
 
