@@ -46,6 +46,18 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Log in to a server at an address, in your browser.
+    ///
+    /// The token is kept in haft/mcp-tokens.json of the settings folder, for you alone to read, and renewed by itself.
+    Login {
+        /// Which.
+        name: String,
+    },
+    /// Forget the token of a server.
+    Logout {
+        /// Which.
+        name: String,
+    },
     /// Take a server out again.
     Remove {
         /// Which.

@@ -22,27 +22,33 @@ pub async fn check_servers(
 }
 
 async fn check(config: &SessionConfig, only: Option<&str>) -> anyhow::Result<ServerList> {
-    let (config, servers) = named(config)?;
-    servers.disable(|entry| only.is_some_and(|only| entry.name != only));
-    let folder = config.environment.temporary_folder();
-    let options = options(&config, &folder)?;
-    let limit = options.connect + Duration::from_secs(1);
-    servers.start(
-        options,
-        Arc::new(Silent {
-            cwd: config.cwd.clone(),
-        }),
-        None,
-    );
-    servers
-        .wait(|_| true, limit, &CancellationToken::new())
-        .await;
+    let (_, servers) = checked(config, only).await?;
     let list = servers.list();
     servers.close().await;
     Ok(list)
 }
 
-fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Servers)> {
+/// The servers, connected or failed.
+pub(super) async fn checked(
+    config: &SessionConfig,
+    only: Option<&str>,
+) -> anyhow::Result<(SessionConfig, Servers)> {
+    let (config, servers) = named(config)?;
+    servers.disable(|entry| only.is_some_and(|only| entry.name != only));
+    let folder = config.environment.temporary_folder();
+    let options = options(&config, &folder)?;
+    let limit = options.connect + Duration::from_secs(1);
+    let host = Silent {
+        cwd: config.cwd.clone(),
+    };
+    servers.start(options, Arc::new(host), None);
+    servers
+        .wait(|_| true, limit, &CancellationToken::new())
+        .await;
+    Ok((config, servers))
+}
+
+pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Servers)> {
     let permitted = Permitted::load(config).map_err(OpenError::into_inner)?;
     let config = SessionConfig {
         environment: permitted.environment.clone(),

@@ -2,10 +2,11 @@
 //!
 //! - `sources`: the places where servers are named; `policy`: which of them may be used
 //! - `session_host`: what servers may ask of this session
-//! - `edit`: files of servers, changed; `check`: servers, looked at without a session
+//! - `edit`: files of servers, changed; `check`: servers, looked at without a session; `account`: logins
 //!
 //! How they are connected and called is in `haft-mcp`.
 
+mod account;
 mod check;
 mod edit;
 mod hook_servers;
@@ -13,6 +14,7 @@ mod policy;
 mod session_host;
 mod sources;
 
+pub use account::{login_server, logout_server};
 pub use check::{check_servers, named_servers};
 pub use edit::{add_server, remove_server};
 pub(crate) use hook_servers::HookServers;

@@ -17,6 +17,7 @@ mod entry;
 mod expand;
 mod handler;
 mod http;
+pub mod oauth;
 mod options;
 mod prompts;
 mod remote;

@@ -146,7 +146,7 @@ async fn list(servers: &Servers, only: Option<&str>) -> Result<Vec<Value>, Strin
     };
     let mut all = Vec::new();
     for server in wanted {
-        match of_server(&server, must).await {
+        match of_server(&server).await {
             Ok(listed) => all.extend(listed),
             Err(why) if must => return Err(format!("the server {}: {why}", server.name())),
             Err(_) => {}
@@ -155,11 +155,8 @@ async fn list(servers: &Servers, only: Option<&str>) -> Result<Vec<Value>, Strin
     Ok(all)
 }
 
-async fn of_server(server: &ServerHandle, waits: bool) -> Result<Vec<Value>, String> {
-    let connection = match waits {
-        true => server.connected().await?,
-        false => server.connection().ok_or("it is not connected")?,
-    };
+async fn of_server(server: &ServerHandle) -> Result<Vec<Value>, String> {
+    let connection = server.connected().await?;
     if !connection.facts().has("resources") {
         return Ok(Vec::new());
     }

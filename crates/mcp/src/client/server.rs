@@ -61,7 +61,10 @@ pub(super) enum ServerStatus {
     Connected(Arc<Connection>),
     Failed(String),
     /// A person must log in first.
-    NeedsAuth(String),
+    NeedsAuth {
+        why: String,
+        challenge: String,
+    },
     Disabled,
 }
 
@@ -71,7 +74,7 @@ impl ServerStatus {
             Self::Pending => "pending",
             Self::Connected(_) => "connected",
             Self::Failed(_) => "failed",
-            Self::NeedsAuth(_) => "needs-auth",
+            Self::NeedsAuth { .. } => "needs-auth",
             Self::Disabled => "disabled",
         }
     }
@@ -141,12 +144,20 @@ impl ServerHandle {
         match &*status {
             ServerStatus::Connected(connection) => Ok(Arc::clone(connection)),
             ServerStatus::Failed(why) => Err(format!("it is not connected: {why}")),
-            ServerStatus::NeedsAuth(why) => Err(format!(
+            ServerStatus::NeedsAuth { why, .. } => Err(format!(
                 "it is not connected: {why}; a person logs in with `haft mcp login {}`",
                 self.name()
             )),
             ServerStatus::Disabled => Err("it is switched off".to_owned()),
             ServerStatus::Pending => Err("it is not connected yet; try again later".to_owned()),
+        }
+    }
+
+    /// What it refused a stranger with, where it wants to know who asks.
+    pub fn challenge(&self) -> Option<String> {
+        match &*self.status.borrow() {
+            ServerStatus::NeedsAuth { challenge, .. } => Some(challenge.clone()),
+            _ => None,
         }
     }
 
@@ -345,7 +356,10 @@ impl ServerHandle {
                 .host
                 .warn(&format!("MCP server {}: {error}", self.name()));
             self.status.send_replace(match error {
-                PeerError::Unauthorized { .. } => ServerStatus::NeedsAuth(error.to_string()),
+                PeerError::Unauthorized { challenge, .. } => ServerStatus::NeedsAuth {
+                    why: error.to_string(),
+                    challenge: challenge.clone(),
+                },
                 error => ServerStatus::Failed(error.to_string()),
             });
             self.changed();

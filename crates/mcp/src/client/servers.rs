@@ -409,7 +409,8 @@ impl Servers {
                 }
                 others.push(own);
             }
-            if let ServerStatus::Failed(why) | ServerStatus::NeedsAuth(why) = server.status() {
+            if let ServerStatus::Failed(why) | ServerStatus::NeedsAuth { why, .. } = server.status()
+            {
                 others.push(format!("(server {}: {why})", server.name()));
             }
         }
@@ -443,7 +444,7 @@ impl Servers {
             };
             match &status {
                 ServerStatus::Pending | ServerStatus::Disabled => {}
-                ServerStatus::Failed(why) | ServerStatus::NeedsAuth(why) => {
+                ServerStatus::Failed(why) | ServerStatus::NeedsAuth { why, .. } => {
                     details.error = Some(why.clone())
                 }
                 ServerStatus::Connected(connection) => {

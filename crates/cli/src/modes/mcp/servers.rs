@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use anyhow::Context;
 use haft_host::{
-    ServerDetails, ServerList, add_server, check_servers, named_servers, remove_server,
+    ServerDetails, ServerList, add_server, check_servers, login_server, logout_server,
+    named_servers, remove_server,
 };
 use serde_json::{Map, Value, json};
 
@@ -33,6 +34,23 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
         McpServers::Remove { name, scope } => {
             let (_, file) = remove_server(&config, scope.map(Into::into), &name)?;
             said(&name, "is taken out of", &file)?;
+        }
+        McpServers::Login { name } => {
+            let visit = |address: &str| {
+                let address = show::clean(address);
+                show::warn(&format!(
+                    "haft: open this address in your browser to log in:\n{address}"
+                ));
+            };
+            login_server(&config, &name, &visit).await?;
+            show::line(&format!("You are logged in to {}", show::clean(&name)))?;
+        }
+        McpServers::Logout { name } => {
+            let said = match logout_server(&config, &name)? {
+                true => "The token is forgotten: you are logged out of",
+                false => "There is no token for",
+            };
+            show::line(&format!("{said} {}", show::clean(&name)))?;
         }
         McpServers::List { json, offline } => {
             let list = match offline {
