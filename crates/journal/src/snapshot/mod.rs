@@ -7,13 +7,14 @@
 //! - `walk`, `rank`: the look, and what matters most in it
 //! - `kept_look`, `watch`: the last look, and what happened since
 //! - `listings`, `shared_map`: states that share what is the same in them
-//! - `preimages`: the contents, kept for the session
+//! - `preimages`: the contents, kept for the session; `backlog`: those that came too late
 //! - `compare`: what is different
 //!
 //! Hard links: names of one file inside the working directories are names of one file again after an
 //! undo; a name outside keeps what the command wrote. Extended attributes of files are restored,
 //! those of directories are not. Pipes, sockets and devices that a command removes are named only.
 
+mod backlog;
 mod compare;
 mod kept_look;
 mod listings;
@@ -63,7 +64,7 @@ pub struct SweepLimits {
     pub entries: usize,
     /// For each of the two looks.
     pub look: Duration,
-    /// For keeping contents. The next command goes on where this one stopped.
+    /// For keeping contents before a command; the rest is kept while no one waits for it.
     pub keep: Duration,
     /// Contents kept, per session.
     pub bytes: u64,
@@ -203,6 +204,11 @@ impl Journal {
             };
             let filled = self.shelf().fill(&tree, budget, &|| history.nameless());
             let filled = filled.map_err(|error| format!("contents cannot be kept: {error}"))?;
+            let unhurried = Budget {
+                deadline: None,
+                ..budget
+            };
+            backlog::work_on(&self.shelf, unhurried);
             std::thread::sleep(compare::until_certain(&tree, &filled.new));
             Ok(TreeState {
                 tree,

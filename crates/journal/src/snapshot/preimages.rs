@@ -77,8 +77,12 @@ pub(crate) struct Shelf {
     packs: Vec<Pack>,
     /// What of the last tree could not be kept, and why.
     unkept: SharedMap<Object, Arc<str>>,
-    /// The directories of the last tree, if there was time for all of them; and how much they hold.
+    /// The directories of the last tree; and how much of them is kept.
     complete: Option<(Listings, u64)>,
+    /// What there was no time for; the most important is the last.
+    pub(super) backlog: Vec<WantedContent>,
+    /// Someone works on that.
+    pub(super) is_worked_on: bool,
     /// How much was kept since everything was counted last.
     since_counted: u64,
     /// Where there was too much to look at, why, and when: it is not tried again at once.
@@ -96,7 +100,8 @@ pub(crate) struct Filled {
     pub(crate) copied: usize,
 }
 
-struct WantedContent {
+#[derive(Debug)]
+pub(super) struct WantedContent {
     rank: Rank,
     path: PathBuf,
     stamp: Stamp,
@@ -122,7 +127,7 @@ impl Shelf {
             self.since_counted = 0;
         }
         let Known {
-            mut contents,
+            contents,
             wanted,
             bytes,
             new,
@@ -148,20 +153,29 @@ impl Shelf {
                 copier.work(pack);
             }
         });
-        let done = copier
-            .done
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        let in_time = budget
-            .deadline
-            .is_none_or(|deadline| Instant::now() < deadline);
-        let mut unkept = match self.complete.take() {
-            Some(_) => std::mem::take(&mut self.unkept),
-            None => SharedMap::default(),
-        };
-        let mut bytes = copier.bytes.into_inner();
+        let bytes = copier.bytes.load(Ordering::Relaxed);
+        let done = copier.into_done();
+        if self.complete.take().is_none() {
+            self.unkept = SharedMap::default();
+            self.backlog.clear();
+        }
+        self.contents = contents;
+        self.complete = Some((tree.listings.clone(), bytes));
+        let copied = self.take(wanted, done);
+        Ok(Filled {
+            contents: self.contents.clone(),
+            unkept: self.unkept.clone(),
+            new,
+            copied,
+        })
+    }
+
+    /// Takes over what became of the wanted contents; how many there are now.
+    fn take(&mut self, wanted: Vec<WantedContent>, done: Vec<CopiedContent>) -> usize {
         let mut copied = 0;
         let mut uncertain = HashSet::new();
+        let mut late = HashSet::new();
+        let mut replaced = 0;
         for (object, result) in done {
             match result {
                 Ok(kept) => {
@@ -170,35 +184,70 @@ impl Shelf {
                     if !kept.certain {
                         uncertain.insert(object);
                     }
-                    if let Some(old) = contents.insert(object, Arc::new(kept)) {
-                        bytes = bytes.saturating_sub(old.stamp.size);
+                    if let Some(old) = self.contents.insert(object, Arc::new(kept)) {
+                        replaced += old.stamp.size;
                     }
-                    unkept.remove(&object);
+                    self.unkept.remove(&object);
                 }
                 Err(why) => {
-                    unkept.insert(object, Arc::from(why));
+                    if why == NO_TIME {
+                        late.insert(object);
+                    }
+                    self.unkept.insert(object, Arc::from(why));
                 }
             }
         }
-        // Those of which a change might not show are looked at again.
-        let mut listings = tree.listings.clone();
-        let unsure = wanted
-            .iter()
-            .filter(|one| uncertain.contains(&(one.stamp.device, one.stamp.inode)));
-        for one in unsure {
-            if let Some(directory) = one.path.parent() {
-                listings.remove(directory);
+        let object = |one: &WantedContent| (one.stamp.device, one.stamp.inode);
+        if let Some((listings, bytes)) = &mut self.complete {
+            *bytes = bytes.saturating_sub(replaced);
+            // Those of which a change might not show are looked at again.
+            for one in wanted.iter().filter(|one| uncertain.contains(&object(one))) {
+                if let Some(directory) = one.path.parent() {
+                    listings.remove(directory);
+                }
             }
         }
-        self.complete = in_time.then_some((listings, bytes));
-        self.contents = contents.clone();
-        self.unkept = unkept.clone();
-        Ok(Filled {
-            contents,
-            unkept,
-            new,
-            copied,
-        })
+        let late = wanted.into_iter().filter(|one| late.contains(&object(one)));
+        self.backlog.extend(late.rev());
+        copied
+    }
+
+    /// Keeps some of what there was no time for, and says whether there was any. Others may go on
+    /// meanwhile.
+    pub(super) fn work_off(shelf: &Mutex<Self>, budget: Budget) -> bool {
+        let lock = || shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let (wanted, mut pack, before) = {
+            let mut shelf = lock();
+            let from = shelf.backlog.len().saturating_sub(BATCH);
+            let mut wanted = shelf.backlog.split_off(from);
+            wanted.reverse();
+            let bytes = shelf.complete.as_ref().map(|(_, bytes)| *bytes);
+            match (shelf.packs.pop(), bytes) {
+                (Some(pack), Some(bytes)) if !wanted.is_empty() => (wanted, pack, bytes),
+                (pack, _) => {
+                    shelf.packs.extend(pack);
+                    shelf.is_worked_on = false;
+                    return false;
+                }
+            }
+        };
+        let copier = Copier {
+            wanted: &wanted,
+            budget,
+            next: AtomicUsize::new(0),
+            bytes: AtomicU64::new(before),
+            done: Mutex::default(),
+        };
+        copier.work(&mut pack);
+        let more = copier.bytes.load(Ordering::Relaxed).saturating_sub(before);
+        let done = copier.into_done();
+        let mut shelf = lock();
+        shelf.packs.push(pack);
+        if let Some((_, bytes)) = &mut shelf.complete {
+            *bytes += more;
+        }
+        shelf.take(wanted, done);
+        true
     }
 
     /// All that is kept now.
@@ -399,15 +448,29 @@ fn copy_inside(from: &File, to: &File, start: u64, size: u64) -> bool {
     }
 }
 
+/// Why something is not kept yet.
+const NO_TIME: &str = "there was no time for it";
+/// So many are kept at once while no one waits for it.
+const BATCH: usize = 256;
+
+/// A file, with its content or why there is none.
+type CopiedContent = (Object, Result<ShelvedFile, String>);
+
 struct Copier<'a> {
     wanted: &'a [WantedContent],
     budget: Budget,
     next: AtomicUsize,
     bytes: AtomicU64,
-    done: Mutex<Vec<(Object, Result<ShelvedFile, String>)>>,
+    done: Mutex<Vec<CopiedContent>>,
 }
 
 impl Copier<'_> {
+    fn into_done(self) -> Vec<CopiedContent> {
+        self.done
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn work(&self, pack: &mut Pack) {
         let mut own = Vec::new();
         while let Some(one) = self.wanted.get(self.next.fetch_add(1, Ordering::Relaxed)) {
@@ -431,7 +494,7 @@ impl Copier<'_> {
         }
         let deadline = self.budget.deadline;
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
-            return Err("there was no time for it".to_owned());
+            return Err(NO_TIME.to_owned());
         }
         if self.bytes.fetch_add(size, Ordering::Relaxed) + size > self.budget.bytes {
             self.bytes.fetch_sub(size, Ordering::Relaxed);
