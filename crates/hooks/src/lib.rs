@@ -214,7 +214,11 @@ impl Hooks {
         };
         let first = self.handlers.iter().filter(|handler| !is_past(handler));
         let of_plugins = state.of_plugins.iter().flatten();
-        first.chain(of_plugins).chain(&state.added).cloned().collect()
+        first
+            .chain(of_plugins)
+            .chain(&state.added)
+            .cloned()
+            .collect()
     }
 
     /// Changes what handlers are told about the session.

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    AgentDetails, ContextUsage, Environment, ExtensionDetails, ModelOption, RewoundFiles, ServerChanges,
-    ServerList, StartOptions, StopKind,
+    AgentDetails, ContextUsage, Environment, ExtensionDetails, ModelOption, RewoundFiles,
+    ServerChanges, ServerList, StartOptions, StopKind,
     access::SessionAccess,
     budget::Budget,
     live_changes::ExtensionReload,

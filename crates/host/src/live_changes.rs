@@ -8,8 +8,8 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use haft_contract::{PermissionMode, RuleList, SettingsAccess, ToolUse};
 use haft_agent::SubagentPool;
+use haft_contract::{PermissionMode, RuleList, SettingsAccess, ToolUse};
 use haft_engine::{
     hooks::Hooks,
     permissions::{Behavior, decide},

@@ -318,7 +318,8 @@ fn auto_compact(settings: &Value, environment: &Environment) -> anyhow::Result<A
     let window = environment.number("CLAUDE_CODE_AUTO_COMPACT_WINDOW")?;
     let window = window.map(u64::from);
     let window = window.or_else(|| settings["autoCompactWindow"].as_u64());
-    let is_off = settings["autoCompactEnabled"] == false || environment.is_on("DISABLE_AUTO_COMPACT");
+    let is_off =
+        settings["autoCompactEnabled"] == false || environment.is_on("DISABLE_AUTO_COMPACT");
     Ok(AutoCompact {
         is_off,
         window: window.filter(|window| *window > 0),

@@ -114,9 +114,8 @@ impl Spawner {
 
     fn kinds_here(&self) -> Vec<Arc<AgentDefinition>> {
         let allowed = self.allowed.as_ref();
-        let is_allowed = |kind: &&Arc<AgentDefinition>| {
-            allowed.is_none_or(|names| names.contains(&kind.name))
-        };
+        let is_allowed =
+            |kind: &&Arc<AgentDefinition>| allowed.is_none_or(|names| names.contains(&kind.name));
         let kinds = self.shared.kinds();
         kinds.iter().filter(is_allowed).cloned().collect()
     }

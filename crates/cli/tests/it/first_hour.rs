@@ -176,7 +176,10 @@ fn a_socket_fits_into_the_temporary_folder() {
     let mut talk = desk.allowed();
     let folder = well(&mut talk, "echo $TMPDIR");
     // A socket's name has at most 107 bytes; programs add folders and names of their own.
-    assert!(folder.starts_with("/tmp/") && folder.len() <= 40, "{folder}");
+    assert!(
+        folder.starts_with("/tmp/") && folder.len() <= 40,
+        "{folder}"
+    );
     if !is_there("python3") {
         return;
     }
@@ -242,9 +245,27 @@ fn programs_that_ask_a_service_are_asked_about_and_then_reach_exactly_that() {
     let unix = "s = socket.socket(socket.AF_UNIX); s.connect(home + '/.docker/run/docker.sock')";
     let cases = [
         // (program, its line, its file, how it asks, what it is answered)
-        ("gh", "gh pr list", ".config/gh/hosts.yml", tcp.as_str(), "from the network"),
-        ("kubectl", "kubectl get pods", ".kube/config", &tcp, "from the network"),
-        ("docker", "docker ps", ".docker/config.json", unix, "from the socket"),
+        (
+            "gh",
+            "gh pr list",
+            ".config/gh/hosts.yml",
+            tcp.as_str(),
+            "from the network",
+        ),
+        (
+            "kubectl",
+            "kubectl get pods",
+            ".kube/config",
+            &tcp,
+            "from the network",
+        ),
+        (
+            "docker",
+            "docker ps",
+            ".docker/config.json",
+            unix,
+            "from the socket",
+        ),
     ];
     for (program, line, file, asks, answer) in cases {
         let path = desk.at("home").join(file);
@@ -257,7 +278,11 @@ fn programs_that_ask_a_service_are_asked_about_and_then_reach_exactly_that() {
         assert!(failed && asked.len() == 1, "{line}: {text} {asked:?}");
         let (text, failed, asked) = run(&mut talk, line, true);
         let expected = format!("token of {program}\n{answer}\ncould not write");
-        assert_eq!((text.as_str(), failed), (expected.as_str(), false), "{line}: {asked:?}");
+        assert_eq!(
+            (text.as_str(), failed),
+            (expected.as_str(), false),
+            "{line}: {asked:?}"
+        );
         assert_eq!(asked.len(), 1, "{line}: {asked:?}");
         assert_eq!(talk.end(), 0);
         // A rule agrees as well.
@@ -278,7 +303,10 @@ fn an_install_fills_its_caches_and_nothing_else_of_the_home() {
             "mkdir dep && echo '{\"name\": \"dep\", \"version\": \"1.0.0\"}' > dep/package.json
              echo '{\"name\": \"app\", \"version\": \"1.0.0\"}' > package.json",
         );
-        well(&mut talk, "npm install --offline --no-audit --no-fund ./dep");
+        well(
+            &mut talk,
+            "npm install --offline --no-audit --no-fund ./dep",
+        );
         assert!(desk.at("work/node_modules/dep/package.json").exists());
         assert!(desk.at("home/.npm").is_dir());
     }
@@ -289,7 +317,8 @@ fn an_install_fills_its_caches_and_nothing_else_of_the_home() {
              printf '[package]\nname = \"lib\"\nedition = \"2021\"\n' > lib/Cargo.toml
              printf '[package]\nname = \"app\"\nedition = \"2021\"\n[dependencies]\nlib = { path = \"../lib\" }\n' > app/Cargo.toml",
         );
-        well(&mut talk, &format!("cd app && {cargo} build --offline -q"));
+        let build = format!("{cargo} build --offline -q --manifest-path app/Cargo.toml");
+        well(&mut talk, &build);
         assert!(desk.at("work/app/target/debug/app").exists());
     }
     // Anything else is asked about by its folder and the setting, though the command came to terms with it:
@@ -305,11 +334,17 @@ fn an_install_fills_its_caches_and_nothing_else_of_the_home() {
         assert!(asked[0].contains(&changing), "{asked:?}");
         assert!(!home.join(name).exists());
     }
-    assert!(asked[0].contains("sandbox.filesystem.allowWrite"), "{asked:?}");
+    assert!(
+        asked[0].contains("sandbox.filesystem.allowWrite"),
+        "{asked:?}"
+    );
     // With a yes it is run again, and may do just that.
     let (text, failed, asked) = run(&mut talk, "sh tool.sh", true);
     assert!(!failed && !asked.is_empty(), "{text} {asked:?}");
-    assert!(home.join("there/file").exists() && home.join("new").exists(), "{text} {asked:?}");
+    assert!(
+        home.join("there/file").exists() && home.join("new").exists(),
+        "{text} {asked:?}"
+    );
     assert_eq!(talk.end(), 0);
 }
 
@@ -333,20 +368,20 @@ impl Desk {
 fn opened(tree: &Path, run: impl FnOnce()) -> BTreeSet<PathBuf> {
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
     let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).unwrap();
-    let mut paths = HashMap::new();
-    let mut below = vec![tree.to_path_buf()];
-    while let Some(path) = below.pop() {
-        for entry in fs::read_dir(&path).unwrap() {
-            let entry = entry.unwrap();
-            if entry.file_type().unwrap().is_dir() {
-                below.push(entry.path());
-            }
-        }
-        paths.insert(
-            inotify::add_watch(&queue, &path, WatchFlags::OPEN).unwrap(),
-            path,
-        );
+    let mut directories = vec![tree.to_path_buf()];
+    let mut at = 0;
+    while let Some(path) = directories.get(at).cloned() {
+        let entries = fs::read_dir(&path).unwrap().map(Result::unwrap);
+        let below = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+        directories.extend(below.map(|entry| entry.path()));
+        at += 1;
     }
+    // After that, because looking for them opens them.
+    let watch = |path: PathBuf| {
+        let number = inotify::add_watch(&queue, &path, WatchFlags::OPEN).unwrap();
+        (number, path)
+    };
+    let paths: HashMap<i32, PathBuf> = directories.into_iter().map(watch).collect();
     run();
     let mut buffer = vec![MaybeUninit::uninit(); 64 << 10];
     let mut events = inotify::Reader::new(&queue, &mut buffer);

@@ -14,7 +14,9 @@ use std::time::Instant;
 
 use super::listings::Listings;
 use super::rank::Ignores;
-use super::walk::{Area, EntryKind, Listing, Pending, TooMuch, Tree, TreeEntry, is_gone, threads_for};
+use super::walk::{
+    Area, EntryKind, Listing, Pending, TooMuch, Tree, TreeEntry, is_gone, threads_for,
+};
 use super::watch::{TreeWatch, WatchLimits};
 
 #[derive(Debug)]
@@ -273,7 +275,10 @@ fn list_all(
             let Some(directory) = directories.get(at) else {
                 break;
             };
-            if area.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+            if area
+                .deadline
+                .is_some_and(|deadline| Instant::now() > deadline)
+            {
                 is_late.store(true, Ordering::Relaxed);
                 break;
             }

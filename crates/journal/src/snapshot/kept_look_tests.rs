@@ -98,7 +98,11 @@ fn a_directory_that_cannot_be_read_any_more_is_unseen_and_not_empty() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let tree = kept.again(&area).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
-    assert!(tree.why_unseen(&closed.join("f")).unwrap().contains("cannot be read"));
+    assert!(
+        tree.why_unseen(&closed.join("f"))
+            .unwrap()
+            .contains("cannot be read")
+    );
 }
 
 fn every_step_is_seen(limits: WatchLimits) {

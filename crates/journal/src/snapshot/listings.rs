@@ -190,7 +190,11 @@ fn compare<'a>(
     };
     if let Some(one) = one {
         for (name, child) in &one.below {
-            descend(name, Some(child), other.and_then(|node| node.below.get(name)));
+            descend(
+                name,
+                Some(child),
+                other.and_then(|node| node.below.get(name)),
+            );
         }
     }
     if let Some(other) = other {

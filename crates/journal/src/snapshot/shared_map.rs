@@ -66,7 +66,10 @@ mod tests {
         assert_eq!(map.insert(7, 70), Some(7));
         map.remove(&8);
         map.remove(&20_000);
-        assert_eq!((map.get(&7), map.get(&8), map.get(&9)), (Some(&70), None, Some(&9)));
+        assert_eq!(
+            (map.get(&7), map.get(&8), map.get(&9)),
+            (Some(&70), None, Some(&9))
+        );
         assert_eq!((copy.get(&7), copy.get(&8)), (Some(&7), Some(&8)));
     }
 }

@@ -63,7 +63,10 @@ fn a_bound_hides_what_is_ignored_before_it_hides_all() {
     let why = tree.why_unseen(&many.join("3")).unwrap();
     assert_eq!(why, "more than 10 files");
     fs::rename(&many, dir.path().join("modules")).unwrap();
-    assert_eq!(area(dir.path(), 10).look(None).unwrap_err(), TooMuch::Entries);
+    assert_eq!(
+        area(dir.path(), 10).look(None).unwrap_err(),
+        TooMuch::Entries
+    );
     let late = Area {
         deadline: Some(Instant::now()),
         ..area(dir.path(), 100)

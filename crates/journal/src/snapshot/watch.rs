@@ -32,14 +32,14 @@ pub(crate) struct WatchLimits {
 const MOST_FILES: usize = 1 << 16;
 
 impl WatchLimits {
-    /// Half of what a user may watch, so that editors still can.
+    /// A part of what a user may watch, so that editors still can.
     pub(crate) fn of_system() -> Self {
         let text = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
         let all = text.ok().and_then(|text| text.trim().parse().ok());
         let all: usize = all.unwrap_or(8192);
         Self {
             directories: all / 2,
-            files: (all / 4).min(MOST_FILES),
+            files: (all / 3).min(MOST_FILES),
         }
     }
 }
@@ -226,7 +226,10 @@ impl TreeWatch {
     pub(crate) fn forget(&self, path: &Path) {
         let mut places = self.places();
         if let Some(number) = places.numbers.remove(path)
-            && places.directories.get(&number).is_some_and(|now| **now == *path)
+            && places
+                .directories
+                .get(&number)
+                .is_some_and(|now| **now == *path)
         {
             places.directories.remove(&number);
             // The kernel has done so already if it was removed.

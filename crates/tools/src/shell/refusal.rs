@@ -110,7 +110,12 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
 
 /// What could not be made because its directory is not seen, though it is there.
 fn unmade(line: &str, lower: &str, confined: &Confined<'_>) -> Option<PathBuf> {
-    const MAKES: [&str; 4] = ["cannot create", "cannot touch", "unable to create", "could not create"];
+    const MAKES: [&str; 4] = [
+        "cannot create",
+        "cannot touch",
+        "unable to create",
+        "could not create",
+    ];
     const MISSING: [&str; 2] = ["directory nonexistent", "no such file or directory"];
     if !MAKES.iter().any(|words| lower.contains(words)) {
         return None;

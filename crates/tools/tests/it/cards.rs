@@ -138,7 +138,10 @@ async fn a_question_about_a_cell_shows_its_real_lines() {
     assert!(replaced.ends_with(lines), "{replaced}");
     let deleted = json!({"cell_id": "a1", "new_source": "", "edit_mode": "delete"});
     let deleted = asked(deleted).await.unwrap();
-    assert!(deleted.ends_with("  ± -one\n  ± -two\n  ± -three"), "{deleted}");
+    assert!(
+        deleted.ends_with("  ± -one\n  ± -two\n  ± -three"),
+        "{deleted}"
+    );
     // What would be refused shows nothing but what was asked for.
     let unknown = json!({"cell_id": "a2", "new_source": "x"});
     assert_eq!(asked(unknown).await, None);

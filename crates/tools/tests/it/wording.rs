@@ -11,7 +11,9 @@ use crate::session::Session;
 async fn a_cut_line_names_where_to_read_on_and_nothing_is_lost() {
     let long: String = ('a'..='z').cycle().take(5_000).collect();
     let session = Session::new([]);
-    session.project.write("long.txt", &format!("short\n{long}\nend\n"));
+    session
+        .project
+        .write("long.txt", &format!("short\n{long}\nend\n"));
     let read = async |offset: u64, char_offset: u64| {
         let mut input = json!({"file_path": "long.txt", "offset": offset});
         if char_offset > 0 {
@@ -32,7 +34,11 @@ async fn a_cut_line_names_where_to_read_on_and_nothing_is_lost() {
         let line = line.split_once(" [").map_or(line, |(shown, _)| shown);
         line.trim_end_matches('…').to_owned()
     };
-    let parts = [shown(&first), shown(&read(2, 2000).await), shown(&read(2, 4000).await)];
+    let parts = [
+        shown(&first),
+        shown(&read(2, 2000).await),
+        shown(&read(2, 4000).await),
+    ];
     assert_eq!(parts.concat(), long);
 }
 

@@ -1,8 +1,8 @@
 //! What the program at the other end may ask of a session, as answers.
 
 use haft_host::{
-    AgentDetails, CommandDetails, ContextUsage, FileContents, ModelOption, PluginDetails, RewoundFiles,
-    ServerChanges, ServerDetails, ServerList,
+    AgentDetails, CommandDetails, ContextUsage, FileContents, ModelOption, PluginDetails,
+    RewoundFiles, ServerChanges, ServerDetails, ServerList,
 };
 use haft_protocol::{
     ContextCategory, ContextMcpTool, ContextUsageAnswer, DescribedAgent, DescribedCommand,

@@ -211,9 +211,13 @@ fn a_plugin_is_read_anew_with_all_it_brings() {
         "subagent_type": "kit:helper", "description": "helps", "prompt": "help",
     });
     let turns = json!([
-        [read("one")], [text("one")],
-        [read("two")], [text("two")],
-        [call("Agent", agent)], [text("helped")], [text("three")],
+        [read("one")],
+        [text("one")],
+        [read("two")],
+        [text("two")],
+        [call("Agent", agent)],
+        [text("helped")],
+        [text("three")],
     ]);
     let mut command = scripted(dir.path(), &turns);
     let mut talk = Talk::new(command.args(["--plugin-dir", "kit", "--strict-mcp-config"]));
@@ -229,19 +233,33 @@ fn a_plugin_is_read_anew_with_all_it_brings() {
     let helper = "---\nname: helper\ndescription: Helps.\n---\nHelp.";
     put(&kit, "agents/helper.md", helper);
     put(&kit, "commands/greet.md", "Say hello.");
-    put(&kit, "skills/new/SKILL.md", "---\ndescription: New.\n---\nDo it.");
+    put(
+        &kit,
+        "skills/new/SKILL.md",
+        "---\ndescription: New.\n---\nDo it.",
+    );
     let manifest = json!({"name": "kit", "version": "3.0"}).to_string();
     put(&kit, ".claude-plugin/plugin.json", &manifest);
     talk.request("q", &json!({"subtype": "reload_plugins"}));
     let answer = talk.hear_until("control_response").pop().unwrap();
     let answer = &answer["response"]["response"];
     let names = |list: &Value| {
-        let names = list.as_array().unwrap().iter().map(|one| one["name"].clone());
+        let names = list
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].clone());
         names.collect::<Vec<Value>>()
     };
-    assert!(names(&answer["agents"]).contains(&json!("kit:helper")), "{answer}");
+    assert!(
+        names(&answer["agents"]).contains(&json!("kit:helper")),
+        "{answer}"
+    );
     for command in ["kit:greet", "kit:new"] {
-        assert!(names(&answer["commands"]).contains(&json!(command)), "{answer}");
+        assert!(
+            names(&answer["commands"]).contains(&json!(command)),
+            "{answer}"
+        );
     }
     assert_eq!(answer["plugins"][0]["version"], "3.0");
     talk.user("second");
@@ -250,6 +268,9 @@ fn a_plugin_is_read_anew_with_all_it_brings() {
     talk.user("third");
     let told = talk.hear_until("result");
     let told = serde_json::to_string(&told).unwrap();
-    assert!(told.contains("helped") && !told.contains("There is no agent"), "{told}");
+    assert!(
+        told.contains("helped") && !told.contains("There is no agent"),
+        "{told}"
+    );
     talk.end();
 }

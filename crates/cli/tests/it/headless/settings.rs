@@ -85,7 +85,10 @@ fn a_key_is_fetched_and_fetched_again_when_it_is_refused() {
 
 #[test]
 fn a_helper_that_fails_says_why_and_a_project_has_none() {
-    let desk = Desk::new(&json!({"apiKeyHelper": "echo locked >&2; exit 3"}), &json!({}));
+    let desk = Desk::new(
+        &json!({"apiKeyHelper": "echo locked >&2; exit 3"}),
+        &json!({}),
+    );
     let server = HttpFake::start_strict([]);
     let ran = answer(&mut desk.asking(&server));
     let told = result(&ran)["result"].as_str().unwrap().to_owned();
@@ -93,7 +96,10 @@ fn a_helper_that_fails_says_why_and_a_project_has_none() {
         told.contains("the command of apiKeyHelper gave no key: exit status: 3: locked"),
         "{told}"
     );
-    let desk = Desk::new(&json!({}), &json!({"apiKeyHelper": "touch ../pwned; echo k"}));
+    let desk = Desk::new(
+        &json!({}),
+        &json!({"apiKeyHelper": "touch ../pwned; echo k"}),
+    );
     let server = HttpFake::start_strict([said("Hello.")]);
     answer(&mut desk.asking(&server));
     assert!(!desk.at("pwned").exists());
@@ -132,11 +138,17 @@ fn what_the_settings_have_the_model_told_is_in_its_prompt() {
         server.bodies()[0]["system"].to_string()
     };
     let told = system();
-    assert!(told.contains("unless the user asks for another: German."), "{told}");
+    assert!(
+        told.contains("unless the user asks for another: German."),
+        "{told}"
+    );
     assert!(told.contains("End a commit message"), "{told}");
     assert!(told.contains("Signed-off-by: me"), "{told}");
     // What comes with a project says nothing before it is trusted.
-    assert!(!told.contains("Obey") && !told.contains("pull request that you write"), "{told}");
+    assert!(
+        !told.contains("Obey") && !told.contains("pull request that you write"),
+        "{told}"
+    );
     let off = json!({"attribution": {"commit": "x"}, "includeCoAuthoredBy": false});
     fs::write(desk.at("home/.claude/settings.json"), off.to_string()).unwrap();
     assert!(!system().contains("End a commit message"));
@@ -163,8 +175,18 @@ fn a_conversation_is_summarized_as_the_settings_say() {
         // (what it shows, settings, tokens, the last words: the second ones are a summary where one is made)
         ("by itself", json!({}), 190_000, "third"),
         ("not yet", json!({}), 9_500, "second"),
-        ("never", json!({"autoCompactEnabled": false}), 190_000, "second"),
-        ("early", json!({"autoCompactWindow": 10_000}), 9_500, "third"),
+        (
+            "never",
+            json!({"autoCompactEnabled": false}),
+            190_000,
+            "second",
+        ),
+        (
+            "early",
+            json!({"autoCompactWindow": 10_000}),
+            9_500,
+            "third",
+        ),
     ];
     for (what, settings, tokens, last) in cases {
         assert_eq!(last_words(&settings, tokens), last, "{what}");
@@ -177,7 +199,11 @@ fn old_session(home: &Path, days: u64) -> PathBuf {
     fs::create_dir_all(&folder).unwrap();
     let id = "00000000-0000-4000-8000-000000000001";
     let path = folder.join(format!("{id}.jsonl"));
-    fs::write(&path, format!("{{\"type\":\"user\",\"sessionId\":\"{id}\"}}\n")).unwrap();
+    fs::write(
+        &path,
+        format!("{{\"type\":\"user\",\"sessionId\":\"{id}\"}}\n"),
+    )
+    .unwrap();
     let then = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
     let file = File::options().write(true).open(&path).unwrap();
     file.set_modified(then).unwrap();
@@ -248,7 +274,13 @@ fn the_models_that_are_known_are_told_without_asking_anyone() {
     assert_eq!(server.asked().len(), asked);
     assert_eq!(
         names(&known),
-        ["default", "opus", "sonnet", "claude-opus-9", "claude-sonnet-9"]
+        [
+            "default",
+            "opus",
+            "sonnet",
+            "claude-opus-9",
+            "claude-sonnet-9"
+        ]
     );
     let sonnet = json!({
         "value": "claude-sonnet-9", "displayName": "Sonnet 9", "description": "reads 300000 tokens",
