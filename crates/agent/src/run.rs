@@ -94,7 +94,7 @@ impl Agent {
         self.run_from(Some(prompt.into()), sink).await
     }
 
-    /// Tells the model what ended in the background since it last heard of it, and lets it work like
+    /// Tells the model what ended in the background since it last read of it, and lets it work like
     /// [`run`](Self::run). For when no one else has anything to say.
     pub async fn run_notices(&mut self, sink: &dyn Sink) -> RunResult {
         self.run_from(None, sink).await

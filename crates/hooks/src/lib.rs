@@ -1,4 +1,4 @@
-//! Hooks: programs of the user's that are told about what happens, and may have a say in it.
+//! Hooks: programs of the user's that run at certain moments of a session and may decide about calls.
 //!
 //! All handlers that fit run side by side; an identical one from two files runs once. What they say
 //! is taken together: deny before defer before ask before allow. A handler that fails says nothing,
@@ -81,7 +81,7 @@ struct HookState {
     situation: Situation,
 }
 
-/// What handlers are told about the session beyond the event.
+/// What handlers receive about the session beyond the event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Situation {
     /// The message that is being answered.
@@ -96,7 +96,7 @@ pub struct Occasion<'a> {
     pub event: HookMoment,
     /// What matchers look at: the tool's name and its aliases, or another value.
     pub names: &'a [&'a str],
-    /// What handlers are told, beside what every event tells.
+    /// What handlers receive, beside what every event has.
     pub fields: Map<String, Value>,
     /// Of the call it is about: does an `if` hold for it? `None`: it is about none.
     pub call: Option<&'a JudgeCondition<'a>>,
@@ -179,7 +179,7 @@ impl Hooks {
         self
     }
 
-    /// The same, and this hears of handlers as they start, print and end.
+    /// The same, and this observes handlers as they start, print and end.
     #[must_use]
     pub fn heard_by(mut self, ear: Arc<dyn HearHooks>) -> Self {
         self.means.ear = Some(ear);
@@ -221,7 +221,7 @@ impl Hooks {
             .collect()
     }
 
-    /// Changes what handlers are told about the session.
+    /// Changes what handlers receive about the session.
     pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
         change(&mut self.state().situation);
     }
@@ -243,12 +243,12 @@ impl Hooks {
         self.live.beside.take()
     }
 
-    /// Has one of them said something that the model should hear now?
+    /// Has one of them said something that the model should read now?
     pub fn has_waker(&self) -> bool {
         self.live.beside.has_waker()
     }
 
-    /// Returns when one of them says something that the model should hear now.
+    /// Returns when one of them says something that the model should read now.
     pub async fn woken(&self) {
         self.live.beside.woken().await;
     }
@@ -258,7 +258,7 @@ impl Hooks {
         self.live.beside.end().await;
     }
 
-    /// Runs every handler that fits, side by side, and hears all of them, in the order they are
+    /// Runs every handler that fits, side by side, and takes what all of them say, in the order they are
     /// written.
     pub async fn fire(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Heard> {
         let jobs = self.jobs(occasion, common);
@@ -275,7 +275,7 @@ impl Hooks {
         join_all(heard).await
     }
 
-    /// Starts every handler that fits, and waits for none: no one hears what they say.
+    /// Starts every handler that fits, and waits for none: what they say is not used.
     pub async fn tell(&self, occasion: &Occasion<'_>, common: &Common) {
         for job in self.jobs(occasion, common) {
             self.live.beside.start(job).await;

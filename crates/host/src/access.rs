@@ -168,7 +168,7 @@ impl SessionAccess {
     /// When a message of the session came.
     fn time_of(&self, message: &str) -> Result<SystemTime, String> {
         let transcript = self.lock_transcript().clone().ok_or(NOT_BEGUN)?;
-        let path = transcript.path().ok_or("the session is not written down")?;
+        let path = transcript.path().ok_or("the session is not saved")?;
         let lines = fs::read_to_string(path).map_err(|error| error.to_string())?;
         let line = lines
             .lines()

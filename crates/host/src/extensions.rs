@@ -129,7 +129,7 @@ impl Extensions {
         }
     }
 
-    /// What the model is told about them before the first words; `None` if nothing. Skills only where it has
+    /// What the model reads about them before the first words; `None` if nothing. Skills only where it has
     /// the tool to call them.
     pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
         let options = self.memory.take()?;
@@ -175,7 +175,7 @@ impl Extensions {
             plugins: self.places.plugins.iter().map(PluginDetails::of).collect(),
             output_style: match (&self.style, &self.unknown_style) {
                 (Some(style), _) => style.name.clone(),
-                // As it was given: whoever set it looks for it.
+                // As it was given: the one who set it looks for it.
                 (None, Some(name)) => name.clone(),
                 (None, None) => styles::DEFAULT.to_owned(),
             },

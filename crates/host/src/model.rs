@@ -15,7 +15,7 @@ use haft_models::{
 use serde_json::Value;
 
 use crate::{
-    Environment, ModelChoice, ModelProvider, ThinkingChoice,
+    Environment, ModelChoice, ModelProvider, SessionConfig, ThinkingChoice,
     catalog::{Catalog, LearnsWindow, ListSource},
     key_helper::{self, KeyCommand},
     names::{self, Names},
@@ -49,14 +49,15 @@ pub(crate) struct Chosen {
 /// Chooses by the configuration, then the settings, then the environment. `given`: who answers in place of
 /// a provider. No one is asked yet.
 pub(crate) fn choose(
-    choice: &ModelChoice,
+    config: &SessionConfig,
     settings: &Settings,
-    environment: &Environment,
     given: Option<Arc<dyn Model>>,
 ) -> anyhow::Result<Chosen> {
+    let (choice, environment) = (&config.model, &config.environment);
     let prices = prices(choice, settings)?;
     let (loaded, settings) = (settings, &settings.merged());
     let mut names = Names::of(settings, environment);
+    names.names_flags = config.names_flags;
     let is_given = given.is_some();
     let is_offline = choice.script.is_some() || choice.replay.is_some() || is_given;
     let mut key_source = "none";
@@ -354,7 +355,7 @@ pub(crate) fn prices(choice: &ModelChoice, settings: &Settings) -> anyhow::Resul
         prices = with(prices, given.clone()).context("modelPrices of the settings")?;
     }
     if let Some(given) = &choice.prices {
-        prices = with(prices, given.clone()).context("--prices")?;
+        prices = with(prices, given.clone()).context("the given prices")?;
     }
     Ok(prices)
 }

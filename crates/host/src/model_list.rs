@@ -46,6 +46,7 @@ pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels,
     let merged = permitted.settings.merged();
     let mut names = Names::of(&merged, environment);
     names.catalog = Some(std::sync::Arc::clone(&catalog));
+    names.names_flags = config.names_flags;
     let named = model::name(&config.model, &merged, environment);
     let because = match &named {
         None => "the newest of the usual family, or the only one".to_owned(),

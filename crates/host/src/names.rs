@@ -37,6 +37,8 @@ pub(crate) struct Names {
     available: Option<Vec<String>>,
     /// Whom to ask for the rest. None: no provider is asked, and any name will do.
     pub(crate) catalog: Option<Arc<Catalog>>,
+    /// Errors name flags of the command line.
+    pub(crate) names_flags: bool,
 }
 
 /// A model that can be chosen.
@@ -79,6 +81,7 @@ impl Names {
                 .collect(),
             available: settings["availableModels"].as_array().map(texts),
             catalog: None,
+            names_flags: false,
         }
     }
 
@@ -228,23 +231,31 @@ impl Names {
 
     async fn default_model(&self, catalog: &Catalog) -> Result<String, String> {
         let place = &catalog.place;
-        const CHOOSE: &str = "choose one with --model, ANTHROPIC_MODEL or OPENAI_MODEL, or save a choice \
-                              with `haft models use NAME`";
+        let choose = match self.names_flags {
+            true => {
+                "choose one with --model, ANTHROPIC_MODEL or OPENAI_MODEL, or save a choice with `haft models \
+                 use NAME`"
+            }
+            false => {
+                "name one when the session is set up, in ANTHROPIC_MODEL or OPENAI_MODEL, or as `model` in the \
+                 settings"
+            }
+        };
         let listed = catalog.list().await.map_err(|failure| match failure {
             ListFailure {
                 no_access: true,
                 text,
             } => text,
             ListFailure { text: why, .. } => {
-                format!("no model is named, and {place} does not list its models ({why}); {CHOOSE}")
+                format!("no model is named, and {place} does not list its models ({why}); {choose}")
             }
         })?;
         let default = listing::default_of(listed);
         default.map(|model| model.id.clone()).ok_or_else(|| {
             match listed.is_empty() {
-                true => format!("no model is named, and {place} lists none; {CHOOSE}"),
+                true => format!("no model is named, and {place} lists none; {choose}"),
                 false => format!(
-                    "no model is named, and {place} has several, none of them a usual default; {CHOOSE}. \
+                    "no model is named, and {place} has several, none of them a usual default; {choose}. \
                      It lists: {}",
                     list_of(listed)
                 ),
@@ -259,7 +270,7 @@ fn list_of(models: &[ModelInfo]) -> String {
     let more = models.len().saturating_sub(names.len());
     match more {
         0 => names.join(", "),
-        more => format!("{} and {more} more (`haft models`)", names.join(", ")),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 

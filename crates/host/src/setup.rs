@@ -168,7 +168,9 @@ impl AgentSession {
         // No one else may stand in for it.
         if let Some(permits) = &config.permission_tool {
             let found = servers.find(permits);
-            found.map_err(|why| anyhow::anyhow!("--permission-prompt-tool: {why}"))?;
+            found.map_err(|why| {
+                anyhow::anyhow!("the tool that answers permission questions: {why}")
+            })?;
         }
         Ok(Some(tools))
     }

@@ -34,7 +34,7 @@ pub(crate) struct Kinds {
     found: Agents,
     /// What the project brings may run something.
     trusted: bool,
-    /// Where it is told what is wrong with them.
+    /// Where it is reported what is wrong with them.
     events: Arc<Events>,
 }
 
@@ -49,7 +49,7 @@ pub struct AgentDetails {
     pub model: Option<String>,
 }
 
-/// So much of what an agent remembers is told to it, in lines.
+/// So much of what an agent remembers is sent to it, in lines.
 const MEMORY_LINES: usize = 200;
 
 impl Kinds {

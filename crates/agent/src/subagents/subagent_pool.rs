@@ -87,9 +87,9 @@ pub(super) struct Shared {
     pub(super) append: Option<String>,
     /// What a kind brings.
     pub(super) own: Arc<OwnOf>,
-    /// Hears of the lines of their transcripts.
+    /// Gets the lines of their transcripts.
     pub(super) mirror: Option<Arc<record::Mirror>>,
-    /// Where the session hears of them.
+    /// Where their events go.
     pub(super) notices: OnceLock<Arc<BackgroundTasks>>,
     /// One permit for each that may work.
     pub(super) places: Arc<Semaphore>,
@@ -165,7 +165,7 @@ impl SubagentPoolBuilder {
         self
     }
 
-    /// Who hears of them while they work, whatever run of the main agent goes on meanwhile.
+    /// Who gets their events while they work, whatever run of the main agent goes on meanwhile.
     #[must_use]
     pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sink = Some(sink);
@@ -221,7 +221,7 @@ impl SubagentPoolBuilder {
         self
     }
 
-    /// Who is told of each line of their transcripts as it is written, with the file it stands in.
+    /// Who gets each line of their transcripts as it is written, with the file it stands in.
     #[must_use]
     pub fn mirror(mut self, mirror: impl Fn(&Path, &str) + Send + Sync + 'static) -> Self {
         self.mirror = Some(Arc::new(mirror));

@@ -17,8 +17,8 @@
 //! - `terminal`: what arrives at a terminal, and what is typed there
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
-//! - `workspace`: dependency graph, licences, duplicates
-//! - `docs`: what the documents say is so; `examples`: what the examples do; `faces`: what the binary leaves to the host
+//! - `words`: of what people and models read; `workspace`: dependency graph, licences, duplicates
+//! - `docs`: what the documents say is so; `console`: what they show is what happens; `examples`: what the examples do; `faces`: what the binary leaves to the host
 
 #![expect(
     clippy::unwrap_used,
@@ -28,6 +28,7 @@
 mod bad_input;
 mod binary;
 mod call;
+mod console;
 mod demo;
 mod docs;
 mod examples;
@@ -62,4 +63,5 @@ mod vectors;
 mod waits;
 #[cfg(target_os = "linux")]
 mod weak_sandbox;
+mod words;
 mod workspace;

@@ -157,7 +157,7 @@ impl Skills {
         near.into_iter().take(5).map(|(_, name)| name).collect()
     }
 
-    /// What the model is told about those it may call; `None` if there are none. `window` is what it can
+    /// What the model reads about those it may call; `None` if there are none. `window` is what it can
     /// read, in tokens.
     pub fn listing(&self, window: u64) -> Option<String> {
         let all = self.all();
@@ -171,7 +171,7 @@ impl Skills {
         self.told(&listed, window)
     }
 
-    /// What the model is told about skills that came to light.
+    /// What the model reads about skills that came to light.
     pub fn told(&self, skills: &[&Skill], window: u64) -> Option<String> {
         if skills.is_empty() {
             return None;

@@ -110,6 +110,7 @@ impl Journal {
         &self.recovered
     }
 
+    /// What this session has seen.
     pub fn ledger(&self) -> &ReadLedger {
         &self.ledger
     }

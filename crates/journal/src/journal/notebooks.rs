@@ -23,10 +23,13 @@ pub const NOTEBOOK_LIMIT: u64 = 100 << 20;
 pub struct NotebookEdited {
     /// The file that was changed, after all links.
     pub real: PathBuf,
+    /// Which cell, and what became of it.
     pub spliced: Spliced,
+    /// From the old to the new file, as text.
     pub patch: Patch,
     /// The content before.
     pub old: Vec<u8>,
+    /// Of the new content.
     pub hash: ContentHash,
     /// The unit it is undone by, if the session keeps an undo journal.
     pub unit: Option<String>,

@@ -423,7 +423,7 @@ impl<'a> TreeComparison<'a> {
         for store in stores {
             let is_new =
                 |one: &Swept| one.before == RecordState::Absent && one.path.starts_with(&store);
-            let why = "git's objects were packed anew; the new ones stay".to_owned();
+            let why = "git's objects were repacked; the new ones stay".to_owned();
             left.retain(|path, _| !path.starts_with(&store));
             swept.retain(|one| !is_new(one));
             left.insert(store, why);

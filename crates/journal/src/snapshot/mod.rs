@@ -130,8 +130,11 @@ struct TreeState {
 pub struct CommandChanges {
     /// What it is undone by; `None` if nothing was changed, or nothing can be undone.
     pub unit: Option<String>,
+    /// Files and directories that are new.
     pub created: Vec<PathBuf>,
+    /// Files whose content, mode or target is another.
     pub modified: Vec<PathBuf>,
+    /// Files and directories that are gone.
     pub removed: Vec<PathBuf>,
     /// Those of the created and modified ones for which the caller's question said yes.
     pub control: Vec<PathBuf>,

@@ -43,7 +43,7 @@ pub struct AnthropicOptions {
     pub api_key: Option<String>,
     /// Sent as a bearer token, and then alone.
     pub auth_token: Option<String>,
-    /// Features that are not for everybody yet.
+    /// Features that are not for everyone yet.
     pub betas: Vec<String>,
     /// More headers, one `Name: value` a line.
     pub custom_headers: String,

@@ -123,7 +123,7 @@ impl Reader {
         let channel = Arc::clone(&self.channel);
         let (message, dry) = (request.user_message_id, request.dry_run);
         if self.session.is_running() {
-            let busy = "files cannot be taken back while a message is answered: interrupt it first";
+            let busy = "files cannot be reverted while a message is answered: interrupt it first";
             channel.respond(id, Err(busy.to_owned()));
             return;
         }
