@@ -31,7 +31,7 @@ fn pieces_by_language() {
         (
             "rust",
             &[
-                "fn main<'a>(x: &'a u32) -> Vec<T> { println!(\"a\\\"b\", 'c', 0x1F_u8, 1.5e-3, 1..2) } // end",
+                "fn main(x: &'a u32) -> Vec<T> { println!(\"a\\\"b\", 'c', 0x1F_u8, 1.5e-3, 1..2) } // end",
             ],
             &[
                 "k:fn",

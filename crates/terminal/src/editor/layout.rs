@@ -51,18 +51,19 @@ fn line_rows(text: &str, line: Range<usize>, chips: &ChipTable, width: usize) ->
         let at = line.start + at;
         let label = cluster.chars().next().and_then(|first| chips.label(first));
         let shown = match (label, cluster) {
-            (Some(label), _) => TextLine::plain(label).truncated(width).text().to_owned(),
-            (None, "\t") => " ".repeat(tab_stop(column) - column),
-            (None, cluster) => TextLine::plain(cluster).text().to_owned(),
+            (Some(label), _) => TextLine::plain(label),
+            (None, "\t") => TextLine::plain(&" ".repeat(tab_stop(column) - column)),
+            (None, cluster) => TextLine::plain(cluster),
         };
+        let shown = shown.truncated(width).text().to_owned();
         let cell = DraftCell {
             at,
             width: text_width(&shown),
             shown,
             is_chip: label.is_some(),
         };
-        if column + cell.width > width && !row.is_empty() {
-            // Behind the last blank, if a word begins there that fits into a row.
+        while column + cell.width > width && !row.is_empty() {
+            // Behind the last blank, if a word begins there.
             let blank = row
                 .iter()
                 .rposition(|cell| cell.shown.ends_with(' ') && !cell.is_chip);

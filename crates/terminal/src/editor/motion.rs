@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use unicode_segmentation::GraphemeCursor;
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use super::chip::ChipId;
 
@@ -104,4 +104,9 @@ pub(super) fn word_start(text: &str, at: usize) -> usize {
 pub(super) fn blank_word_start(text: &str, at: usize) -> usize {
     let before = text[..at].trim_end();
     before.trim_end_matches(|c: char| !c.is_whitespace()).len()
+}
+
+/// How many clusters a text has.
+pub(super) fn clusters(text: &str) -> usize {
+    text.graphemes(true).count()
 }

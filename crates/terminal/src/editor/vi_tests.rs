@@ -2,8 +2,24 @@ use proptest::prelude::*;
 
 use crate::editor::{
     EditOutcome, Editor, ViMode,
-    tests::{marked, types, with},
+    tests::{marked, with},
 };
+use crate::input::{Key, KeyCode};
+
+/// Types keys one by one, each in its own time.
+fn types(editor: &mut Editor, keys: &str) -> EditOutcome {
+    let mut outcome = EditOutcome::Done;
+    for letter in keys.chars() {
+        outcome = editor.key(match letter {
+            '\x1b' => Key::ESCAPE,
+            '\r' => Key::RETURN,
+            '\n' => Key::LINE_FEED,
+            '\x12' => Key::control('r'),
+            letter => Key::char(letter),
+        });
+    }
+    outcome
+}
 
 /// In normal mode, with the caret at `|`.
 fn normal(text: &str) -> Editor {
@@ -42,7 +58,7 @@ fn motions() {
         ("a\nb\n|c", "gg", "|a\nb\nc"),
         ("|a\nb\nc", "G", "a\nb\n|c"),
         ("|a\nb\nc", "2G", "a\n|b\nc"),
-        ("|one two", "fo", "|one two"),
+        ("|one two", "fo", "one tw|o"),
         ("|one two", "ft", "one |two"),
         ("|one two", "tt", "one| two"),
         ("one tw|o", "Fo", "|one two"),
@@ -168,6 +184,18 @@ fn keys_that_reach_beyond_the_draft() {
         "it stops a run"
     );
     assert_eq!(types(&mut editor, "2\x1b"), EditOutcome::Done);
+}
+
+#[test]
+fn an_escape_and_a_letter_that_arrive_together_are_both_keys() {
+    // Over a network what was typed quickly comes as Alt and the letter.
+    let mut editor = normal("|ab");
+    types(&mut editor, "Ax");
+    editor.key(Key::char('0').with_alt());
+    assert_eq!(marked(&editor), "|abx");
+    types(&mut editor, "i");
+    editor.key(Key::plain(KeyCode::Enter).with_alt());
+    assert_eq!(marked(&editor), "\n|abx", "but this is a new line");
 }
 
 #[test]

@@ -234,8 +234,11 @@ impl InputParser {
                 self.state = ParserState::Ground;
                 self.sequence(&bytes, byte, events);
             }
-            // Broken off: what comes is a key of its own.
+            // Broken off: what comes is a key of its own. With nothing in between it was Alt and the bracket.
             _ => {
+                if bytes.is_empty() {
+                    events.push(InputEvent::Key(Key::char('[').with_alt()));
+                }
                 self.state = ParserState::Ground;
                 self.ground(byte, false, events);
             }
@@ -301,13 +304,23 @@ impl InputParser {
                 events.extend(reply.map(InputEvent::Reply));
             }
             (false, 0x1b) => *escaped = true,
-            // ESC and not its end: something new begins.
+            // ESC and not its end: something new begins. With nothing in between it was Alt and a letter.
             (true, _) => {
+                if body.is_empty() {
+                    events.push(InputEvent::Key(
+                        Key::char(char::from(introducer)).with_alt(),
+                    ));
+                }
                 self.state = ParserState::Escape;
                 self.escape(byte, events);
             }
             // No answer holds control characters: a person presses keys, and the answer was cut off.
             (false, 0..=0x1f) => {
+                if body.is_empty() {
+                    events.push(InputEvent::Key(
+                        Key::char(char::from(introducer)).with_alt(),
+                    ));
+                }
                 self.state = ParserState::Ground;
                 self.ground(byte, false, events);
             }

@@ -165,6 +165,21 @@ fn two_escapes_are_two_keys_and_an_arrow_behind_one_is_an_arrow() {
 }
 
 #[test]
+fn alt_with_a_letter_that_begins_sequences_is_a_key_when_another_follows() {
+    let redo = InputEvent::Key(Key::char('_').with_alt());
+    assert_eq!(events(b"\x1b_\x1b_"), [redo.clone(), redo.clone()]);
+    assert_eq!(
+        events(b"\x1b_\x03"),
+        [redo, InputEvent::Key(Key::control('c'))]
+    );
+    let bracket = InputEvent::Key(Key::char('[').with_alt());
+    assert_eq!(
+        events(b"\x1b[\x1b[A"),
+        [bracket, InputEvent::Key(plain(KeyCode::Up))]
+    );
+}
+
+#[test]
 fn an_answer_that_was_cut_off_does_not_swallow_what_is_typed() {
     let keys = events(b"\x1b]11;rgb:ff\rq");
     assert_eq!(

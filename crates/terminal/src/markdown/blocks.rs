@@ -134,7 +134,7 @@ pub(super) fn classify(line: &str, open: &OpenBlock) -> LineKind {
     }
     if let Some((marker, text)) = item(trimmed) {
         // A number within a paragraph is a number, unless it begins a list.
-        let is_list = !matches!(open, OpenBlock::Paragraph { .. })
+        let is_list = !matches!(open, OpenBlock::Paragraph { indent, .. } if column >= *indent)
             || marker.len() == 1
             || marker.starts_with("1.");
         if is_list {

@@ -387,8 +387,12 @@ fn item_rows(item: &HistoryItem, width: usize) -> Vec<TextLine> {
 pub fn thinking_row(text: &str, width: usize, theme: &Theme) -> TextLine {
     let last = text.trim_end().lines().next_back().unwrap_or_default();
     let plain = TextLine::plain(last.trim());
-    let rows = crate::wrap::wrap(&plain, width.max(1));
-    let row = rows.last().map_or("", |row| row.text());
+    let words = plain.text().match_indices(' ').map(|(at, _)| at + 1);
+    let starts = std::iter::once(0).chain(words);
+    let fits = |start: &usize| crate::width::text_width(&plain.text()[*start..]) <= width;
+    let last_word = plain.text().rfind(' ').map_or(0, |at| at + 1);
+    let start = { starts }.find(fits).unwrap_or(last_word);
+    let row = crate::width::prefix(&plain.text()[start..], width);
     TextLine::styled(row, theme.faint)
 }
 

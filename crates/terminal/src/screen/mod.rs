@@ -4,16 +4,19 @@
 //! - [`Screen`]: from what is shown to the bytes that change it; pure
 //! - [`HistoryItem`]: what is printed once and belongs to the terminal from then on
 //! - [`ViewScreen`], [`Scroller`]: a screen of its own to read long texts in
+//! - [`FramePace`]: when to draw
 //! - [`FrameWriter`]: history in order, live regions latest wins, each frame one write
 
 mod history;
 mod main_screen;
+mod pace;
 mod scroller;
 mod view;
 mod writer;
 
 pub use history::HistoryItem;
 pub use main_screen::Screen;
+pub use pace::FramePace;
 pub use scroller::{ScrollCommand, ScrollText, Scroller};
 pub use view::ViewScreen;
 pub use writer::{FrameWriter, WriterEvent};

@@ -118,6 +118,11 @@ impl ViState {
     }
 
     pub(super) fn key(&mut self, key: Key, editor: &mut Editor) -> EditOutcome {
+        // Escape and a letter that were typed quickly arrive as Alt with the letter.
+        if let (true, KeyCode::Char(letter)) = (key.modifiers.alt, key.code) {
+            self.key(Key::ESCAPE, editor);
+            return self.key(Key::char(letter), editor);
+        }
         if self.is_idle() {
             self.typed.clear();
             self.has_changed = false;

@@ -272,7 +272,8 @@ impl ViState {
         let line = motion::line(text, caret);
         let end = (0..count).fold(caret, |at, _| motion::next(text, at));
         self.clear();
-        if end > line.end || caret == line.end {
+        let letters = motion::clusters(&text[caret..line.end]);
+        if letters < count {
             return;
         }
         let new = super::super::chip::without_chips(&letter.to_string().repeat(count));
