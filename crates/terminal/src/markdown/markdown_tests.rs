@@ -107,7 +107,7 @@ fn a_paragraph_is_committed_when_it_ends_and_not_before() {
     assert_eq!(committer.push("one two\nthree"), []);
     assert_eq!(open(&committer), ["one two three"]);
     assert_eq!(texts(&committer.push("\n\nnext")), ["one two three"]);
-    assert_eq!(open(&committer), ["next"]);
+    assert_eq!(open(&committer), ["", "next"]);
     assert_eq!(texts(&committer.finish()), ["", "next"]);
     assert!(committer.is_empty());
 }

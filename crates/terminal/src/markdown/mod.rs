@@ -114,7 +114,6 @@ impl MarkdownCommitter {
     pub fn open_rows(&self, width: usize, most: usize) -> Vec<TextLine> {
         let mut preview = self.clone();
         preview.shorten();
-        preview.has_gap = false;
         let mut items = Vec::new();
         let line = std::mem::take(&mut preview.pending);
         if !blocks::is_only_marks(&line) && !matches!(preview.open, OpenBlock::Table { .. }) {

@@ -3,6 +3,10 @@
 #![forbid(unsafe_code)]
 
 mod emulator;
+mod invariants;
 mod live_region;
+mod properties;
 mod resizes;
 mod safety;
+mod threads;
+mod tmux;
