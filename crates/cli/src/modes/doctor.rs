@@ -36,7 +36,7 @@ const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
     let config = session::config(&args)?;
     let permitted = Permitted::load(&config)?;
-    let findings = Findings {
+    let mut findings = Findings {
         sections: vec![
             version(),
             files(&permitted.settings),
@@ -45,13 +45,16 @@ pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit
             trusted(&permitted.settings),
             programs(env::var_os("PATH").unwrap_or_default().as_ref()),
             network(&permitted.sandbox),
-            servers(&haft_host::named_servers(&config)?),
             Section {
                 name: "sandbox",
                 rows: [wanted(&permitted.sandbox), guarantees().await].concat(),
             },
         ],
     };
+    let servers = servers(&haft_host::named_servers(&config)?);
+    if !servers.rows.is_empty() {
+        findings.sections.push(servers);
+    }
     if as_json {
         show::json(&serde_json::to_string_pretty(&findings.json())?)?;
     } else {
