@@ -46,6 +46,14 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Approve the tools of a project's server as they are now.
+    ///
+    /// They are pinned the first time they are seen; one whose description changed since, or that is new, is left
+    /// out until you approve it.
+    Approve {
+        /// Which.
+        name: String,
+    },
     /// Log in to a server at an address, in your browser.
     ///
     /// The token is kept in haft/mcp-tokens.json of the settings folder, for you alone to read, and renewed by itself.
