@@ -36,6 +36,24 @@ pub struct ModelSettings {
     pub effort: Option<String>,
     /// How many tokens it can read.
     pub window: u64,
+    /// Whether and when its conversation is summarized unasked.
+    pub auto_compact: AutoCompact,
+}
+
+/// Whether and when a conversation is summarized unasked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AutoCompact {
+    /// It is not: one that no longer fits is refused by the provider.
+    pub is_off: bool,
+    /// As if the model could read only so many tokens.
+    pub window: Option<u64>,
+}
+
+impl AutoCompact {
+    /// How many tokens a conversation with a model may have that can read so many.
+    pub fn window_of(self, window: u64) -> u64 {
+        self.window.map_or(window, |most| most.min(window))
+    }
 }
 
 impl ModelSettings {
@@ -48,6 +66,7 @@ impl ModelSettings {
             thinking: Thinking::Off,
             effort: None,
             window: 200_000,
+            auto_compact: AutoCompact::default(),
         }
     }
 

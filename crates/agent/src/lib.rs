@@ -73,7 +73,7 @@ pub mod subagents;
 pub mod transcript;
 mod user_message;
 
-pub use agent::{Agent, AgentBuilder, ModelSettings, RunLimits};
+pub use agent::{Agent, AgentBuilder, AutoCompact, ModelSettings, RunLimits};
 pub use ask::ask;
 pub use clock::random_id;
 pub use control::Control;

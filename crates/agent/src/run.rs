@@ -438,7 +438,8 @@ impl Agent {
             course.pauses += 1;
             return None;
         }
-        if stop == Some(StopReason::ContextWindow) && !course.shortened {
+        let may_compact = !self.client.settings.auto_compact.is_off;
+        if stop == Some(StopReason::ContextWindow) && may_compact && !course.shortened {
             course.shortened = true;
             let mut compaction = self.compaction(to);
             let done = compaction
@@ -483,7 +484,12 @@ impl Agent {
             let known = &mut self.client.settings.window;
             *known = window.min(*known);
         }
-        if is_too_long && !course.shortened {
+        let is_off = self.client.settings.auto_compact.is_off;
+        if is_too_long && is_off {
+            let what = "the conversation no longer fits, and summarizing it unasked is switched off \
+                        (autoCompactEnabled): summarize it with /compact";
+            to.notice(NoticeLevel::Warning, what.to_owned());
+        } else if is_too_long && !course.shortened {
             course.shortened = true;
             let mut compaction = self.compaction(to);
             match compaction

@@ -74,6 +74,8 @@ struct Live {
 struct HookState {
     /// Handlers that came while it ran.
     added: Vec<Arc<Handler>>,
+    /// Those of plugins, where they are not those of the start any more.
+    of_plugins: Option<Vec<Arc<Handler>>>,
     /// Handlers that run once, and did.
     spent: HashSet<String>,
     situation: Situation,
@@ -198,6 +200,27 @@ impl Hooks {
         self.state().added.extend(handlers);
     }
 
+    /// Puts these handlers of plugins in the place of those that plugins had.
+    pub fn set_of_plugins(&self, handlers: Vec<Handler>) {
+        let handlers = handlers.into_iter().map(Arc::new).collect();
+        self.state().of_plugins = Some(handlers);
+    }
+
+    /// All that hold now, in the order they are written.
+    fn current(&self) -> Vec<Arc<Handler>> {
+        let state = self.state();
+        let is_past = |handler: &&Arc<Handler>| {
+            state.of_plugins.is_some() && matches!(handler.origin, HookOrigin::Plugin(_))
+        };
+        let first = self.handlers.iter().filter(|handler| !is_past(handler));
+        let of_plugins = state.of_plugins.iter().flatten();
+        first
+            .chain(of_plugins)
+            .chain(&state.added)
+            .cloned()
+            .collect()
+    }
+
     /// Changes what handlers receive about the session.
     pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
         change(&mut self.state().situation);
@@ -206,14 +229,13 @@ impl Hooks {
     /// The file of variables for later commands, if any handler may have written to it.
     pub fn env_file(&self) -> Option<&Path> {
         let sets = |handler: &Arc<Handler>| handler.event.sets_variables();
-        let any = self.handlers.iter().any(sets) || self.state().added.iter().any(sets);
+        let any = self.handlers.iter().any(sets) || self.current().iter().any(sets);
         self.means.env_file.as_deref().filter(|_| any)
     }
 
     /// There is none for this event, so that nothing need be gathered for it.
     pub fn is_silent(&self, event: HookMoment) -> bool {
-        let is_for = |handler: &Arc<Handler>| handler.event == event;
-        !self.handlers.iter().any(is_for) && !self.state().added.iter().any(is_for)
+        !self.current().iter().any(|handler| handler.event == event)
     }
 
     /// Takes what handlers that run beside the session have said since the last time.
@@ -286,12 +308,10 @@ impl Hooks {
 
     fn fitting(&self, occasion: &Occasion<'_>) -> Vec<Arc<Handler>> {
         // Conditions may take a while: no one waits for them.
-        let added = self.state().added.clone();
+        let current = self.current();
         let mut seen = HashSet::new();
-        let fitting = self
-            .handlers
+        let fitting = current
             .iter()
-            .chain(&added)
             .filter(|handler| handler.event == occasion.event)
             .filter(|handler| handler.matcher.fits(occasion.names))
             .filter(|handler| match (&handler.condition, occasion.call) {

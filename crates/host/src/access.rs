@@ -44,6 +44,8 @@ pub struct ContextUsage {
     pub tools: u64,
     /// Tools of MCP servers, by name.
     pub servers: Vec<(String, u64)>,
+    /// The conversation is not summarized unasked.
+    pub keeps_everything: bool,
 }
 
 /// What going back to a message changed, or would change.
@@ -131,6 +133,7 @@ impl SessionAccess {
             system,
             tools: own.iter().map(|(_, tokens)| tokens).sum(),
             servers,
+            keeps_everything: agent.settings().auto_compact.is_off,
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, RwLock},
+    sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
 use haft_agent::prompt::{Knowledge, SystemPrompt};
@@ -194,11 +194,13 @@ impl Extensions {
     }
 
     /// Where all of it is looked for again.
-    pub(crate) fn reload(&self, is_bare: bool) -> ExtensionReload {
+    pub(crate) fn reload(&self, config: &SessionConfig, permitted: &Permitted) -> ExtensionReload {
         ExtensionReload {
-            places: self.places.clone(),
+            config: config.clone(),
             skills: self.skills.clone(),
-            is_bare,
+            hooks: permitted.hooks.clone(),
+            places: Mutex::new(self.places.clone()),
+            subagents: OnceLock::new(),
         }
     }
 }
@@ -289,7 +291,7 @@ pub struct CommandDetails {
     pub argument_hint: String,
 }
 
-fn places(
+pub(crate) fn places(
     config: &SessionConfig,
     permitted: &Permitted,
     warnings: &mut Vec<Warning>,

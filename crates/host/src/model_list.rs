@@ -36,7 +36,7 @@ pub struct AvailableModels {
 pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels, OpenError> {
     let permitted = Permitted::load(config)?;
     let environment = &permitted.environment;
-    let (provider, key_source) = model::ask(&config.model, environment);
+    let (provider, key_source) = model::ask(&config.model, &permitted.settings, environment);
     let kind = match provider {
         ProviderClient::Anthropic(..) => ModelProvider::Anthropic,
         ProviderClient::OpenAi(..) => ModelProvider::OpenAi,

@@ -41,6 +41,17 @@ pub(crate) struct Names {
     pub(crate) names_flags: bool,
 }
 
+/// A model that can be chosen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelOption {
+    /// What it is chosen by.
+    pub value: String,
+    /// The name people know.
+    pub display_name: String,
+    /// More about it: what a short name means, how much the model can read.
+    pub description: String,
+}
+
 /// What a name means.
 enum Meaning<'a> {
     /// This, as far as the variables and the settings say.
@@ -108,6 +119,44 @@ impl Names {
         let listed = || self.catalog.as_ref()?.known(id)?.window;
         let usual = ModelSettings::new(id).window;
         said.or_else(listed).unwrap_or(usual)
+    }
+
+    /// What can be chosen, as far as it is known without asking anyone; `current`: what no choice means.
+    pub(crate) fn choices(&self, current: &str) -> Vec<ModelOption> {
+        let option = |value: &str, name: &str, description: String| ModelOption {
+            value: value.to_owned(),
+            display_name: name.to_owned(),
+            description,
+        };
+        let listed = self.catalog.as_ref().and_then(|one| one.all_known());
+        let has_families = self.catalog.as_ref().is_some_and(|one| one.has_families());
+        let mut options = vec![option(DEFAULT, "Default", current.to_owned())];
+        for family in FAMILIES {
+            let newest = || Some(listing::newest_of(listed.as_deref()?, family)?.id.clone());
+            let meant = self.short.get(family).cloned().or_else(newest);
+            let meant = meant.or_else(|| {
+                let unknown = listed.is_none() && has_families;
+                unknown.then(|| format!("the newest {family} that the provider lists"))
+            });
+            if let Some(meant) = meant {
+                let mut name = family.to_owned();
+                name[..1].make_ascii_uppercase();
+                options.push(option(family, &name, meant));
+            }
+        }
+        for model in listed.iter().flatten() {
+            let name = match model.display_name.as_str() {
+                "" => &model.id,
+                name => name,
+            };
+            let window = model.window.map(|tokens| format!("reads {tokens} tokens"));
+            options.push(option(&model.id, name, window.unwrap_or_default()));
+        }
+        if let Some(available) = &self.available {
+            let may = |one: &ModelOption| one.value == DEFAULT || available.contains(&one.value);
+            options.retain(may);
+        }
+        options
     }
 
     /// The model that plans, where a name stands for two of them.

@@ -263,7 +263,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds,
         extensions: extensions.described(),
-        reload: extensions.reload(config.bare),
+        reload: extensions.reload(&config, &permitted),
         current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
         budget: Budget::of(&config, &chosen, &events),

@@ -84,6 +84,18 @@ impl Kinds {
         self.found = found;
     }
 
+    /// The same, looked for again, with these plugins.
+    pub(crate) fn again(&self, places: &ExtensionPlaces) -> Self {
+        let mut kinds = self.clone();
+        kinds.places = places.clone();
+        kinds.load();
+        kinds
+    }
+
+    pub(crate) fn list(&self) -> impl Iterator<Item = AgentDefinition> {
+        self.found.list().iter().cloned()
+    }
+
     /// The same with those that the program at the other end brings.
     pub(crate) fn with(&self, more: &Map<String, Value>) -> Self {
         let mut kinds = self.clone();

@@ -3,7 +3,7 @@
 //! - `binary`: runs it
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
-//! - `call`, `demo`, `listing`: for people; `first_words`: what they type first
+//! - `call`, `demo`, `listing`: for people; `first_words`: what they type first; `first_hour`: commands they run
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
@@ -34,6 +34,8 @@ mod docs;
 mod examples;
 mod exec;
 mod faces;
+#[cfg(target_os = "linux")]
+mod first_hour;
 mod first_words;
 mod headless;
 mod help;

@@ -36,17 +36,17 @@ pub struct NotebookEdited {
 }
 
 impl Journal {
-    /// Would this change be refused? Changes nothing.
+    /// What this change would do, if it would not be refused. Changes nothing.
     pub fn check_notebook(
         &self,
         target: impl Into<FileTarget>,
         change: &CellChange,
-    ) -> Result<(), JournalError> {
+    ) -> Result<Spliced, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), target.resolve()?.real);
         let before = Snapshot::take(&real, NOTEBOOK_LIMIT)?;
-        self.prepare_notebook(path, &real, before, change)?;
-        Ok(())
+        let (_, spliced, _) = self.prepare_notebook(path, &real, before, change)?;
+        Ok(spliced)
     }
 
     /// Changes one cell, if the notebook is what the session knows.
