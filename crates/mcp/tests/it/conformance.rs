@@ -30,12 +30,30 @@ const SCENARIOS: [&str; 20] = [
 
 /// Those that do not, and why.
 const OTHERS: [(&str, &str); 6] = [
-    ("auth/basic-cimd", "haft has no public address to describe itself at"),
-    ("auth/offline-access-scope", "a draft that is not a revision yet"),
-    ("auth/offline-access-not-supported", "a draft that is not a revision yet"),
-    ("auth/client-credentials-jwt", "an extension for programs without a person"),
-    ("auth/client-credentials-basic", "an extension for programs without a person"),
-    ("auth/cross-app-access-complete-flow", "an extension for companies' own identity providers"),
+    (
+        "auth/basic-cimd",
+        "haft has no public address to describe itself at",
+    ),
+    (
+        "auth/offline-access-scope",
+        "a draft that is not a revision yet",
+    ),
+    (
+        "auth/offline-access-not-supported",
+        "a draft that is not a revision yet",
+    ),
+    (
+        "auth/client-credentials-jwt",
+        "an extension for programs without a person",
+    ),
+    (
+        "auth/client-credentials-basic",
+        "an extension for programs without a person",
+    ),
+    (
+        "auth/cross-app-access-complete-flow",
+        "an extension for companies' own identity providers",
+    ),
 ];
 
 fn client() -> PathBuf {
@@ -47,18 +65,37 @@ fn client() -> PathBuf {
 #[test]
 fn every_scenario_that_applies_passes() {
     let Some(bin) = node() else { return };
-    let listed = haft_testkit::command(bin.join("conformance")).arg("list").env("PATH", path(&bin)).output();
+    let listed = haft_testkit::command(bin.join("conformance"))
+        .arg("list")
+        .env("PATH", path(&bin))
+        .output();
     let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
     let clients = listed.split("Client scenarios").nth(1).unwrap();
-    let known: Vec<&str> = SCENARIOS.into_iter().chain(OTHERS.map(|(name, _)| name)).collect();
-    for line in clients.lines().filter_map(|line| line.trim().strip_prefix("- ")) {
+    let known: Vec<&str> = SCENARIOS
+        .into_iter()
+        .chain(OTHERS.map(|(name, _)| name))
+        .collect();
+    for line in clients
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "))
+    {
         let name = line.split(' ').next().unwrap();
-        assert!(known.contains(&name), "{name} is new: it applies, or it is said why not");
+        assert!(
+            known.contains(&name),
+            "{name} is new: it applies, or it is said why not"
+        );
     }
     let mut failed = Vec::new();
     for scenario in SCENARIOS {
         let ran = haft_testkit::command(bin.join("conformance"))
-            .args(["client", "--scenario", scenario, "--timeout", "60000", "--command"])
+            .args([
+                "client",
+                "--scenario",
+                scenario,
+                "--timeout",
+                "60000",
+                "--command",
+            ])
             .arg(client())
             .env("PATH", path(&bin))
             .output()

@@ -11,7 +11,10 @@ fn folder() -> PathBuf {
 
 /// Where npm puts programs; `None` where they are not installed and need not be.
 pub(crate) fn node() -> Option<PathBuf> {
-    found(folder().join("node/node_modules/.bin"), "official MCP servers of npm")
+    found(
+        folder().join("node/node_modules/.bin"),
+        "official MCP servers of npm",
+    )
 }
 
 /// The same for PyPI.
@@ -23,7 +26,10 @@ fn found(bin: PathBuf, what: &str) -> Option<PathBuf> {
     if bin.is_dir() {
         return Some(bin);
     }
-    haft_testkit::skip(&format!("{what}: {} is absent; `.ci/run` installs them", bin.display()));
+    haft_testkit::skip(&format!(
+        "{what}: {} is absent; `.ci/run` installs them",
+        bin.display()
+    ));
     None
 }
 
