@@ -151,3 +151,46 @@ async fn servers_in_python_speak_the_stateless_revision() {
     );
     setting.servers.close().await;
 }
+
+#[tokio::test]
+async fn server_everything_over_http_and_over_events() {
+    let Some(bin) = node() else { return };
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
+    for (mode, kind, place) in [("streamableHttp", "http", "mcp"), ("sse", "sse", "sse")] {
+        let port = free_port();
+        let _server = tokio::process::Command::new(bin.join("mcp-server-everything"))
+            .arg(mode)
+            .env("PATH", &path)
+            .env("PORT", port.to_string())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let is_up = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+        haft_testkit::until("it listens", is_up).await;
+        let url = format!("http://127.0.0.1:{port}/{place}");
+        let named = json!({"s": {"type": kind, "url": url}});
+        let setting = Setting::with(&named, |options| {
+            let plain = haft_models::HttpOptions {
+                proxies: false,
+                ..haft_models::HttpOptions::default()
+            };
+            options.http = Some(std::sync::Arc::new(haft_models::Http::new(plain)));
+        });
+        let setting = setting.settled().await;
+        assert_eq!(setting.status("s"), ("connected".to_owned(), None), "{mode}");
+        let sum = setting.call("mcp__s__get-sum", json!({"a": 2, "b": 40})).await.unwrap();
+        assert_eq!(text(&sum), "The sum of 2 and 40 is 42.");
+        let steps = json!({"duration": 1, "steps": 2});
+        let (done, mut updates) = setting.call_in("mcp__s__trigger-long-running-operation", steps).await;
+        assert!(text(&done.unwrap()).contains("completed"));
+        assert!(updates.recv().await.is_some());
+        setting.servers.close().await;
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
