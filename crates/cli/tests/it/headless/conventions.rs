@@ -466,11 +466,19 @@ fn a_context_that_llama_cpp_finds_too_long_is_compacted() {
         let body = json!({"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
         HttpReply::new(200, "application/json", body.to_string())
     };
-    let server = HttpFake::start_strict(vec![
+    let mut replies = vec![
         HttpReply::new(400, "application/json", refused.to_string()),
         choice("In short: hello."),
         choice("Hello."),
-    ]);
+    ]
+    .into_iter();
+    // The list of models is asked for beside, at any time.
+    let server = HttpFake::start_with(move |asked| match asked.head.starts_with("GET ") {
+        true => HttpReply::error(404, "not_found_error", "no list"),
+        false => replies
+            .next()
+            .unwrap_or_else(|| HttpReply::error(500, "api_error", "no more replies")),
+    });
     let mut command = haft(dir.path());
     command
         .env("OPENAI_API_KEY", "k")
