@@ -311,7 +311,13 @@ fn read<T: FromArgMatches>(parser: &clap::Command, args: &[OsString]) -> anyhow:
             let error = parse(parser.clone().styles(Styles::plain()))
                 .err()
                 .unwrap_or(error);
-            show::warn(error.render().ansi().to_string().trim_end());
+            let text = error.render().ansi().to_string();
+            let text = text.trim_end();
+            // One prefix for all errors.
+            match text.strip_prefix("error: ") {
+                Some(rest) => show::warn(&format!("haft: {rest}")),
+                None => show::warn(text),
+            }
             std::process::exit(Exit::Usage as i32);
         }
         Err(help) => {

@@ -186,6 +186,10 @@ fn the_commands_they_name_can_be_typed() {
             }
             let line = with_script(line, &script);
             let (_, output) = bash(&line, &[], here.path(), home.path());
+            // A command may be named without what it takes.
+            if output.contains("required arguments were not provided") {
+                continue;
+            }
             // What is wrong in a command line, and not in this empty directory.
             for wrong in [
                 "Usage: ",

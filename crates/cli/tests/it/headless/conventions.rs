@@ -119,7 +119,7 @@ fn a_resume_that_would_drop_more_than_a_turn_is_refused() {
     assert!(result["session_id"].is_string());
     let alone = resume(prompt, false);
     assert!(
-        alone.stderr.contains("--resume-session-at"),
+        alone.stderr.contains("needs the message to go on from"),
         "{}",
         alone.stderr
     );
@@ -466,18 +466,16 @@ fn a_context_that_llama_cpp_finds_too_long_is_compacted() {
         let body = json!({"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
         HttpReply::new(200, "application/json", body.to_string())
     };
-    let mut replies = vec![
+    let replies = [
         HttpReply::new(400, "application/json", refused.to_string()),
         choice("In short: hello."),
         choice("Hello."),
-    ]
-    .into_iter();
-    // The list of models is asked for beside, at any time.
-    let server = HttpFake::start_with(move |asked| match asked.head.starts_with("GET ") {
-        true => HttpReply::error(404, "not_found_error", "no list"),
-        false => replies
-            .next()
-            .unwrap_or_else(|| HttpReply::error(500, "api_error", "no more replies")),
+    ];
+    let mut replies = replies.into_iter();
+    // How much the model can read is asked for meanwhile, at any moment.
+    let server = HttpFake::start_with(move |asked| match asked.target().0 {
+        "GET" => HttpReply::error(404, "not_found_error", "no such page"),
+        _ => haft_testkit::strict::refusal(asked).unwrap_or_else(|| replies.next().unwrap()),
     });
     let mut command = haft(dir.path());
     command
