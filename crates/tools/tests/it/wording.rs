@@ -13,7 +13,7 @@ async fn a_cut_line_names_where_to_read_on_and_nothing_is_lost() {
     let session = Session::new([]);
     session
         .project
-        .write("long.txt", &format!("short\n{long}\nend\n"));
+        .write("long.txt", format!("short\n{long}\nend\n"));
     let read = async |offset: u64, char_offset: u64| {
         let mut input = json!({"file_path": "long.txt"});
         if char_offset > 0 {
@@ -43,9 +43,7 @@ async fn a_cut_line_names_where_to_read_on_and_nothing_is_lost() {
     assert_eq!(parts.concat(), long);
     // The same where more is left out than the end of that line.
     let many = "some words in a line of their own\n".repeat(4_000);
-    session
-        .project
-        .write("many.txt", &format!("{long}\n{many}"));
+    session.project.write("many.txt", format!("{long}\n{many}"));
     let read = json!({"file_path": "many.txt"});
     let said = session.say("Read", read).await.ok();
     let note = said.lines().last().unwrap();
