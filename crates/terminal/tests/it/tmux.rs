@@ -35,12 +35,15 @@ impl Tmux {
         };
         let size = [columns.to_string(), rows.to_string()];
         let mut command = haft_testkit::command("tmux");
-        command
-            .env_remove("TMUX")
-            .env("LC_ALL", "C.UTF-8")
-            ;
+        command.env_remove("TMUX").env("LC_ALL", "C.UTF-8");
         command.args(["-L", &tmux.socket, "-f", "/dev/null", "new-session", "-d"]);
-        let started = command.args(["-x", &size[0], "-y", &size[1], "env PS1='$ ' bash --norc --noprofile"]);
+        let started = command.args([
+            "-x",
+            &size[0],
+            "-y",
+            &size[1],
+            "env PS1='$ ' bash --norc --noprofile",
+        ]);
         assert!(started.status().unwrap().success());
         tmux.until("the shell", |screen| screen.contains("$"));
         Some(tmux)
