@@ -173,7 +173,8 @@ impl InputParser {
         bytes.push(byte);
         match std::str::from_utf8(bytes) {
             Ok(text) => {
-                let letter = text.chars().next().unwrap_or('\u{fffd}');
+                let letter = text.chars().next().filter(|letter| !letter.is_control());
+                let letter = letter.unwrap_or('\u{fffd}');
                 self.state = ParserState::Ground;
                 events.push(InputEvent::Key(Key::char(letter)));
             }
