@@ -49,10 +49,10 @@ enum Happened {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if let [first, modes] = arguments.as_slice() {
-        if first == "--guard" {
-            return run_guard(modes);
-        }
+    if let [first, modes] = arguments.as_slice()
+        && first == "--guard"
+    {
+        return run_guard(modes);
     }
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
     let raw = RawMode::enter(&terminal)?;

@@ -184,7 +184,7 @@ impl InputParser {
                 self.state = ParserState::Ground;
                 events.push(InputEvent::Key(Key::char('\u{fffd}')));
                 // The byte that does not belong to it begins something of its own.
-                if byte < 0x80 || byte >= 0xc2 {
+                if !(0x80..0xc2).contains(&byte) {
                     self.ground(byte, false, events);
                 }
             }
