@@ -43,12 +43,13 @@ impl RestoreState {
         Self::default()
     }
 
-    /// [`TerminalControl::EnterModes`] is about to be sent, or [`TerminalControl::LeaveModes`] was.
+    /// [`TerminalControl::EnterModes`] is about to be sent, or [`TerminalControl::LeaveModes`] was. The writer's
+    /// thread calls it for what it sends.
     pub fn set_modes(&self, entered: bool) {
         self.modes.store(entered, Ordering::SeqCst);
     }
 
-    /// A title was pushed, or popped.
+    /// A title was pushed, or popped; called like [`RestoreState::set_modes`].
     pub fn set_title(&self, is_pushed: bool) {
         self.title.store(is_pushed, Ordering::SeqCst);
     }

@@ -87,6 +87,24 @@ impl Screen {
         self.is_stale = true;
     }
 
+    /// Lets everything that is visible scroll up into the history of the terminal; the next frame begins on an
+    /// empty screen.
+    pub fn scroll_away(&mut self) -> Vec<u8> {
+        let mut out = movement::BEGIN_FRAME.to_vec();
+        let (up, all) = self.extent();
+        let rows = usize::from(self.size.rows);
+        movement::up(up, &mut out);
+        out.push(b'\r');
+        movement::erase_rows(all, &mut out);
+        // To the last row, wherever that is, and as many line ends as there are rows.
+        movement::down(rows, &mut out);
+        out.resize(out.len() + rows, b'\n');
+        movement::up(rows, &mut out);
+        out.extend_from_slice(movement::END_FRAME);
+        self.forget();
+        out
+    }
+
     /// How far the cursor is below the first row of the region, and how many rows the region takes.
     pub fn extent(&self) -> (usize, usize) {
         let above = &self.drawn.rows[..self.drawn.cursor_row.min(self.drawn.rows.len())];

@@ -50,6 +50,7 @@ struct Pending {
     reflows: Option<bool>,
     level: Option<ColorLevel>,
     redraw: bool,
+    scroll_away: bool,
     is_ending: bool,
     /// The thread is writing.
     is_busy: bool,
@@ -66,6 +67,7 @@ impl Pending {
             || self.reflows.is_some()
             || self.level.is_some()
             || self.redraw
+            || self.scroll_away
     }
 }
 
@@ -138,7 +140,8 @@ impl FrameWriter {
         self.change(|pending| pending.view = Some(None));
     }
 
-    /// Sends controls, before anything else that is pending.
+    /// Sends controls, behind everything else that is pending: modes are entered after the first frame, and left
+    /// after the last. What they change is undone by the [`RestoreState`].
     pub fn send(&self, controls: impl IntoIterator<Item = TerminalControl>) {
         self.change(|pending| pending.controls.extend(controls));
     }
@@ -161,6 +164,11 @@ impl FrameWriter {
     /// Draws everything anew, after another program.
     pub fn redraw(&self) {
         self.change(|pending| pending.redraw = true);
+    }
+
+    /// Lets what is visible scroll away, and draws the region on an empty screen.
+    pub fn scroll_away(&self) {
+        self.change(|pending| pending.scroll_away = true);
     }
 
     /// Waits until everything that was given is written; `false` if that took too long.
@@ -261,13 +269,6 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
         if work.redraw {
             self.screen.redraw();
         }
-        if !work.controls.is_empty() {
-            let mut bytes = Vec::new();
-            work.controls
-                .iter()
-                .for_each(|control| control.write(&mut bytes));
-            self.write(&bytes)?;
-        }
         self.waiting.extend(work.history);
         let stamp = work.region.as_ref().map(|region| region.stamp);
         if let Some(region) = work.region {
@@ -290,6 +291,10 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
             _ => {}
         }
         if !self.in_view {
+            if work.scroll_away {
+                let bytes = self.screen.scroll_away();
+                self.write(&bytes)?;
+            }
             let history = std::mem::take(&mut self.waiting);
             for frame in self.screen.frames(&history, &self.region) {
                 self.write(&frame)?;
@@ -301,6 +306,28 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
                     stamp,
                     at: Instant::now(),
                 });
+            }
+        }
+        self.send(&work.controls)
+    }
+
+    /// Notes what must be undone before it is done.
+    fn send(&mut self, controls: &[TerminalControl]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for control in controls {
+            match control {
+                TerminalControl::EnterModes => self.restore.set_modes(true),
+                TerminalControl::PushTitle => self.restore.set_title(true),
+                _ => {}
+            }
+            control.write(&mut bytes);
+        }
+        self.write(&bytes)?;
+        for control in controls {
+            match control {
+                TerminalControl::LeaveModes => self.restore.set_modes(false),
+                TerminalControl::PopTitle => self.restore.set_title(false),
+                _ => {}
             }
         }
         Ok(())
