@@ -61,7 +61,7 @@ pub enum HookOrigin {
     Host,
 }
 
-/// What the handlers of a plugin are told about it.
+/// What the handlers of a plugin receive about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookPlugin {
     /// Its name.
@@ -115,7 +115,7 @@ pub struct Asked {
     pub goes_on: bool,
 }
 
-/// Asks a program that is connected already: it is told about the event, and answers as a process would on
+/// Asks a program that is connected already: it receives the event, and answers as a process would on
 /// its stdout. The error is for people.
 #[derive(Clone)]
 pub struct Callback(
@@ -218,7 +218,7 @@ pub fn read(
     let mut handlers = Vec::new();
     let mut problems = Vec::new();
     let place = file.map_or_else(
-        || "--settings".to_owned(),
+        || haft_settings::files::GIVEN.to_owned(),
         |file| file.display().to_string(),
     );
     let mut complain = |what: String| {

@@ -27,7 +27,7 @@ use super::{
 /// Longer texts of a handler are kept in a file, and a part of them is shown.
 const LONGEST: usize = 10_000;
 
-/// Keeps texts that are too long for anybody to read in one go.
+/// Keeps texts that are too long for anyone to read in one go.
 pub trait KeepText: Send + Sync {
     /// Keeps one that is longer than so many characters; what is shown in its place.
     fn keep(&self, text: &str, longest: usize) -> Option<String>;
@@ -101,7 +101,7 @@ impl Means {
         }
     }
 
-    /// Cuts what is too long for anybody to read in one go.
+    /// Cuts what is too long for anyone to read in one go.
     fn shorten(&self, said: &mut HookOutput) {
         for text in said.texts() {
             if let Some(results) = &self.results
@@ -126,7 +126,7 @@ pub(super) fn cut(text: &mut String) {
 /// One run of one handler.
 pub(super) struct Job {
     pub(super) handler: Arc<Handler>,
-    /// What it is told.
+    /// What it receives.
     pub(super) input: Arc<str>,
     /// The event and what was matched.
     pub(super) name: String,
@@ -262,7 +262,7 @@ impl Job {
 /// Asks a program that is connected already.
 async fn ask(callback: &Callback, input: &str, limit: Duration) -> Result<HookExit, RunError> {
     let input = serde_json::from_str(input)
-        .map_err(|error| RunError::Unavailable(format!("the event cannot be told: {error}")))?;
+        .map_err(|error| RunError::Unavailable(format!("the event cannot be sent: {error}")))?;
     match timeout(limit, (callback.0)(input)).await {
         Err(_) => Err(RunError::TimedOut(limit)),
         Ok(Err(why)) => Err(RunError::Unavailable(why)),

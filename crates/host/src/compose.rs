@@ -37,7 +37,7 @@ pub(crate) struct Additions {
     pub(crate) model: Option<String>,
     /// Whom hooks may ask.
     pub(crate) judge: Option<Arc<dyn AskModel>>,
-    /// Who hears of hooks as they run.
+    /// Who observes hooks as they run.
     pub(crate) ear: Option<Arc<dyn HearHooks>>,
     /// Hooks may put a call off.
     pub(crate) defers: bool,
@@ -87,8 +87,7 @@ pub async fn open_agent_tools(
     let extensions = Extensions::load(config, &permitted);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(config, &extensions, trusted, &events);
-    let environment = &config.environment;
-    let chosen = model::choose(&config.model, &permitted.settings, environment, None)?;
+    let chosen = model::choose(config, &permitted.settings, None)?;
     let subagents = kinds.crew(config, None, &chosen, Budget::default())?;
     let id = SessionId::new();
     let additions = Additions {

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    AgentDetails, ContextUsage, Environment, ExtensionDetails, RewoundFiles, ServerChanges,
-    ServerList, StartOptions, StopKind,
+    AgentDetails, ContextUsage, Environment, ExtensionDetails, ModelOption, RewoundFiles,
+    ServerChanges, ServerList, StartOptions, StopKind,
     access::SessionAccess,
     budget::Budget,
     live_changes::ExtensionReload,
@@ -222,6 +222,11 @@ impl SessionInput {
     pub async fn call_server_tool(&self, name: &str, arguments: &Value) -> Result<Value, String> {
         let (client, tool) = self.0.servers.find(name)?;
         client.call(&tool, arguments).await
+    }
+
+    /// The models that can be chosen, as far as that is known without asking the provider.
+    pub fn models(&self) -> Vec<ModelOption> {
+        self.0.names.choices(&self.0.at_start().0)
     }
 
     /// How full the model's window is.

@@ -19,9 +19,9 @@ use crate::{
     compose::{self, Additions},
     conversation,
     judge::Judge,
-    questions,
+    prompt_settings, questions,
     queue::StartOptions,
-    session,
+    retention, session,
     structured_output::Shape,
     subagents,
 };
@@ -83,6 +83,7 @@ impl AgentSession {
         }
         let budget = self.shared.budget.clone();
         let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget)?;
+        self.shared.reload.runs(&kinds, &subagents);
         if let Some(shape) = &shape {
             self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
         }
@@ -127,6 +128,8 @@ impl AgentSession {
                     ..self.extensions.names()
                 },
             })));
+        let (config, retention) = (&self.config, self.permitted.retention);
+        retention::remove_old(retention, &config.environment, &config.cwd);
         self.runs();
         Ok(())
     }
@@ -165,7 +168,9 @@ impl AgentSession {
         // No one else may stand in for it.
         if let Some(permits) = &config.permission_tool {
             let found = servers.find(permits);
-            found.map_err(|why| anyhow::anyhow!("--permission-prompt-tool: {why}"))?;
+            found.map_err(|why| {
+                anyhow::anyhow!("the tool that answers permission questions: {why}")
+            })?;
         }
         Ok(Some(tools))
     }
@@ -286,6 +291,12 @@ impl AgentSession {
         let append = append.or_else(|| options.append_system_prompt.clone());
         // Anyone who brings a prompt of their own says in it what they want said.
         let environment = base.is_none().then(|| PromptEnvironment::look(context));
+        let said = prompt_settings::paragraph(&self.permitted.settings);
+        let said = said.filter(|_| base.is_none());
+        let append = match (said, append) {
+            (Some(said), Some(append)) => Some(format!("{said}\n\n{append}")),
+            (said, append) => said.or(append),
+        };
         let base = base.or_else(|| plan.main.as_ref().map(|main| main.prompt.clone()));
         SystemPrompt {
             base,

@@ -6,7 +6,6 @@ use haft_protocol::{
     CancelledMessage, ClientRequest, OutputStylesAnswer, PluginsAnswer, ReadFileRequest,
     ReloadPluginsRequest, RequestId, RewindAnswer, RewindRequest, SessionAnswer, SkillsAnswer,
 };
-use serde_json::Map;
 
 use super::{input::Reader, status};
 
@@ -95,8 +94,8 @@ impl Reader {
                 "reload_plugins_busy: a message is being answered; ask again then".to_owned(),
             );
         }
-        let found = self.session.reload_extensions();
-        let agents = self.session.agents(&Map::new()).into_iter();
+        let found = self.session.reload_plugins()?;
+        let agents = found.agents.unwrap_or_default().into_iter();
         Ok(SessionAnswer::Plugins(Box::new(PluginsAnswer {
             commands: found.commands.iter().map(status::command).collect(),
             agents: agents.map(status::agent).collect(),
@@ -124,7 +123,7 @@ impl Reader {
         let channel = Arc::clone(&self.channel);
         let (message, dry) = (request.user_message_id, request.dry_run);
         if self.session.is_running() {
-            let busy = "files cannot be taken back while a message is answered: interrupt it first";
+            let busy = "files cannot be reverted while a message is answered: interrupt it first";
             channel.respond(id, Err(busy.to_owned()));
             return;
         }

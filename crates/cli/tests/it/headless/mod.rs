@@ -10,7 +10,7 @@
 //! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
-//! - `sessions`: going on, forking, forgetting, listing
+//! - `sessions`: going on, forking, forgetting, listing; `settings`: those that act on the model
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
 //! - `server`: a provider on this machine
@@ -30,6 +30,7 @@ mod requests;
 mod server;
 mod servers;
 mod sessions;
+mod settings;
 mod subagents;
 mod talk;
 
