@@ -111,7 +111,14 @@ impl Screen {
         let columns = usize::from(self.size.columns);
         let mut up = above.iter().map(|row| self.height(row)).sum();
         if self.reflows {
-            up += self.drawn.cursor_column / columns;
+            // Behind the last letter of a row that ends exactly at the edge the cursor stays on that row.
+            let row = self.drawn.rows.get(self.drawn.cursor_row);
+            let is_at_end = row.is_none_or(|row| row.width() <= self.drawn.cursor_column);
+            up += self
+                .drawn
+                .cursor_column
+                .saturating_sub(usize::from(is_at_end))
+                / columns;
         }
         let all = self.drawn.rows.iter().map(|row| self.height(row)).sum();
         (up, all)
@@ -159,10 +166,8 @@ impl Screen {
         let width = self.size.row_width();
         let most = usize::from(self.size.rows);
         let skipped = region.rows.len().saturating_sub(most);
-        let rows: Vec<TextLine> = region.rows[skipped..]
-            .iter()
-            .map(|row| row.truncated(width))
-            .collect();
+        let rows = region.rows[skipped..].iter();
+        let rows: Vec<TextLine> = rows.map(|row| row.truncated(width)).collect();
         let caret = region.caret.and_then(|caret| {
             let row = caret.row.checked_sub(skipped)?;
             let text = rows.get(row)?.text();

@@ -63,7 +63,6 @@ impl Pending {
             || !self.history.is_empty()
             || self.region.is_some()
             || self.view.is_some()
-            || self.size.is_some()
             || self.reflows.is_some()
             || self.level.is_some()
             || self.redraw
@@ -146,7 +145,7 @@ impl FrameWriter {
         self.change(|pending| pending.controls.extend(controls));
     }
 
-    /// The terminal has this size.
+    /// The terminal has this size. That alone draws nothing: the next region is drawn anew.
     pub fn resize(&self, size: ScreenSize) {
         self.change(|pending| pending.size = Some(size));
     }
@@ -214,6 +213,7 @@ impl WriterShared {
         loop {
             if pending.has_work() {
                 let is_ending = pending.is_ending;
+                // A size is not work, but counts for what is.
                 let work = std::mem::take(&mut *pending);
                 pending.is_ending = is_ending;
                 pending.is_busy = true;

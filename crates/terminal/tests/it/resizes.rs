@@ -1,6 +1,6 @@
 //! Vector 1: whatever size a terminal gets, each line is there once, in order, with one region.
 
-use haft_terminal::HistoryItem;
+use haft_terminal::{Caret, HistoryItem};
 use proptest::prelude::*;
 
 use crate::emulator::{Emulator, prose, region, screen, verbatim};
@@ -50,6 +50,28 @@ fn each_line_is_there_once_at_every_size() {
         terminal.draw(&mut screen, &[], &region);
     }
     check(&terminal, 80);
+}
+
+#[test]
+fn a_caret_exactly_at_the_new_edge_costs_no_line() {
+    for columns in [10, 12, 13, 25, 26, 49, 50, 51, 52] {
+        for back in [0, 1, 25] {
+            let (mut terminal, mut screen) = (Emulator::new(80, 20), screen(80, 20));
+            let draft = format!("> the draft {}", "x".repeat(38));
+            let mut shown = region(&[&draft, " status"]);
+            shown.caret = Some(Caret {
+                row: 0,
+                offset: 50 - back,
+            });
+            let lines: Vec<HistoryItem> = (0..5).map(|n| verbatim(&format!("line {n}"))).collect();
+            terminal.draw(&mut screen, &lines, &shown);
+            terminal.resize(&mut screen, columns, 20);
+            terminal.draw(&mut screen, &[], &region(&["> t", " status"]));
+            let mut expected: Vec<String> = (0..5).map(|n| format!("line {n}")).collect();
+            expected.extend(["> t".to_owned(), " status".to_owned()]);
+            assert_eq!(terminal.logical(), expected, "{columns}, {back}");
+        }
+    }
 }
 
 #[test]

@@ -216,6 +216,46 @@ fn at_every_size_each_line_is_there_once() {
 }
 
 #[test]
+fn a_caret_exactly_at_the_new_edge_costs_no_line() {
+    for columns in [17, 25, 49, 50, 51] {
+        let Some(tmux) = Tmux::start(80, 20) else {
+            return;
+        };
+        tmux.run("clear; seq -f 'line %g.' 1 5");
+        tmux.until("the lines", |screen| screen.contains("line 5."));
+        tmux.example("");
+        tmux.types(&"x".repeat(48));
+        tmux.until("the draft", |screen| screen.contains(&"x".repeat(48)));
+        tmux.resize(columns, 20);
+        tmux.until("a region of that width", |screen| {
+            let widest = screen
+                .lines()
+                .filter(|line| line.contains("xx"))
+                .map(str::len)
+                .max();
+            widest.is_some_and(|widest| widest < usize::from(columns)) && screen.contains("\n echo")
+        });
+        let lines = tmux.lines();
+        for number in 1..=5 {
+            let count = lines
+                .iter()
+                .filter(|line| **line == format!("line {number}."));
+            assert_eq!(count.count(), 1, "{columns}: {lines:#?}");
+        }
+        assert_eq!(
+            lines.iter().filter(|line| *line == " echo").count(),
+            1,
+            "{columns}"
+        );
+        let rows = lines
+            .iter()
+            .filter(|line| line.starts_with("> x") || line.starts_with("  x"));
+        let letters: usize = rows.map(|row| row.matches('x').count()).sum();
+        assert_eq!(letters, 48, "{columns}: {lines:#?}");
+    }
+}
+
+#[test]
 fn a_reply_streams_while_a_person_types_and_can_be_copied() {
     // Vectors 2, 3, 4 and 24: tmux answers the questions that the example asks.
     let Some(tmux) = Tmux::start(80, 24) else {
