@@ -269,7 +269,8 @@ fn a_reply_streams_while_a_person_types_and_can_be_copied() {
         tmux.types(&letter.to_string());
     }
     tmux.until("the end", |screen| {
-        screen.contains("That is all.") && has_draft("> next draft")(screen)
+        let is_over = screen.contains("That is all.") && !screen.contains("Working");
+        is_over && has_draft("> next draft")(screen)
     });
     let screen = tmux.screen();
     let row = screen
@@ -408,7 +409,8 @@ fn the_cursor_is_where_tmux_draws_the_end() {
                 return;
             };
             other.run(&format!("clear; printf '> {text}'; sleep 600"));
-            other.until("the text", |screen| screen.contains("> "));
+            // Behind the command line, which is cleared away.
+            other.until("the text", |screen| screen.starts_with("> "));
             thread::sleep(Duration::from_millis(200));
             other.cursor().0
         };
