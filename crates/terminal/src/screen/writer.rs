@@ -12,6 +12,9 @@ use std::{
 use super::{HistoryItem, LiveRegion, Screen, ScreenSize, ViewScreen};
 use crate::{guard::RestoreState, paint::TerminalControl, style::ColorLevel, text::TextLine};
 
+/// Between two tries, where a full terminal refuses instead of waiting.
+const REFUSED: Duration = Duration::from_millis(2);
+
 /// What the thread reports.
 #[derive(Debug)]
 pub enum WriterEvent {
@@ -334,10 +337,17 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.restore.is_closed() {
+            match self.terminal.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Another program left it in a mode in which a full terminal refuses.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(REFUSED),
+                Err(error) => return Err(error),
+            }
         }
-        self.terminal.write_all(bytes)?;
         self.terminal.flush()
     }
 }
