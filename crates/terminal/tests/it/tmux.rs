@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Far more than anything takes on a busy machine.
@@ -462,19 +463,18 @@ fn whatever_ends_it_the_terminal_is_as_before() {
         match how {
             "leave" => tmux.press("C-d"),
             "panic" => tmux.run("panic"),
-            signal => {
-                let name = format!("{}", example().display());
+            _ => {
                 // The pane's shell has one child: the example.
                 let shell = tmux.text(&["display-message", "-p", "#{pane_pid}"]);
-                let children = haft_testkit::command("pgrep")
-                    .args(["-P", shell.trim(), "-f", &name])
-                    .output()
-                    .unwrap();
-                let child = String::from_utf8(children.stdout).unwrap();
-                let status = haft_testkit::command("kill")
-                    .args([&format!("-{signal}"), child.trim()])
-                    .status();
-                assert!(status.unwrap().success(), "{name}");
+                let children = format!("/proc/{0}/task/{0}/children", shell.trim());
+                let children = fs::read_to_string(children).unwrap();
+                let child = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+                let signal = if how == "TERM" {
+                    Signal::TERM
+                } else {
+                    Signal::KILL
+                };
+                kill_process(child, signal).unwrap();
             }
         }
         tmux.until("the end", |screen| {
