@@ -3,6 +3,9 @@
 //! The cursor is always in the live region. A frame goes up to the region's first row, prints what is new
 //! of the history over it, prints the region below and puts the cursor back: one buffer, one write. What is
 //! not known (where on the screen the region is) is never needed.
+//!
+//! One thing no program can help: a terminal that becomes narrower may move rows into its scrollback although
+//! there are empty rows below. On a nearly empty screen these may be rows of the region, and stay there.
 
 use super::{Caret, HistoryItem, LiveRegion, ScreenSize};
 use crate::{
