@@ -155,6 +155,11 @@ pub(crate) struct SessionArgs {
     #[arg(long, global = true, conflicts_with = "permission_mode")]
     pub(crate) dangerously_skip_permissions: bool,
 
+    /// About so many tokens may go to the definitions of tools in each request; the largest beyond it are sent by
+    /// name, and the model loads them when it needs them. Default: a tenth of what the model can read.
+    #[arg(long, value_name = "TOKENS", global = true)]
+    pub(crate) tool_budget: Option<usize>,
+
     /// How many calls run at once.
     #[arg(long, value_name = "N", global = true)]
     pub(crate) max_concurrency: Option<std::num::NonZeroUsize>,
@@ -508,6 +513,9 @@ pub(crate) struct Tools {
     /// Print the definitions as this provider wants them.
     #[arg(long)]
     pub(crate) format: Option<Provider>,
+    /// Print what each definition costs in tokens, the dearest first.
+    #[arg(long, conflicts_with_all = ["json", "format"])]
+    pub(crate) cost: bool,
 }
 
 /// `Format`, as flags spell it.

@@ -192,6 +192,7 @@ impl AgentSession {
             id: Some(plan.id),
             handlers: mem::take(&mut plan.options.hooks),
             model: Some(settings.name.clone()),
+            window: Some(settings.window),
             judge: Some(Arc::new(judge)),
             ear: Some(Arc::clone(&self.events) as _),
             defers: true,

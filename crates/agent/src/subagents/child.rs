@@ -70,7 +70,7 @@ impl Spawner {
         });
         let context = SessionContext {
             mode: mode.mode,
-            activated: BTreeSet::new(),
+            activated: Vec::new(),
             ..context
         };
         let system = SystemPrompt {
