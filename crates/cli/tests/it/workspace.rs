@@ -7,7 +7,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 12] = [
+const GRAPH: [(&str, &[&str]); 13] = [
     (
         "haft-cli",
         &[
@@ -37,6 +37,7 @@ const GRAPH: [(&str, &[&str]); 12] = [
             "haft-contract",
             "haft-engine",
             "haft-extensions",
+            "haft-mcp",
             "haft-models",
             "haft-tools",
         ],
@@ -60,6 +61,7 @@ const GRAPH: [(&str, &[&str]); 12] = [
     ),
     ("haft-hooks", &["haft-contract", "haft-settings"]),
     ("haft-settings", &["haft-contract"]),
+    ("haft-mcp", &["haft-contract", "haft-engine"]),
     ("haft-models", &["haft-contract"]),
     ("haft-protocol", &["haft-contract"]),
     (

@@ -1,0 +1,1 @@
+//! MCP servers of other programs, and their tools among ours.
