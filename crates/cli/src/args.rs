@@ -1,6 +1,7 @@
 //! The command line, as typed.
 
 mod complete;
+mod mcp;
 mod shared;
 mod which;
 mod words;
@@ -11,6 +12,7 @@ use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum, builder::Styles}
 use haft::{Format, PermissionMode};
 
 pub(crate) use complete::{answer_if_asked, script as completion_script};
+pub(crate) use mcp::{McpCommand, McpServe};
 pub(crate) use shared::{pages, show_help, show_shared_options};
 
 use crate::{
@@ -286,6 +288,9 @@ and further lines come in, at any time:
     /// `haft help state` says where everything is kept.
     #[command(subcommand)]
     Sessions(Sessions),
+    /// The Model Context Protocol: tools for other programs.
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Print a completion script for a shell: bash, elvish, fish, powershell or zsh.
     #[command(after_help = "\
 Examples:

@@ -243,6 +243,7 @@ fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<Filter
     };
     let said = config.environment.variable("ENABLE_TOOL_SEARCH");
     let deferral = match said.as_deref() {
+        _ if config.tools_in_full => Deferral::Off,
         None | Some("" | "true" | "1") => Deferral::On,
         Some("false" | "0") => Deferral::Off,
         Some("auto") => Deferral::At(share(USUAL_SHARE)),

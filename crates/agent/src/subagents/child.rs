@@ -1,6 +1,6 @@
 //! Making a subagent: a part of its launcher's engine, and words of its own.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, Subagents, ToolError,

@@ -1,6 +1,6 @@
 //! Which tools are sent by name only, until something activates them.
 //!
-//! Tools that say so of themselves, and tools of servers, as soon as there is a tool that finds them. Beyond
+//! Those that say so of themselves, as tools of servers do, as long as there is a tool that finds them. Beyond
 //! that, where definitions would cost more than a session wants to spend on each request, the largest. What was
 //! sent once is not deferred later: a definition that is taken out costs the provider's cache.
 
@@ -60,12 +60,9 @@ impl DeferralInput<'_> {
         let (is_start, has_finder) = (self.before.is_empty(), self.has_finder());
         let can_be = |spec: &&ToolSpec| {
             let by_server = spec.profile.origin.server().is_some();
-            !self.is_core(spec)
-                && match spec.profile.deferred && !by_server {
-                    // An embedder may activate tools without a tool that finds them.
-                    true => is_start || has_finder || self.was_deferred(spec),
-                    false => (by_server || spec.profile.deferred) && has_finder,
-                }
+            // An embedder may activate tools of its own without a tool that finds them.
+            let is_found = has_finder || (!by_server && (is_start || self.was_deferred(spec)));
+            spec.profile.deferred && !self.is_core(spec) && is_found
         };
         let able: Vec<&ToolSpec> = self.specs().filter(can_be).collect();
         if let Deferral::At(tokens) = self.filters.deferral
@@ -103,7 +100,10 @@ impl DeferralInput<'_> {
     /// One that is never deferred.
     fn is_core(&self, spec: &ToolSpec) -> bool {
         let profile = &spec.profile;
-        profile.basic || profile.always_sent || is_finder(spec) || self.named.contains(&spec.name)
+        // A server whose tools are not to be deferred was told so by a person.
+        let by_wish = profile.origin.server().is_some() && !profile.deferred;
+        let is_named = self.named.contains(&spec.name);
+        profile.basic || profile.always_sent || by_wish || is_named || is_finder(spec)
     }
 
     fn was_deferred(&self, spec: &ToolSpec) -> bool {

@@ -6,7 +6,7 @@ use haft_contract::ToolSpec;
 const CATALOGUE: usize = 10_000;
 
 /// What a query found.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct ToolMatches<'a> {
     pub(super) tools: Vec<&'a ToolSpec>,
     /// Names that were asked for and no tool has.
