@@ -53,6 +53,8 @@ impl Tool for ToolSearch {
         let deferred = services.get::<DeferredTools>().ok()?.tools();
         let specs = deferred.iter().map(|tool| tool.spec());
         let ours = specs.filter(|spec| spec.profile.origin == ToolOrigin::Program);
+        // What has a role only waits for something to do.
+        let ours = ours.filter(|spec| spec.profile.role.is_none());
         Some(Self {
             names: ours.map(|spec| spec.name.clone()).collect(),
         })
