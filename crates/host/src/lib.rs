@@ -13,7 +13,7 @@
 //!   that must fit a schema; `background`: what runs beside them
 //! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
 //! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
-//!   hooks ask; `mcp`: servers that the other side runs
+//!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
 //! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked
@@ -95,13 +95,15 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
     Err("this build has no file tools, so that it cannot read pictures".to_owned())
 }
 
+pub use haft_mcp::client::{
+    ServerChanges, ServerDetails, ServerLink, ServerList, SkippedServer, text_of as text_of_answer,
+};
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
-pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};
 pub use pace::SpeakingPace;
-pub use parts::{ServerLink, SessionParts};
+pub use parts::SessionParts;
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
 pub use queue::StartOptions;
 pub use session::{AgentSession, SessionEnd};

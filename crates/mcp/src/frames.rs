@@ -107,7 +107,9 @@ mod tests {
         let chunks: Vec<Vec<u8>> = chunks.iter().map(|chunk| chunk.to_vec()).collect();
         let writing = tokio::spawn(async move {
             for chunk in chunks {
-                tokio::io::AsyncWriteExt::write_all(&mut writer, &chunk).await.unwrap();
+                tokio::io::AsyncWriteExt::write_all(&mut writer, &chunk)
+                    .await
+                    .unwrap();
             }
         });
         let mut reader = FrameReader::new(tokio::io::BufReader::with_capacity(16, reader), longest);

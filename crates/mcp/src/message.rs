@@ -275,7 +275,11 @@ mod tests {
     fn messages_come_back_as_they_were_sent() {
         let id = || RpcId::Number(7);
         let messages = [
-            RpcMessage::request(id(), "tools/call", json!({"name": "a\nb", "arguments": {"z": 1, "a": 2}})),
+            RpcMessage::request(
+                id(),
+                "tools/call",
+                json!({"name": "a\nb", "arguments": {"z": 1, "a": 2}}),
+            ),
             RpcMessage::request(RpcId::Text("x".to_owned()), "ping", Value::Null),
             RpcMessage::notification("notifications/initialized", Value::Null),
             RpcMessage::answer(id(), Ok(json!({"odd": [1, {"more": null}]}))),
@@ -296,17 +300,29 @@ mod tests {
     #[test]
     fn what_is_no_message_says_why() {
         let cases = [
-            ("{", "no JSON: EOF while parsing an object at line 1 column 1"),
+            (
+                "{",
+                "no JSON: EOF while parsing an object at line 1 column 1",
+            ),
             ("[]", "a batch without messages"),
         ];
         for (text, why) in cases {
-            assert_eq!(RpcMessage::parse_all(text.as_bytes()).unwrap_err().message, why);
+            assert_eq!(
+                RpcMessage::parse_all(text.as_bytes()).unwrap_err().message,
+                why
+            );
         }
         let cases = [
             (json!(1), "a message is an object"),
-            (json!({"id": 1.5, "method": "x"}), "an id is a whole number or a text"),
+            (
+                json!({"id": 1.5, "method": "x"}),
+                "an id is a whole number or a text",
+            ),
             (json!({"id": 1, "method": 2}), "a method is a text"),
-            (json!({"id": 1}), "a message has a `method`, a `result` or an `error`"),
+            (
+                json!({"id": 1}),
+                "a message has a `method`, a `result` or an `error`",
+            ),
         ];
         for (value, why) in cases {
             assert_eq!(RpcMessage::parse(value).unwrap_err().message, why);

@@ -268,9 +268,16 @@ impl Peer {
         let named = ids_in(ends);
         let mut tables = self.inner.tables();
         let all: Vec<RpcId> = tables.pending.keys().cloned().collect();
-        let known: Vec<RpcId> = all.iter().filter(|id| named.contains(id)).cloned().collect();
+        let known: Vec<RpcId> = all
+            .iter()
+            .filter(|id| named.contains(id))
+            .cloned()
+            .collect();
         let failed = if known.is_empty() { all } else { known };
-        let failed: Vec<Pending> = failed.iter().filter_map(|id| tables.pending.remove(id)).collect();
+        let failed: Vec<Pending> = failed
+            .iter()
+            .filter_map(|id| tables.pending.remove(id))
+            .collect();
         drop(tables);
         for pending in failed {
             let _ = pending.answer.send(Err(PeerError::Transport(why.clone())));
@@ -305,14 +312,19 @@ impl Peer {
     }
 
     fn answered(&self, id: Option<RpcId>, result: Result<Value, RpcError>) {
-        let pending = id.as_ref().and_then(|id| self.inner.tables().pending.remove(id));
+        let pending = id
+            .as_ref()
+            .and_then(|id| self.inner.tables().pending.remove(id));
         let Some(pending) = pending else {
             let handler = &self.inner.handler;
             match (id, result) {
                 // The protocol permits an answer that crosses with a cancellation.
-                (Some(RpcId::Number(id)), _) if (1..self.inner.next.load(Ordering::Relaxed)).contains(&id) => {}
+                (Some(RpcId::Number(id)), _)
+                    if (1..self.inner.next.load(Ordering::Relaxed)).contains(&id) => {}
                 (Some(id), _) => handler.problem(&format!("it answered {id}, which was not asked")),
-                (None, Err(error)) => handler.problem(&format!("it could not read a message: {error}")),
+                (None, Err(error)) => {
+                    handler.problem(&format!("it could not read a message: {error}"))
+                }
                 (None, Ok(_)) => handler.problem("it sent an answer without an id"),
             }
             return;
@@ -327,7 +339,10 @@ impl Peer {
                     return;
                 };
                 let tables = self.inner.tables();
-                let progress = tables.pending.get(&id).and_then(|pending| pending.progress.as_ref());
+                let progress = tables
+                    .pending
+                    .get(&id)
+                    .and_then(|pending| pending.progress.as_ref());
                 if let Some(progress) = progress {
                     let _ = progress.try_send(params); // a flood of them is thinned out
                 }

@@ -107,8 +107,16 @@ async fn a_request_that_no_one_waits_for_is_called_off() {
         .left
         .request_within("hang", Value::Null, limit, |_| {})
         .await;
-    assert_eq!(slow, Err(PeerError::TimedOut("it did not answer within 20ms".to_owned())));
-    haft_testkit::until("the other end was called off", || *other.dropped.lock().unwrap()).await;
+    assert_eq!(
+        slow,
+        Err(PeerError::TimedOut(
+            "it did not answer within 20ms".to_owned()
+        ))
+    );
+    haft_testkit::until("the other end was called off", || {
+        *other.dropped.lock().unwrap()
+    })
+    .await;
     assert_eq!(ends.left.waiting(), 0);
 }
 
@@ -146,10 +154,16 @@ async fn progress_is_reported_and_keeps_a_call_alive() {
 async fn what_is_no_message_and_wrong_ids_are_reported_and_harm_nothing() {
     let (ends, _) = ends();
     ends.left.receive_text(b"hello");
-    ends.left.receive_text(br#"{"jsonrpc":"2.0","id":77,"result":{}}"#);
-    ends.left.receive_text(br#"{"jsonrpc":"2.0","id":"1","result":{}}"#);
-    ends.left.receive_text(br#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
-    assert_eq!(*ends.left_handler.notified.lock().unwrap(), ["notifications/x"]);
+    ends.left
+        .receive_text(br#"{"jsonrpc":"2.0","id":77,"result":{}}"#);
+    ends.left
+        .receive_text(br#"{"jsonrpc":"2.0","id":"1","result":{}}"#);
+    ends.left
+        .receive_text(br#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    assert_eq!(
+        *ends.left_handler.notified.lock().unwrap(),
+        ["notifications/x"]
+    );
     insta::assert_snapshot!(ends.left_handler.problems.lock().unwrap().join("\n"), @r#"
     it sent what is no message: no JSON: expected value at line 1 column 1
     it answered 77, which was not asked
@@ -168,7 +182,8 @@ async fn a_message_that_is_too_long_fails_the_call_that_it_answers() {
         })
         .collect();
     haft_testkit::until("calls wait", || ends.left.waiting() == 2).await;
-    ends.left.passed_over(br#"{"result":{"x":"…"},"id": 2}"#, 99, 10);
+    ends.left
+        .passed_over(br#"{"result":{"x":"y"},"id": 2}"#, 99, 10);
     haft_testkit::until("calls wait", || ends.left.waiting() == 1).await;
     ends.left.passed_over(b"no id", 99, 10);
     for call in calls {

@@ -61,7 +61,10 @@ const GRAPH: [(&str, &[&str]); 13] = [
     ),
     ("haft-hooks", &["haft-contract", "haft-settings"]),
     ("haft-settings", &["haft-contract"]),
-    ("haft-mcp", &["haft-contract", "haft-engine"]),
+    (
+        "haft-mcp",
+        &["haft-contract", "haft-engine", "haft-sandbox"],
+    ),
     ("haft-models", &["haft-contract"]),
     ("haft-protocol", &["haft-contract"]),
     (

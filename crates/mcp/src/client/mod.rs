@@ -1,1 +1,36 @@
 //! MCP servers of other programs, and their tools among ours.
+//!
+//! - `entry`, `expand`: what stands in a configuration
+//! - `transport`, `stdio`: how messages get to a server and back
+//! - `handler`: what servers may ask of us; `connection`: what we may ask of them
+//! - `server`: one server, kept connected; `servers`: those of a session; `cache`: what is known from the last time
+//! - `definition`, `schema`, `tool`, `result`: its tools as tools of ours
+//!
+//! **Invariants.** One server never hurts another, nor the start: each is connected in a task of its own, with a
+//! deadline. What a server says of its tools permits nothing.
+
+mod cache;
+mod connection;
+mod definition;
+mod entry;
+mod expand;
+mod handler;
+mod options;
+mod result;
+mod schema;
+mod server;
+mod servers;
+mod stdio;
+mod tool;
+mod transport;
+
+pub use connection::{Connection, ServerFacts};
+pub use entry::{RemoteServer, ServerEntry, ServerKind, ServerScope, SkippedServer, entries};
+pub use handler::{ClientHost, Elicitation, ElicitationAnswer, ElicitationKind};
+pub use options::{ClientOptions, EnvironmentOf, VariableOf};
+pub use result::text_of;
+pub use server::ServerHandle;
+pub use servers::{
+    SeenTools, ServerChanges, ServerDetails, ServerList, Servers, ToolChange, is_waited_for,
+};
+pub use transport::{ServerLaunch, ServerLink};

@@ -8,7 +8,7 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use haft_contract::{Content, ToolOutput, output::MediaSource};
+use haft_contract::{CallId, Content, ToolOutput, output::MediaSource};
 use serde_json::Value;
 
 /// Pictures that models can see.
@@ -109,6 +109,12 @@ fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
     Content::text(told)
 }
 
+/// No two files of a session have the same name.
+fn unique() -> String {
+    let random = CallId::new().to_string();
+    random.replace('-', "")
+}
+
 fn keep(bytes: &[u8], kind: &str, folder: &Path) -> io::Result<PathBuf> {
     let plain = |c: &char| c.is_ascii_alphanumeric();
     let ending = kind.rsplit(['/', '+', '.']).next().unwrap_or_default();
@@ -120,7 +126,7 @@ fn keep(bytes: &[u8], kind: &str, folder: &Path) -> io::Result<PathBuf> {
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    let path = folder.join(format!("mcp-{}.{ending}", haft_agent::random_id().simple()));
+    let path = folder.join(format!("mcp-{}.{ending}", unique()));
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
