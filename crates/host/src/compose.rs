@@ -4,7 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_contract::{
-    Approver, DynTool, OnWeakSandbox, Progress, SessionId, SettingsAccess, Subagents,
+    Approver, DynTool, OnWeakSandbox, PendingServers, Progress, SessionId, SettingsAccess,
+    Subagents,
 };
 use haft_engine::{
     Filters,
@@ -53,6 +54,8 @@ pub(crate) struct Additions {
     pub(crate) subagents: Option<Arc<Subagents>>,
     /// The skills there are.
     pub(crate) skills: Option<Arc<SkillBook>>,
+    /// Servers whose tools are still to come.
+    pub(crate) pending_servers: Option<Arc<dyn PendingServers>>,
     /// Learns that commands are less confined than they should be. Default: it is a warning.
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
@@ -195,6 +198,9 @@ pub(crate) async fn build(
     }
     if let Some(skills) = additions.skills {
         builder = builder.service(skills);
+    }
+    if let Some(pending) = additions.pending_servers {
+        builder = builder.service(Arc::new(pending));
     }
     let warns = Arc::clone(events);
     let on_weak_sandbox: OnWeakSandbox = match additions.on_weak_sandbox {

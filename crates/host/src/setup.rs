@@ -20,7 +20,7 @@ use crate::{
     compose::{self, Additions},
     conversation,
     judge::Judge,
-    mcp::{self, SessionHost},
+    mcp::{self, PendingOf, SessionHost},
     questions,
     queue::StartOptions,
     session,
@@ -264,6 +264,7 @@ impl AgentSession {
             progress: self.progress.take(),
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
+            pending_servers: PendingOf::servers(&self.shared),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
         };
         let patience = self.permitted.patience;

@@ -261,7 +261,7 @@ pub(crate) fn options(config: &SessionConfig, folder: &Path) -> anyhow::Result<C
         idle: idle.0,
         network_idle: idle.1,
         result_cap: usize::try_from(tokens.unwrap_or(RESULT_TOKENS))?.saturating_mul(TOKEN),
-        deferred: usual.deferred,
+        deferred: true,
         folder: folder.to_path_buf(),
         cache: environment
             .cache_folder()

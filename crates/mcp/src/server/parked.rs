@@ -50,6 +50,7 @@ struct Running {
 }
 
 struct Ask {
+    name: Option<String>,
     method: String,
     params: Value,
     answer: oneshot::Sender<Value>,
@@ -68,9 +69,15 @@ impl RequestChannel for Parking {
         to.try_send(RpcMessage::notification(method, params));
     }
 
-    fn ask(&self, method: &str, params: Value) -> BoxFuture<'_, Result<Value, AskError>> {
+    fn ask(
+        &self,
+        name: Option<&str>,
+        method: &str,
+        params: Value,
+    ) -> BoxFuture<'_, Result<Value, AskError>> {
         let (answer, answered) = oneshot::channel();
         let ask = Ask {
+            name: name.map(str::to_owned),
             method: method.to_owned(),
             params,
             answer,
@@ -171,7 +178,8 @@ impl Parked {
 
     /// Passes the answers on. An error: some are missing, and are asked for again.
     fn answered(mut self, responses: &Value) -> Result<Running, Box<Self>> {
-        let is_missing = |(key, _): &(String, Ask)| responses.get(key).is_none();
+        let is_missing =
+            |(key, _): &(String, Ask)| !responses.get(key).is_some_and(Value::is_object);
         if self.asked.iter().any(is_missing) {
             return Err(Box::new(self));
         }
@@ -226,7 +234,9 @@ impl Running {
     fn keyed(&mut self, asks: Vec<Ask>) -> Vec<(String, Ask)> {
         let keyed = asks.into_iter().map(|ask| {
             self.asked += 1;
-            (format!("question-{}", self.asked), ask)
+            let name = ask.name.clone();
+            let name = name.unwrap_or_else(|| format!("question-{}", self.asked));
+            (name, ask)
         });
         keyed.collect()
     }

@@ -23,6 +23,12 @@ pub trait McpService: Send + Sync {
         cx: &'a RequestContext,
     ) -> BoxFuture<'a, ServiceAnswer>;
 
+    /// The input schema of a tool, where some of its parameters are to stand in headers too (`x-mcp-header`).
+    fn schema_with_headers(&self, tool: &str) -> Option<Value> {
+        let _ = tool;
+        None
+    }
+
     /// The session is over: what still runs in it ends.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
@@ -142,8 +148,13 @@ pub(super) trait RequestChannel: Send + Sync {
     /// Tells it something that belongs to the request. Lost where it does not keep up.
     fn notify(&self, method: &str, params: Value);
 
-    /// Asks it something for the request.
-    fn ask(&self, method: &str, params: Value) -> BoxFuture<'_, Result<Value, AskError>>;
+    /// Asks it something for the request, under this name where questions have names.
+    fn ask(
+        &self,
+        name: Option<&str>,
+        method: &str,
+        params: Value,
+    ) -> BoxFuture<'_, Result<Value, AskError>>;
 }
 
 /// What is known of a request, and the way back to its client. Cheap to clone.
@@ -193,7 +204,17 @@ impl RequestContext {
 
     /// Asks the client, and waits as long as it takes.
     pub async fn ask(&self, method: &str, params: Value) -> Result<Value, AskError> {
-        self.channel.ask(method, params).await
+        self.channel.ask(None, method, params).await
+    }
+
+    /// The same under a name that says what is asked: clients of the stateless revision see it.
+    pub async fn ask_as(
+        &self,
+        name: &str,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, AskError> {
+        self.channel.ask(Some(name), method, params).await
     }
 }
 

@@ -99,6 +99,11 @@ impl McpSession {
         self.state().log_level.is_some_and(|least| level >= least)
     }
 
+    /// The schema of a tool some of whose parameters are to stand in headers.
+    pub(super) fn schema_with_headers(&self, tool: &str) -> Option<Value> {
+        self.service.schema_with_headers(tool)
+    }
+
     /// Does it work on anything?
     pub(super) fn is_busy(&self) -> bool {
         !self.state().incoming.is_empty()
@@ -396,7 +401,12 @@ impl RequestChannel for Direct {
         self.to.try_send(RpcMessage::notification(method, params));
     }
 
-    fn ask(&self, method: &str, params: Value) -> BoxFuture<'_, Result<Value, AskError>> {
+    fn ask(
+        &self,
+        _: Option<&str>,
+        method: &str,
+        params: Value,
+    ) -> BoxFuture<'_, Result<Value, AskError>> {
         let ask = self.session.asks.begin();
         let message = RpcMessage::request(ask.id.clone(), method, params);
         Box::pin(async move {

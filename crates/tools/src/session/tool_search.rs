@@ -1,6 +1,9 @@
 //! `ToolSearch`: tools that are there and not loaded yet.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use haft_contract::{
     Access, CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, PendingServers,
@@ -17,6 +20,7 @@ use crate::words::counted;
 const USUAL: u64 = 5;
 /// How long servers are waited for that may have what is asked for.
 const PATIENCE: Duration = Duration::from_secs(5);
+const MOMENT: Duration = Duration::from_millis(200);
 
 /// Finds and loads tools that are not loaded yet.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -77,8 +81,15 @@ impl Tool for ToolSearch {
         let catalogue = cx.services.get::<DeferredTools>()?;
         let most = usize::try_from(input.max_results.unwrap_or(USUAL)).unwrap_or(usize::MAX);
         let mut tools = catalogue.tools();
-        if is_missing_something(&tools, &input.query, most) && wait_for_servers(cx).await? {
+        let is_missing = |tools: &[_]| is_missing_something(tools, &input.query, most);
+        if is_missing(&tools) && wait_for_servers(cx).await? {
+            // What came is in the catalogue a moment later.
+            let until = Instant::now() + MOMENT;
             tools = catalogue.tools();
+            while is_missing(&tools) && Instant::now() < until {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                tools = catalogue.tools();
+            }
         }
         let specs = specs(&tools);
         let found = search(&specs, &input.query, most);

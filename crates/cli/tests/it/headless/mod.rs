@@ -13,7 +13,7 @@
 //! - `sessions`: going on, forking, forgetting, listing
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
-//! - `server`: a provider on this machine
+//! - `server`: a provider on this machine; `tools_on_demand`: tools that are sent by name only
 
 mod answers;
 mod attachments;
@@ -32,6 +32,7 @@ mod servers;
 mod sessions;
 mod subagents;
 mod talk;
+mod tools_on_demand;
 
 use std::{
     fs,

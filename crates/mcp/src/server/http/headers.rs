@@ -15,13 +15,11 @@ const NAME: &str = "mcp-name";
 
 /// Is this request one of the stateless revision?
 pub(super) fn is_stateless(headers: &HeaderMap, method: &str, params: &Value) -> bool {
-    if method == "initialize" {
-        return false;
+    if method == "server/discover" || params["_meta"].get(PROTOCOL_VERSION).is_some() {
+        return true;
     }
     let said = text(headers, VERSION).and_then(Revision::parse);
-    method == "server/discover"
-        || params["_meta"].get(PROTOCOL_VERSION).is_some()
-        || said.is_some_and(|revision| !revision.has_initialize())
+    method != "initialize" && said.is_some_and(|revision| !revision.has_initialize())
 }
 
 /// Do the headers of such a request say what its body says?
@@ -41,6 +39,32 @@ pub(super) fn check(headers: &HeaderMap, method: &str, params: &Value) -> Result
         Some(named) => same(headers, NAME, named),
         None => Ok(()),
     }
+}
+
+/// Do the headers of a call say what those parameters say that are to stand there too?
+pub(super) fn check_parameters(
+    headers: &HeaderMap,
+    schema: &Value,
+    arguments: &Value,
+) -> Result<(), RpcError> {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    for (name, property) in properties {
+        let Some(header) = property["x-mcp-header"].as_str() else {
+            continue;
+        };
+        let header = format!("mcp-param-{}", header.to_ascii_lowercase());
+        let value = match arguments.get(name) {
+            Some(Value::String(text)) => text.clone(),
+            Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
+            _ if headers.contains_key(&header) => {
+                let words = format!("the header {header} says what the body does not");
+                return Err(RpcError::new(code::HEADER_MISMATCH, words));
+            }
+            _ => continue,
+        };
+        same(headers, &header, &value)?;
+    }
+    Ok(())
 }
 
 /// The revision that the header of a message in a session names must be one that we speak.

@@ -103,16 +103,23 @@ impl HttpState {
     }
 
     async fn post_stateless(&self, all: &HeaderMap, messages: Vec<RpcMessage>) -> Reply {
-        if let [RpcMessage::Request { id, method, params }] = messages.as_slice()
-            && let Err(error) = headers::check(all, method, params)
-        {
-            let answer = RpcMessage::answer(id.clone(), Err(error));
-            return reply::message(StatusCode::BAD_REQUEST, &answer);
-        }
         let session = match self.sessions.stateless().await {
             Ok(session) => session,
             Err(why) => return reply::error(StatusCode::SERVICE_UNAVAILABLE, &why),
         };
+        if let [RpcMessage::Request { id, method, params }] = messages.as_slice() {
+            let checked = headers::check(all, method, params).and_then(|()| {
+                let tool = params["name"].as_str().filter(|_| method == "tools/call");
+                match tool.and_then(|tool| session.schema_with_headers(tool)) {
+                    Some(schema) => headers::check_parameters(all, &schema, &params["arguments"]),
+                    None => Ok(()),
+                }
+            });
+            if let Err(error) = checked {
+                let answer = RpcMessage::answer(id.clone(), Err(error));
+                return reply::message(StatusCode::BAD_REQUEST, &answer);
+            }
+        }
         let sent = self.sent(&session, messages).await;
         let status = match &sent.first {
             Some(RpcMessage::Answer {
