@@ -72,7 +72,10 @@ fn calls_go_the_way_of_all_calls() {
     assert_eq!(fs::read_to_string(dir.path().join("b.txt")).unwrap(), "x");
     let tools = answers[2]["result"]["tools"].as_array().unwrap();
     assert_eq!(tools.len(), 1);
-    insta::assert_json_snapshot!("what_a_client_is_told_of_a_tool", tools[0]["annotations"]);
+    assert_eq!(
+        tools[0]["annotations"],
+        json!({"readOnlyHint": false, "destructiveHint": true, "openWorldHint": false})
+    );
 }
 
 #[test]
@@ -143,6 +146,13 @@ impl Serving {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(143));
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

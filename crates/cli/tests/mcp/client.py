@@ -4,8 +4,10 @@ import asyncio
 import os
 import sys
 
+import httpx2
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 CASE = os.environ
 
@@ -18,27 +20,15 @@ async def use(session: ClientSession) -> None:
     seen = await session.call_tool("Read", {"file_path": "a.txt"})
     assert "forty-two" in seen.content[0].text, seen
     refused = await session.call_tool("Write", {"file_path": "b.txt", "content": "x"})
-    is_error = getattr(refused, "isError", None)
-    if is_error is None:
-        is_error = refused.is_error
-    assert is_error, refused
+    assert refused.is_error, refused
     print("ok")
 
 
 async def main() -> None:
     if url := CASE.get("HAFT_CASE_URL"):
         headers = {"Authorization": f"Bearer {CASE['HAFT_CASE_TOKEN']}"}
-        import httpx
-        from mcp.client import streamable_http
-
-        connect = getattr(streamable_http, "streamable_http_client", None)
-        if connect is not None:
-            async with httpx.AsyncClient(headers=headers) as client:
-                async with connect(url, http_client=client) as streams:
-                    async with ClientSession(streams[0], streams[1]) as session:
-                        await use(session)
-        else:
-            async with streamable_http.streamablehttp_client(url, headers=headers) as streams:
+        async with httpx2.AsyncClient(headers=headers) as client:
+            async with streamable_http_client(url, http_client=client) as streams:
                 async with ClientSession(streams[0], streams[1]) as session:
                     await use(session)
         return

@@ -16,10 +16,10 @@ pub mod service;
 mod session;
 pub mod stdio;
 
-pub use http::{HttpAccess, HttpOptions, HttpServer};
+pub use http::{HttpAccess, HttpServerOptions, HttpServer};
 pub use pool::{KeptResults, OpenCalls, PoolService};
 pub use service::{
-    AskError, ClientFacts, LogLevel, McpService, OpenSession, RequestContext, ServerDescription,
+    ClientAskError, ClientFacts, LogLevel, McpService, OpenSession, RequestContext, ServerDescription,
     ServiceAnswer, SessionNotifier,
 };
 pub use stdio::serve_lines;

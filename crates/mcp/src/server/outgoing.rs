@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::service::AskError;
+use super::service::ClientAskError;
 use crate::{RpcError, RpcId};
 
 /// Questions of one session without an answer.
@@ -54,10 +54,10 @@ impl OpenAsks {
 }
 
 impl OpenAsk<'_> {
-    pub(super) async fn answer(mut self) -> Result<Value, AskError> {
+    pub(super) async fn answer(mut self) -> Result<Value, ClientAskError> {
         match (&mut self.answer).await {
             Ok(result) => Ok(result?),
-            Err(_) => Err(AskError::Gone),
+            Err(_) => Err(ClientAskError::Gone),
         }
     }
 }

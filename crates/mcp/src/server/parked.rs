@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{
-    service::{AskError, McpService, RequestChannel, RequestContext, ServiceAnswer},
+    service::{ClientAskError, McpService, RequestChannel, RequestContext, ServiceAnswer},
     session::ReplyChannel,
 };
 use crate::{RpcError, RpcMessage, message::code};
@@ -74,7 +74,7 @@ impl RequestChannel for Parking {
         name: Option<&str>,
         method: &str,
         params: Value,
-    ) -> BoxFuture<'_, Result<Value, AskError>> {
+    ) -> BoxFuture<'_, Result<Value, ClientAskError>> {
         let (answer, answered) = oneshot::channel();
         let ask = Ask {
             name: name.map(str::to_owned),
@@ -83,8 +83,8 @@ impl RequestChannel for Parking {
             answer,
         };
         Box::pin(async move {
-            self.asks.send(ask).await.map_err(|_| AskError::Gone)?;
-            answered.await.map_err(|_| AskError::Gone)
+            self.asks.send(ask).await.map_err(|_| ClientAskError::Gone)?;
+            answered.await.map_err(|_| ClientAskError::Gone)
         })
     }
 }

@@ -134,7 +134,7 @@ impl LogLevel {
 /// Why the client could not be asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum ClientAskError {
     /// It answered with an error.
     #[error(transparent)]
     Answered(#[from] RpcError),
@@ -154,7 +154,7 @@ pub(super) trait RequestChannel: Send + Sync {
         name: Option<&str>,
         method: &str,
         params: Value,
-    ) -> BoxFuture<'_, Result<Value, AskError>>;
+    ) -> BoxFuture<'_, Result<Value, ClientAskError>>;
 }
 
 /// What is known of a request, and the way back to its client. Cheap to clone.
@@ -203,7 +203,7 @@ impl RequestContext {
     }
 
     /// Asks the client, and waits as long as it takes.
-    pub async fn ask(&self, method: &str, params: Value) -> Result<Value, AskError> {
+    pub async fn ask(&self, method: &str, params: Value) -> Result<Value, ClientAskError> {
         self.channel.ask(None, method, params).await
     }
 
@@ -213,7 +213,7 @@ impl RequestContext {
         name: &str,
         method: &str,
         params: Value,
-    ) -> Result<Value, AskError> {
+    ) -> Result<Value, ClientAskError> {
         self.channel.ask(Some(name), method, params).await
     }
 }

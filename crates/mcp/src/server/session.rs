@@ -12,7 +12,7 @@ use super::{
     outgoing::{OpenAsk, OpenAsks},
     parked::ParkedRequests,
     service::{
-        AskError, ClientFacts, LogLevel, McpService, RequestChannel, RequestContext,
+        ClientAskError, ClientFacts, LogLevel, McpService, RequestChannel, RequestContext,
         ServerDescription, ServiceAnswer,
     },
 };
@@ -406,14 +406,14 @@ impl RequestChannel for Direct {
         _: Option<&str>,
         method: &str,
         params: Value,
-    ) -> BoxFuture<'_, Result<Value, AskError>> {
+    ) -> BoxFuture<'_, Result<Value, ClientAskError>> {
         let ask = self.session.asks.begin();
         let message = RpcMessage::request(ask.id.clone(), method, params);
         Box::pin(async move {
             if !self.to.send(message).await {
-                return Err(AskError::Gone);
+                return Err(ClientAskError::Gone);
             }
-            let mut unanswered = Unanswered {
+            let mut unanswered = UnansweredAsk {
                 id: Some(ask.id.clone()),
                 to: &*self.to,
             };
@@ -424,21 +424,21 @@ impl RequestChannel for Direct {
     }
 }
 
-async fn wait(ask: OpenAsk<'_>, closed: &CancellationToken) -> Result<Value, AskError> {
+async fn wait(ask: OpenAsk<'_>, closed: &CancellationToken) -> Result<Value, ClientAskError> {
     tokio::select! {
         biased;
-        () = closed.cancelled() => Err(AskError::Gone),
+        () = closed.cancelled() => Err(ClientAskError::Gone),
         answer = ask.answer() => answer,
     }
 }
 
 /// A question that is called off where no one waits for its answer any more.
-struct Unanswered<'a> {
+struct UnansweredAsk<'a> {
     id: Option<RpcId>,
     to: &'a dyn ReplyChannel,
 }
 
-impl Drop for Unanswered<'_> {
+impl Drop for UnansweredAsk<'_> {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
             let params = json!({"requestId": id.to_value(), "reason": "no longer wanted"});

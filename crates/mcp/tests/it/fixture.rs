@@ -7,7 +7,7 @@ use haft_mcp::{
     RpcError,
     message::code,
     server::{
-        AskError, LogLevel, McpService, OpenSession, RequestContext, ServerDescription,
+        ClientAskError, LogLevel, McpService, OpenSession, RequestContext, ServerDescription,
         ServiceAnswer, SessionNotifier,
     },
 };
@@ -100,6 +100,8 @@ fn tools() -> Vec<Value> {
         "test_elicitation_sep1034_defaults",
         "test_elicitation_sep1330_enums",
         "test_missing_capability",
+        "test_streaming_elicitation",
+        "test_logging_tool",
         "test_slow",
         "test_input_required_result_elicitation",
         "test_input_required_result_sampling",
@@ -169,9 +171,9 @@ fn form(message: &str, properties: Value, required: &[&str]) -> Value {
     })
 }
 
-fn failed(error: AskError) -> RpcError {
+fn failed(error: ClientAskError) -> RpcError {
     match error {
-        AskError::Answered(error) => error,
+        ClientAskError::Answered(error) => error,
         other => RpcError::new(code::INTERNAL, other.to_string()),
     }
 }
@@ -208,7 +210,7 @@ async fn call(params: &Value, cx: &RequestContext) -> ServiceAnswer {
                 "text": "{\"test\":\"data\",\"value\":123}",
             }},
         ]}),
-        "test_tool_with_logging" => {
+        "test_logging_tool" | "test_tool_with_logging" => {
             for text in [
                 "Tool execution started",
                 "Tool processing data",
@@ -235,6 +237,10 @@ async fn call(params: &Value, cx: &RequestContext) -> ServiceAnswer {
             cx.progress(1.0, None, Some("it has begun"));
             cx.cancel.cancelled().await;
             said("never")
+        }
+        "test_streaming_elicitation" => {
+            cx.progress(1.0, None, None);
+            said(confirm(cx).await?.to_string())
         }
         "test_sampling" => {
             let asked = json!({

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_contract::CancellationToken;
-use haft_mcp::server::{HttpAccess, HttpOptions, HttpServer};
+use haft_mcp::server::{HttpAccess, HttpServerOptions, HttpServer};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -46,7 +46,7 @@ impl Answer {
     }
 }
 
-async fn serve(options: HttpOptions) -> Served {
+async fn serve(options: HttpServerOptions) -> Served {
     let address = "127.0.0.1:0".parse().unwrap();
     let server = HttpServer::bind(address, options, Arc::new(Fixture)).await.unwrap();
     let (address, stop) = (server.address(), CancellationToken::new());
@@ -59,7 +59,7 @@ async fn serve(options: HttpOptions) -> Served {
 }
 
 async fn open() -> Served {
-    serve(HttpOptions::new(HttpAccess::open())).await
+    serve(HttpServerOptions::new(HttpAccess::open())).await
 }
 
 const USUAL: &str = "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
@@ -172,7 +172,7 @@ async fn sessions_are_told_apart() {
 
 #[tokio::test]
 async fn what_is_wrong_with_a_request_is_said() {
-    let mut options = HttpOptions::new(HttpAccess::open());
+    let mut options = HttpServerOptions::new(HttpAccess::open());
     options.longest = 1_000;
     let served = serve(options).await;
     let ping = request(1, "ping", json!({}));
@@ -219,7 +219,7 @@ async fn what_is_wrong_with_a_request_is_said() {
 
 #[tokio::test]
 async fn who_comes_from_elsewhere_or_without_a_token_is_refused() {
-    let served = serve(HttpOptions::new(HttpAccess::token("0123456789abcdef"))).await;
+    let served = serve(HttpServerOptions::new(HttpAccess::token("0123456789abcdef"))).await;
     let ping = request(1, "ping", json!({}));
     let refused = served.post("", &ping).await;
     assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some("Bearer")));
@@ -266,7 +266,7 @@ async fn a_call_whose_client_is_gone_is_called_off() {
 
 #[tokio::test]
 async fn a_session_that_no_one_uses_ends() {
-    let mut options = HttpOptions::new(HttpAccess::open());
+    let mut options = HttpServerOptions::new(HttpAccess::open());
     options.idle = Duration::from_millis(200);
     let served = serve(options).await;
     let session = served.begin("2025-11-25").await;

@@ -1,7 +1,7 @@
 //! `haft mcp serve`: the tools, for MCP clients.
 
 use std::{
-    env, fs,
+    fs,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
 };
@@ -10,7 +10,7 @@ use anyhow::Context;
 use haft::CancellationToken;
 use haft_host::{
     ToolServer,
-    mcp_server::{HttpAccess, HttpOptions, HttpServer, serve_lines},
+    mcp_server::{HttpAccess, HttpServerOptions, HttpServer, serve_lines},
 };
 use tokio::{
     io::{BufReader, stdin, stdout},
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
         Some(address) => {
             let address = read_address(address)?;
             let (access, token) = access(&flags, address)?;
-            let options = HttpOptions::new(access);
+            let options = HttpServerOptions::new(access);
             let path = options.path.clone();
             let server = HttpServer::bind(address, options, Arc::new(server)).await;
             let server = server.with_context(|| format!("--http {address}"))?;
@@ -80,9 +80,9 @@ fn access(flags: &McpServe, address: SocketAddr) -> anyhow::Result<(HttpAccess, 
             let text = text.with_context(|| format!("--token-file {}", file.display()))?;
             HttpAccess::token(checked(text.trim())?)
         }
-        (false, None) => match env::var("HAFT_MCP_TOKEN") {
-            Ok(token) => HttpAccess::token(checked(token.trim())?),
-            Err(_) => {
+        (false, None) => match haft::contract::secrets::variable("HAFT_MCP_TOKEN") {
+            Some(token) => HttpAccess::token(checked(token.trim())?),
+            None => {
                 let (access, token) = HttpAccess::new_token();
                 made = Some(token);
                 access

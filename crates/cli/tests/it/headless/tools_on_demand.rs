@@ -48,7 +48,7 @@ fn a_model_searches_and_then_calls_and_what_was_sent_stays_a_prefix() {
     let server = HttpFake::start_strict(vec![
         called("Read", json!({"file_path": "a.txt"})),
         called("Edit", edit),
-        called("ToolSearch", json!({"query": "undo changes"})),
+        called("ToolSearch", json!({"query": "select:Undo"})),
         called("Undo", json!({})),
         said("undone"),
     ]);

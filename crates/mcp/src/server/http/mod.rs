@@ -46,7 +46,7 @@ type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// How a server is reached.
 #[derive(Debug, Clone)]
-pub struct HttpOptions {
+pub struct HttpServerOptions {
     /// Who may ask.
     pub access: HttpAccess,
     /// The path that messages are posted to.
@@ -57,7 +57,7 @@ pub struct HttpOptions {
     pub idle: Duration,
 }
 
-impl HttpOptions {
+impl HttpServerOptions {
     /// With the usual path and limits.
     pub fn new(access: HttpAccess) -> Self {
         Self {
@@ -76,7 +76,7 @@ pub struct HttpServer {
 }
 
 struct HttpState {
-    options: HttpOptions,
+    options: HttpServerOptions,
     sessions: Sessions,
     address: SocketAddr,
 }
@@ -85,7 +85,7 @@ impl HttpServer {
     /// Listens on this address.
     pub async fn bind(
         address: SocketAddr,
-        options: HttpOptions,
+        options: HttpServerOptions,
         open: Arc<dyn OpenSession>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;

@@ -10,11 +10,11 @@ use crate::Revision;
 /// The result of a call.
 pub(super) fn result(finished: &CallResult, revision: Revision, kept: &KeptResults) -> Value {
     let mut content: Vec<Value> = finished.content.iter().map(block).collect();
-    if revision >= Revision::V2025_06_18
-        && let Some(path) = &finished.metadata.stored
-        && let Some(link) = kept.link(path)
-    {
-        content.push(link);
+    if revision >= Revision::V2025_06_18 {
+        let texts = finished.content.iter().filter_map(Content::as_text);
+        let stored = finished.metadata.stored.clone();
+        let kept_files = stored.or_else(|| texts.map(|text| kept.named_in(text)).next()?);
+        content.extend(kept_files.and_then(|path| kept.link(&path)));
     }
     let mut result = Map::new();
     result.insert("content".to_owned(), Value::Array(content));

@@ -41,6 +41,15 @@ impl KeptResults {
         })
     }
 
+    /// The file of a result that a tool kept by itself, and names in what it says.
+    pub(super) fn named_in(&self, text: &str) -> Option<PathBuf> {
+        let folder = format!("{}/", self.folder.display());
+        let rest = &text[text.find(&folder)? + folder.len()..];
+        let name = &rest[..rest.find(".txt")? + ".txt".len()];
+        let path = self.folder.join(name);
+        (is_plain(name) && path.is_file()).then_some(path)
+    }
+
     /// The answer to `resources/list`: the newest first.
     pub(super) fn list(&self) -> Value {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
