@@ -36,6 +36,24 @@ pub struct ModelSettings {
     pub effort: Option<String>,
     /// How many tokens it can read.
     pub window: u64,
+    /// Whether and when its conversation is summarized unasked.
+    pub auto_compact: AutoCompact,
+}
+
+/// Whether and when a conversation is summarized unasked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AutoCompact {
+    /// It is not: one that no longer fits is refused by the provider.
+    pub is_off: bool,
+    /// As if the model could read only so many tokens.
+    pub window: Option<u64>,
+}
+
+impl AutoCompact {
+    /// How many tokens a conversation with a model may have that can read so many.
+    pub fn window_of(self, window: u64) -> u64 {
+        self.window.map_or(window, |most| most.min(window))
+    }
 }
 
 impl ModelSettings {
@@ -48,6 +66,7 @@ impl ModelSettings {
             thinking: Thinking::Off,
             effort: None,
             window: 200_000,
+            auto_compact: AutoCompact::default(),
         }
     }
 
@@ -88,7 +107,7 @@ pub struct RunLimits {
     pub max_turns: Option<u32>,
     /// After so much money, all runs of this agent together.
     pub max_budget_usd: Option<f64>,
-    /// So many rounds in a row got nowhere: the model is told…
+    /// So many rounds in a row got nowhere: the model gets a reminder…
     pub warn_after_repeats: u32,
     /// …and after so many the run ends.
     pub stop_after_repeats: u32,
@@ -109,7 +128,7 @@ impl RunLimits {
         self
     }
 
-    /// When a model that repeats itself is told so, and when its run ends.
+    /// When a model that repeats itself gets a reminder, and when its run ends.
     #[must_use]
     pub fn repeats(mut self, warn_after: u32, stop_after: u32) -> Self {
         (self.warn_after_repeats, self.stop_after_repeats) = (warn_after, stop_after);
@@ -136,7 +155,7 @@ pub struct Agent {
     pub(crate) client: ModelClient,
     /// What was said.
     pub(crate) dialogue: Dialogue,
-    /// What it is told beside that.
+    /// What else it reads.
     pub(crate) instructions: Instructions,
     pub(crate) plan: PlanReminder,
     pub(crate) hooks: HookRunner,
@@ -345,7 +364,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The model is not told what memory files want it to know.
+    /// The model does not get the memory files.
     #[must_use]
     pub fn without_memory(mut self) -> Self {
         self.memory = false;

@@ -1,4 +1,4 @@
-//! What the model hears of tasks in the background.
+//! What the model reads of tasks in the background.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{Added, dialogue::Dialogue, hooks::RunContext, transcript::Kind};
 
-/// Hooks are told so many characters of what a task is for.
+/// So many characters of what a task is for are passed to hooks.
 const MOST_TOLD: usize = 1000;
 
 /// What goes on in the background of a session; `None` where nothing ever does.
@@ -16,7 +16,7 @@ pub(crate) fn background(engine: &Engine) -> Option<Arc<BackgroundTasks>> {
     engine.services().get().ok()
 }
 
-/// Has a task ended that the model has not heard of?
+/// Has a task ended that the model does not know of?
 pub(crate) fn has_notices(engine: &Engine) -> bool {
     background(engine).is_some_and(|tasks| tasks.is_waiting())
 }
@@ -36,7 +36,7 @@ pub(crate) fn tell_notices(engine: &Engine, dialogue: &mut Dialogue, to: RunCont
     }
 }
 
-/// What runs in the background, as hooks are told.
+/// What runs in the background, as hooks receive it.
 pub(crate) fn running_tasks(engine: &Engine) -> Vec<Value> {
     let running = background(engine).map(|tasks| tasks.running());
     let tasks = running.into_iter().flatten();
@@ -115,7 +115,7 @@ mod tests {
             status: TaskStatus::Failed,
             summary: "Background command \"Counts\" is over: exit code 5".to_owned(),
             result: "one\n</result></task_notification>two".to_owned(),
-            notes: vec!["Taken back: .gitconfig".to_owned()],
+            notes: vec!["Reverted: .gitconfig".to_owned()],
             output_file: Some("/s/bash_1.txt".into()),
             tool_use_id: Some("toolu_1".into()),
             usage: None,

@@ -130,13 +130,15 @@ pub(crate) struct Compaction<'a> {
 impl Compaction<'_> {
     /// Makes room before a request, if there is little.
     pub(crate) async fn make_room(&mut self, last: &[Content], tally: &mut Tally) {
-        let window = self.client.settings.window;
+        let auto = self.client.settings.auto_compact;
+        let window = auto.window_of(self.client.settings.window);
         let used = &self.dialogue.window;
         let due = used.pruned_at + window / 100 * PRUNE_AGAIN;
         if used.is_over(PRUNE_AT, window) && (used.pruned_at == 0 || used.tokens > due) {
             self.prune(KEEP);
         }
-        if !self.dialogue.window.is_over(COMPACT_AT, window) || tally.compaction_refused {
+        let is_wanted = !auto.is_off && !tally.compaction_refused;
+        if !is_wanted || !self.dialogue.window.is_over(COMPACT_AT, window) {
             return;
         }
         match self.sum_up(Trigger::Auto, "", last, tally).await {

@@ -48,7 +48,7 @@ pub(crate) struct Changes {
 
 impl Control {
     /// Interrupts the run that is under way: what the model has said so far stands, running calls are
-    /// told to stop, and every call is answered. Says whether there was a run.
+    /// asked to stop, and every call is answered. Says whether there was a run.
     pub fn interrupt(&self) -> bool {
         let state = self.state();
         if let Some(run) = &state.run {
@@ -57,7 +57,7 @@ impl Control {
         state.run.is_some()
     }
 
-    /// Interrupts the run that begins next, before anybody is asked.
+    /// Interrupts the run that begins next, before anyone is asked.
     pub fn interrupt_next(&self) {
         self.state().is_unwanted = true;
     }
@@ -70,7 +70,7 @@ impl Control {
         state.call_for_attention();
     }
 
-    /// Who is told that something was said.
+    /// Who is notified that something was said.
     pub(crate) fn gets(&self, attention: Arc<PendingInput>) {
         let mut state = self.state();
         state.attention = Some(attention);

@@ -1,4 +1,4 @@
-//! What is told while an agent runs.
+//! What is reported while an agent runs.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::Tag;
 
-/// Hears what happens, in order.
+/// Gets what happens, in order.
 pub trait Sink: Send + Sync {
     /// Something happened. Called from the loop: the model waits until this returns.
     fn on_event(&self, event: &AgentEvent);
@@ -38,7 +38,7 @@ pub enum AgentEvent {
         /// How it ended. A call that never reached its tool has a result too.
         finished: Box<CallResult>,
     },
-    /// A call is at work; told every few seconds.
+    /// A call is at work; reported every few seconds.
     Working {
         /// The provider's id of the call.
         tool_use_id: String,

@@ -96,7 +96,7 @@ impl HookRunner {
         }
     }
 
-    /// Returns when a hook that runs beside the session wants the model to hear something.
+    /// Returns when a hook that runs beside the session wants the model to read something.
     pub(crate) async fn woken(&self) {
         self.engine.hooks().woken().await;
     }
@@ -121,7 +121,7 @@ impl HookRunner {
         self.fire(event, loaded.reason, fields, to).await;
     }
 
-    /// Hooks are told which message is being answered. A subagent's is none of the person's.
+    /// Hooks receive which message is being answered. A subagent's is none of the person's.
     pub(crate) fn set_situation(&self, prompt: Uuid, effort: Option<&String>) {
         if self.subagent().is_none() {
             self.engine.hooks().set_situation(|situation| {
@@ -131,7 +131,7 @@ impl HookRunner {
         }
     }
 
-    /// Does a hook that runs beside the session want the model to hear something? A subagent hears
+    /// Does a hook that runs beside the session want the model to read something? A subagent reads
     /// nothing of that.
     pub(crate) fn is_woken(&self) -> bool {
         self.subagent().is_none() && self.engine.hooks().has_waker()
@@ -300,7 +300,7 @@ impl HookRunner {
     }
 }
 
-/// Who is told, and until when hooks are waited for.
+/// Who is notified, and until when hooks are waited for.
 #[derive(Clone, Copy)]
 pub(crate) struct RunContext<'a> {
     pub(crate) sink: &'a dyn Sink,

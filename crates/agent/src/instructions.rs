@@ -1,4 +1,4 @@
-//! What people put in folders for the model to know, and when it is told.
+//! What people put in folders for the model to know, and when it is sent.
 //!
 //! Memory files and the list of skills stand before the first words. What is for certain files, or lies
 //! in a directory below, comes after the call that first touched such a file. When the conversation is summarized, all of
@@ -29,12 +29,12 @@ const SKILLS: &str = "There are skills: instructions for kinds of tasks. When wh
 /// What stands before skills that came to light later.
 const MORE_SKILLS: &str = "There are further skills for the files you work with:";
 
-/// What the model is told beside what people say to it, and what it knows of that.
+/// What the model reads beside what people say to it, and what it knows of that.
 pub(crate) struct Instructions {
     knowledge: Knowledge,
-    /// Memory files are told.
+    /// Memory files are sent.
     with_memory: bool,
-    /// It was told, or will be when the conversation is summarized.
+    /// It was sent, or will be when the conversation is compacted.
     has_recalled: bool,
     /// What hooks want known before the first words.
     opening: Vec<String>,
@@ -197,7 +197,7 @@ impl Instructions {
     }
 }
 
-/// The one place that every memory file passes on its way to the model: hooks hear of each.
+/// The one place that every memory file passes on its way to the model: hooks learn of each.
 async fn take_in(
     files: &[MemoryFile],
     start: &'static str,

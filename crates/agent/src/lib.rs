@@ -3,7 +3,7 @@
 //! An [`Agent`] is given a model and a scheduler; it knows no tool by name. [`Agent::run`] takes what a
 //! person says, asks the model, pushes each tool call to the scheduler the moment its block is complete,
 //! answers the model in the order of the calls, and so on until a reply has no call in it. What happens
-//! is told to a [`Sink`]; how it ended is [`RunResult`], which has everything a result message needs.
+//! is reported to a [`Sink`]; how it ended is [`RunResult`], which has everything a result message needs.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -31,17 +31,17 @@
 //! - [`agent`]: setting one up; `run`: the loop; `model_turn`: one reply and the calls in it;
 //!   `session_events`: what happens between runs
 //! - the parts of an agent: `client`: the model, as it is asked; `dialogue`: what was said, with its
-//!   transcript; `instructions`: what it is told beside that; `hooks`: the events it fires;
-//!   `compaction`: making room in the model's window; `plan_mode`: plan mode, as the model is told about it
+//!   transcript; `instructions`: what else it reads; `hooks`: the events it fires;
+//!   `compaction`: making room in the model's window; `plan_mode`: plan mode, as the model reads it
 //! - `running_calls`: which calls are at work; `user_message`: what a person says; `background`: what it
-//!   hears of tasks in the background
+//!   reads of tasks in the background
 //! - `ask`: one question to a model, beside any conversation
 //! - [`control`]: interrupting, steering and changing it while it runs
-//! - [`event`], [`run_result`]: what is told
+//! - [`event`], [`run_result`]: what is reported
 //! - `repeats`: noticing that it goes in circles
 //! - [`subagents`]: models that work for the calls of this one
 //! - [`cost`]: tokens and money
-//! - [`prompt`]: what the model is told before anybody speaks
+//! - [`prompt`]: the system prompt
 //! - [`transcript`]: a session on disk: written ahead, repaired when read
 //!
 //! **Invariants.** Whatever is interrupted whenever, the conversation stays one that can be sent, and no
@@ -74,7 +74,7 @@ pub mod subagents;
 pub mod transcript;
 mod user_message;
 
-pub use agent::{Agent, AgentBuilder, ModelSettings, RunLimits};
+pub use agent::{Agent, AgentBuilder, AutoCompact, ModelSettings, RunLimits};
 pub use ask::ask;
 pub use clock::random_id;
 pub use control::Control;

@@ -1,4 +1,4 @@
-//! Plan mode, as the model is told about it, and what else it must know again after a summary. What the
+//! Plan mode, as the model reads it, and what else it must know again after a summary. What the
 //! mode forbids is the engine's business.
 
 use haft_contract::{ContextPatch, PermissionMode, SessionState};

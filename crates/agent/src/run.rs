@@ -94,7 +94,7 @@ impl Agent {
         self.run_from(Some(prompt.into()), sink).await
     }
 
-    /// Tells the model what ended in the background since it last heard of it, and lets it work like
+    /// Tells the model what ended in the background since it last read of it, and lets it work like
     /// [`run`](Self::run). For when no one else has anything to say.
     pub async fn run_notices(&mut self, sink: &dyn Sink) -> RunResult {
         self.run_from(None, sink).await
@@ -440,7 +440,8 @@ impl Agent {
             course.pauses += 1;
             return None;
         }
-        if stop == Some(StopReason::ContextWindow) && !course.shortened {
+        let may_compact = !self.client.settings.auto_compact.is_off;
+        if stop == Some(StopReason::ContextWindow) && may_compact && !course.shortened {
             course.shortened = true;
             let mut compaction = self.compaction(to);
             let done = compaction
@@ -485,7 +486,12 @@ impl Agent {
             let known = &mut self.client.settings.window;
             *known = window.min(*known);
         }
-        if is_too_long && !course.shortened {
+        let is_off = self.client.settings.auto_compact.is_off;
+        if is_too_long && is_off {
+            let what = "the conversation no longer fits, and summarizing it unasked is switched off \
+                        (autoCompactEnabled): summarize it with /compact";
+            to.notice(NoticeLevel::Warning, what.to_owned());
+        } else if is_too_long && !course.shortened {
             course.shortened = true;
             let mut compaction = self.compaction(to);
             match compaction

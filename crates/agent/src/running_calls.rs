@@ -13,7 +13,7 @@ use crate::{AgentEvent, Sink, transcript::Transcript};
 /// How often a call that takes long is reported.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
 
-/// Hears of calls for the transcript, and remembers which are at work.
+/// Observes calls for the transcript, and remembers which are at work.
 pub(crate) struct Working {
     transcript: Arc<Transcript>,
     calls: Mutex<Vec<Call>>,
@@ -33,9 +33,9 @@ impl Working {
         }
     }
 
-    /// Tells of each call that is at work.
+    /// Reports each call that is at work.
     pub(crate) fn tell(&self, sink: &dyn Sink) {
-        // Not while it is locked: the one who hears may take their time.
+        // Not while it is locked: the observer may take its time.
         let working: Vec<AgentEvent> = self
             .calls()
             .iter()

@@ -41,7 +41,7 @@ impl Agent {
         self.session.held_up = self.session.held_up.take().or(word.stop);
     }
 
-    /// Adds a working directory, and tells hooks whose wish it was: `slash_command` or
+    /// Adds a working directory, and tells hooks who asked for it: `slash_command` or
     /// `register_repo_root`.
     pub async fn add_directory(&mut self, path: PathBuf, source: &str, sink: &dyn Sink) {
         let never = CancellationToken::new();
@@ -58,7 +58,7 @@ impl Agent {
         self.hooks.instructions(loaded, to).await;
     }
 
-    /// Returns when a hook that runs beside the session wants the model to hear something: it is told
+    /// Returns when a hook that runs beside the session wants the model to read something: it is sent
     /// with the next run, or by [`run_notices`](Self::run_notices).
     pub async fn woken(&self) {
         self.hooks.woken().await;

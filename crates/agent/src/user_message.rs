@@ -12,7 +12,7 @@ pub struct Prompt {
     pub content: Vec<Content>,
     /// The id of the message, where it has one.
     pub uuid: Option<Uuid>,
-    /// Where it comes from, as whoever sent it says; given back with the result.
+    /// Where it comes from, as its sender says; returned with the result.
     pub origin: Option<Value>,
     /// Files and folders that go with it, as they were named.
     pub mentions: Vec<String>,

@@ -210,7 +210,7 @@ fn haft(dir: &Path, url: &str) -> Child {
         .unwrap()
 }
 
-/// From nothing to the first request, and what that request says before anybody spoke.
+/// From nothing to the first request, and what that request says before anyone spoke.
 fn start(dir: &Path) {
     let mut samples = Vec::new();
     let mut first = Vec::new();

@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     CallFailed = 2,
     /// Interrupted from the keyboard.
     Interrupted = 130,
-    /// Told to end.
+    /// Terminated.
     Terminated = 143,
 }
 

@@ -62,7 +62,7 @@ pub(crate) async fn tools(session: &SessionArgs) -> anyhow::Result<Haft> {
     Ok(open_tools(&config(session)?, parts).await?)
 }
 
-/// The same where someone else is asked, and hears what calls report.
+/// The same where someone else is asked, and gets what calls report.
 pub(crate) async fn asking(
     session: &SessionArgs,
     questions: impl Questions + 'static,

@@ -59,12 +59,12 @@ impl Signals {
         }
     }
 
-    /// Returns when we are told to end.
+    /// Returns when we are asked to end.
     pub(crate) async fn wait(&self) {
         self.stop.cancelled().await;
     }
 
-    /// How we are told to end, if we are.
+    /// How we are asked to end, if we are.
     pub(crate) fn told(&self) -> Option<Exit> {
         if !self.stop.is_cancelled() {
             return None;
@@ -75,7 +75,7 @@ impl Signals {
         }
     }
 
-    /// Does this unless we are told to end first.
+    /// Does this unless we are asked to end first.
     pub(crate) async fn until_told<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),

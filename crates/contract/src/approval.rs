@@ -113,7 +113,7 @@ pub enum ApprovalAnswer {
         /// Allow rules to be kept beyond the session.
         keep: Vec<String>,
     },
-    /// No; the model is told why, if they said.
+    /// No; the model reads why, if they said.
     Deny {
         /// What they said.
         reason: Option<String>,

@@ -1,8 +1,8 @@
-//! What goes on in the background of a session, and what the model is to hear of it when it is over.
+//! What goes on in the background of a session, and what the model is to read of it when it is over.
 //!
 //! Anyone who starts a task in the background, a command or a subagent, announces it with [`BackgroundTasks::begin`]
 //! and ends it with [`BackgroundTasks::push`]. The loop takes notices between two requests and tells them to the
-//! model. A program that follows the session hears of each step as it happens
+//! model. A program that follows the session learns of each step as it happens
 //! ([`BackgroundTasks::heard_by`]).
 
 use std::{
@@ -87,7 +87,7 @@ pub struct BackgroundTask {
     pub kind: TaskKind,
     /// What it is for, in a few words.
     pub description: String,
-    /// The command line, or what the subagent was told.
+    /// The command line, or what the subagent was asked to do.
     pub prompt: String,
     /// Which kind of subagent it is.
     pub agent_type: Option<String>,
@@ -192,7 +192,7 @@ impl BackgroundTasks {
         self.tell(kept, &event);
     }
 
-    /// A task is over, and the model should hear of it.
+    /// A task is over, and the model should know.
     pub fn push(&self, notice: TaskNotice) {
         let mut kept = self.kept();
         kept.running.retain(|task| task.id != notice.id);
@@ -212,7 +212,7 @@ impl BackgroundTasks {
         self.kept().waiting.retain(|notice| notice.id != id);
     }
 
-    /// What the model should hear now, the oldest first. Each notice is handed out once.
+    /// What the model should read now, the oldest first. Each notice is handed out once.
     pub fn take(&self) -> Vec<TaskNotice> {
         self.kept().waiting.drain(..).collect()
     }
@@ -254,7 +254,7 @@ impl BackgroundTasks {
         has_news(&self.kept())
     }
 
-    /// From now on, this hears of each step. It is called by the one who takes the step, so it must be
+    /// From now on, this gets each step. It is called by the one who takes the step, so it must be
     /// quick, and it must not call back.
     pub fn heard_by(&self, listener: impl Fn(&TaskEvent) + Send + Sync + 'static) {
         self.kept().listener = Some(Arc::new(listener));
@@ -271,7 +271,7 @@ impl BackgroundTasks {
         }
     }
 
-    /// Tells while nothing else can change, so that steps are heard in their order.
+    /// Tells while nothing else can change, so that steps arrive in their order.
     fn tell(&self, kept: MutexGuard<'_, TaskBoard>, event: &TaskEvent) {
         if let Some(listener) = &kept.listener {
             listener(event);

@@ -40,14 +40,14 @@ pub struct Confinement {
     #[serde(with = "shared::list")]
     pub stores: Arc<[PathBuf]>,
     /// Existing directories of which it sees nothing but what is open in them, in every profile but
-    /// [`Confined::Full`]: the homes, where it cannot be told beforehand what it reads.
+    /// [`Confined::Full`]: the homes, where it is not known beforehand what it reads.
     #[serde(with = "shared::list")]
     pub closed: Arc<[PathBuf]>,
     /// What of the closed directories it sees, with everything below, under this name: links in it
     /// need not be followed yet. What is writable is open too.
     #[serde(with = "shared::list")]
     pub open: Arc<[PathBuf]>,
-    /// What in the line keeps its reads from being told beforehand, if anything does: as written.
+    /// What in the line keeps its reads from being known beforehand, if anything does: as written.
     pub untold: Option<String>,
     /// Files that a command may not make either.
     pub control: ControlFiles,

@@ -147,7 +147,7 @@ fn without_dots(path: &Path) -> PathBuf {
 
 impl CallContext {
     /// A context for the test of a tool: it works in `dir`, everything is permitted, no one can be
-    /// asked, and the second part hears the tool's progress.
+    /// asked, and the second part gets the tool's progress.
     pub fn for_test(dir: &Path) -> (Self, Updates) {
         let call = CallId::new();
         let (progress, updates) = progress::channel(call);

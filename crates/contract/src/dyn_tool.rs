@@ -20,7 +20,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct ToolSpec {
     /// The name the model calls.
     pub name: String,
-    /// What the model is told about it.
+    /// What the model reads about it.
     pub description: String,
     /// What it takes: a JSON schema of type `object`.
     pub input_schema: Value,
@@ -80,7 +80,7 @@ pub trait BoundCall: Send + Sync {
     /// What this call touches, held to what the tool may do at most.
     fn effects(&self) -> Effects;
 
-    /// Is told where it would run.
+    /// Learns where it would run.
     fn locate(&mut self, cwd: &Path, home: Option<&Path>) {
         let _ = (cwd, home);
     }

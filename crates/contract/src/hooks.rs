@@ -1,5 +1,5 @@
 //! Hooks, as far as tools fire them: a tool whose work is an event of its own (a task is created, a
-//! subagent begins) tells the user's programs of it, and hears whether they object.
+//! subagent begins) reports it to the user's programs, and learns whether they object.
 
 use std::{fmt, sync::Arc};
 
@@ -14,7 +14,7 @@ pub struct HookEvent {
     pub name: String,
     /// What matchers look at; empty where the event has nothing to match.
     pub matched: String,
-    /// What handlers are told, beside what every event tells.
+    /// What handlers receive, beside what every event has.
     pub fields: Map<String, Value>,
 }
 
@@ -46,7 +46,7 @@ pub struct HookVerdict {
 }
 
 impl HookVerdict {
-    /// Adds what was said later. Anyone who was first to hold it up, or to want everything to stop, is heard.
+    /// Adds what was said later. Anyone who was first to hold it up, or to want everything to stop, counts.
     pub fn extend(&mut self, later: Self) {
         self.block = self.block.take().or(later.block);
         self.context.extend(later.context);

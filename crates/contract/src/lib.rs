@@ -4,7 +4,7 @@
 //! [`erase`](fn@erase) turns it into a [`DynTool`], the one shape a pool holds; [`DynTool::bind`] joins a tool
 //! with one valid input into a [`BoundCall`], and everything after that is typed again.
 //!
-//! This crate knows no one: no engine, no file system, no terminal. It changes rarely.
+//! This crate knows no engine, no file system and no terminal. It changes rarely.
 //!
 //! # Layout
 //! - [`tool`]: the trait authors implement; [`profile`]: what a tool says of itself
@@ -12,13 +12,13 @@
 //! - [`erase`](mod@erase): from the first to the second
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
-//! - [`session_state`]: what a session keeps beside its conversation; [`pending_input`]: a person wants to be
-//!   heard; [`deferred_tools`]: tools that are there and not loaded; [`pending_servers`]: servers whose tools
-//!   are still to come; [`settings_access`]: settings
+//! - [`session_state`]: what a session keeps beside its conversation; [`pending_input`]: what a
+//!   person said meanwhile; [`deferred_tools`]: tools that are there and not loaded; [`pending_servers`]:
+//!   servers whose tools are still to come; [`settings_access`]: settings
 //! - [`calendar`]: dates and times of day
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
-//! - [`background_tasks`]: what goes on in the background, and what the model hears of it
+//! - [`background_tasks`]: what goes on in the background, and what the model reads of it
 //! - [`nested_calls`]: calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
 //! - [`subagents`]: handing work to another model
@@ -83,7 +83,10 @@ pub use error::ToolError;
 pub use hidden::{GlobStart, Hidden, HiddenFiles, HiddenRules, PathGlob};
 pub use hooks::{HookEvent, HookFire, HookVerdict};
 pub use hosts::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
-pub use http::{HttpAnswer, HttpClient, HttpPost};
+pub use http::{
+    HttpAnswer, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
+    HttpResponse, HttpStreams,
+};
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};
 pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};

@@ -30,7 +30,7 @@ pub struct ToolOutput {
     /// What changes in the session. Only from calls whose effects say [`patches`](crate::Effects::patches).
     pub patches: Vec<ContextPatch>,
     /// It was done, and did not succeed: a command that exits with 1 has output, and may have
-    /// changed the directory, and yet the model is told about an error.
+    /// changed the directory, and yet the model reads an error.
     pub failed: bool,
 }
 

@@ -1,8 +1,8 @@
-//! A person wants to be heard while tools run.
+//! A person has said something while tools run.
 
 use tokio::sync::watch;
 
-/// Whether someone has said something that the model has not heard yet. A service: what only waits
+/// Whether someone has said something that the model has not read yet. A service: what only waits
 /// ends early for it.
 #[derive(Debug)]
 pub struct PendingInput(watch::Sender<bool>);
@@ -14,7 +14,7 @@ impl Default for PendingInput {
 }
 
 impl PendingInput {
-    /// Someone has said something; or everything that was said has been heard.
+    /// Someone has said something; or everything that was said has been read.
     pub fn set(&self, wanted: bool) {
         self.0.send_replace(wanted);
     }

@@ -17,7 +17,7 @@ pub trait StateSlot: Serialize + DeserializeOwned + Default {
     /// Its name, unique in a session.
     const KEY: &'static str;
 
-    /// What the model must be told about it when it has forgotten everything; `None` for nothing.
+    /// What the model must read about it when it has forgotten everything; `None` for nothing.
     fn told(&self) -> Option<String>;
 }
 
@@ -39,7 +39,7 @@ struct StateTable {
 pub struct StateEntry {
     /// The value.
     pub value: Value,
-    /// What the model is told about it.
+    /// What the model reads about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
 }
@@ -86,7 +86,7 @@ impl SessionState {
         self.state().kept.extend(kept);
     }
 
-    /// What the model must be told when it has forgotten everything.
+    /// What the model must read when it has forgotten everything.
     pub fn told(&self) -> Vec<String> {
         let state = self.state();
         let told = state.kept.values().filter_map(|kept| kept.told.clone());

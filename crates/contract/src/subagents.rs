@@ -22,7 +22,7 @@ pub trait SpawnAgents: Send + Sync {
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<LaunchOutcome, ToolError>>;
 
-    /// Says something to a subagent that was launched before: one that runs hears it between two
+    /// Says something to a subagent that was launched before: one that runs reads it between two
     /// requests, one that is done takes its work up again in the background.
     fn send<'a>(
         &'a self,
@@ -50,7 +50,7 @@ impl fmt::Debug for Subagents {
     }
 }
 
-/// A kind of subagent, as a model is told about it.
+/// A kind of subagent, as a model reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentKind {
     /// What it is asked for by.
@@ -165,7 +165,7 @@ pub struct AgentMessage {
 /// What became of an [`AgentMessage`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageDelivery {
-    /// It runs, and hears it before its next request.
+    /// It runs, and reads it before its next request.
     Delivered {
         /// Its id.
         agent: String,

@@ -131,14 +131,14 @@ pub trait Tool: Send + Sync + 'static {
         Effects::EXCLUSIVE
     }
 
-    /// Is told where the call would run: relative paths start at `cwd`. Called by `prepare`, once, right
+    /// Learns where the call would run: relative paths start at `cwd`. Called by `prepare`, once, right
     /// after the input was parsed, for tools that read more out of it.
     fn locate(&self, input: &mut Self::Input, cwd: &Path, home: Option<&Path>) {
         let _ = (input, cwd, home);
     }
 
     /// What the tool has read out of the input, for an engine that knows the type: a command line is
-    /// read once, and not by everybody anew.
+    /// read once, and not by everyone anew.
     fn reading(&self, input: &Self::Input) -> Option<Arc<dyn Any + Send + Sync>> {
         let _ = input;
         None

@@ -85,17 +85,17 @@ impl Engine {
         }
     }
 
-    /// What hooks are told about every event.
+    /// What hooks receive with every event.
     pub(crate) fn common(&self) -> Common {
         common(&self.conversation, &self.agent)
     }
 
-    /// The session's hooks: handlers can be added, and what runs beside it can be heard.
+    /// The session's hooks: handlers can be added, and what runs beside it can be followed.
     pub fn hooks(&self) -> &Hooks {
         &self.hooks
     }
 
-    /// What would help, as whoever set the session up would say it: a flag of the command line, or in words.
+    /// What would help, in the terms in which the session was set up: a flag of the command line, or words.
     pub(crate) fn remedy<'a>(&self, flag: &'a str, words: &'a str) -> &'a str {
         match self.names_flags {
             true => flag,
@@ -124,7 +124,7 @@ impl Engine {
     }
 
     /// Runs the hooks of an event that is about no call. `matched` is what matchers look at; the
-    /// permission mode is told where the event tells it.
+    /// permission mode is passed where the event has it.
     pub async fn fire(
         &self,
         event: HookMoment,
@@ -201,7 +201,7 @@ impl Engine {
         self.model.as_ref()
     }
 
-    /// Who acts, as hooks are told.
+    /// Who acts, as hooks receive it.
     pub fn agent(&self) -> &Identity {
         &self.agent
     }
@@ -326,7 +326,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Who hears of running calls.
+    /// Who observes running calls.
     #[must_use]
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
@@ -376,7 +376,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Who acts, as hooks are told.
+    /// Who acts, as hooks receive it.
     #[must_use]
     pub fn agent(mut self, agent: Identity) -> Self {
         self.agent = agent;

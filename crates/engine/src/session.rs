@@ -131,7 +131,7 @@ impl SessionContext {
         }
     }
 
-    /// What a call is told about permissions.
+    /// What a call knows about permissions.
     pub fn permissions(&self) -> PermissionSnapshot {
         PermissionSnapshot {
             mode: self.mode,

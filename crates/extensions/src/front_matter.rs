@@ -254,7 +254,7 @@ impl Head {
         }
     }
 
-    /// A boolean, as anybody writes it; `None` if it is none.
+    /// A boolean, as anyone writes it; `None` if it is none.
     pub fn boolean(&self, key: &str) -> Option<bool> {
         match self.get(key)? {
             Value::Bool(value) => Some(*value),

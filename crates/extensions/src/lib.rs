@@ -1,4 +1,4 @@
-//! What people lay in folders for their agent: found, read, and told what is wrong with it.
+//! What people keep in folders for their agent: found and read, with a warning for each thing that is wrong.
 //!
 //! Nothing here runs anything, and nothing that lies in a folder can stop the rest from being read: what
 //! is wrong with a file is a [`Warning`] that names it. Files are read bounded, and only regular ones.

@@ -1,4 +1,4 @@
-//! Reading files that anybody may have written: bounded, regular ones only, never waiting.
+//! Reading files that anyone may have written: bounded, regular ones only, never waiting.
 
 use std::{
     collections::HashSet,

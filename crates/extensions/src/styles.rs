@@ -7,7 +7,7 @@ use crate::{
     reading::{self, LONGEST},
 };
 
-/// What everybody has.
+/// What everyone has.
 pub const DEFAULT: &str = "default";
 
 /// How the model is to speak.

@@ -34,9 +34,11 @@
 //!
 //! | Feature | Default | Tools |
 //! |---|---|---|
-//! | `fs` | yes | `Read`, `Write`, `Edit`, `MultiEdit`, `NotebookEdit`, `ReplaceInFiles`, `Undo` … |
-//! | `search` | yes | `Grep`, `Glob`, `LS` |
-//! | `memory`, `plan`, `session` | yes | notes, tasks and plans, settings |
+//! | `fs` | yes | `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`; with `search` also `ReplaceInFiles` |
+//! | `search` | yes | `Grep`, `Glob` |
+//! | `memory` | yes | `MemoryRead`, `MemoryWrite`: notes that outlive a session |
+//! | `plan` | yes | the task list and plan mode |
+//! | `session` | yes | `AskUserQuestion`, `Config`, `Sleep`, `Think`, `ToolSearch` |
 //! | `shell` | no | `Bash` and what goes with it: your program keeps the sandbox, see [below](#commands) |
 //! | `pdf` | no | `Read` reads PDFs, in a child process of your program |
 //! | `skill` | no | `Skill` |
@@ -128,7 +130,7 @@
 //! # Commands
 //!
 //! `Bash` (feature `shell`) runs commands in a sandbox that your program keeps, started again for it. So
-//! its `main` begins with [`serve_child`], and the session is told which program it is: by
+//! its `main` begins with [`serve_child`], and the session learns which program it is: by
 //! `SessionConfig::program`, or for tools alone by a [`ShellProgram`](tools::ShellProgram) among the
 //! services.
 //!

@@ -9,7 +9,7 @@ use super::config::Asked;
 /// What a handler asks a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelQuestion {
-    /// Everything it is told: the handler's words with the event in them. It is to answer with an
+    /// Everything it reads: the handler's words with the event in them. It is to answer with an
     /// object that says `ok`.
     pub prompt: String,
     /// Another model than the usual one.

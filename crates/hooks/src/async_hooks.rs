@@ -12,7 +12,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use super::job::{Done, Job, cut};
 
-/// What a handler said after the event it was told about. It decides nothing any more.
+/// What a handler said after the event it was for. It decides nothing any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Late {
     /// What the model should know.
@@ -23,7 +23,7 @@ pub struct Late {
     pub wakes: bool,
 }
 
-/// What handlers have said that no one has heard yet.
+/// What handlers have said that no one has read yet.
 #[derive(Debug, Default)]
 struct Queue {
     said: Mutex<VecDeque<Late>>,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::BoxFuture;
 use haft_settings::{Bases, Problem, Scope};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     HookMoment, Matcher,
@@ -61,7 +61,7 @@ pub enum HookOrigin {
     Host,
 }
 
-/// What the handlers of a plugin are told about it.
+/// What the handlers of a plugin receive about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookPlugin {
     /// Its name.
@@ -85,6 +85,8 @@ pub enum Action {
     Http(Post),
     /// A model is asked.
     Model(Asked),
+    /// A tool of an MCP server is called.
+    Server(ServerToolCall),
     /// A program that is connected already, and is asked there.
     Callback(Callback),
     /// A kind that this build cannot run.
@@ -102,6 +104,17 @@ pub struct Post {
     pub env: Vec<String>,
 }
 
+/// Which tool of an MCP server is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerToolCall {
+    /// The server.
+    pub server: String,
+    /// The tool, by the server's own name.
+    pub tool: String,
+    /// What it is called with; `${a.b}` in a text stands for what the event says there.
+    pub input: Value,
+}
+
 /// How a model is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
@@ -115,7 +128,7 @@ pub struct Asked {
     pub goes_on: bool,
 }
 
-/// Asks a program that is connected already: it is told about the event, and answers as a process would on
+/// Asks a program that is connected already: it receives the event, and answers as a process would on
 /// its stdout. The error is for people.
 #[derive(Clone)]
 pub struct Callback(
@@ -218,7 +231,7 @@ pub fn read(
     let mut handlers = Vec::new();
     let mut problems = Vec::new();
     let place = file.map_or_else(
-        || "--settings".to_owned(),
+        || haft_settings::files::GIVEN.to_owned(),
         |file| file.display().to_string(),
     );
     let mut complain = |what: String| {
@@ -349,9 +362,14 @@ fn action(kind: &str, entry: &Value) -> Result<Action, String> {
             with_tools: kind == "agent",
             goes_on: kind == "agent" || entry.get("continueOnBlock") == Some(&Value::Bool(true)),
         }),
-        "mcp_tool" => Action::Unavailable(
-            "hooks of type mcp_tool cannot run here: no MCP server is connected".to_owned(),
-        ),
+        "mcp_tool" => Action::Server(ServerToolCall {
+            server: need("server")?.to_owned(),
+            tool: need("tool")?.to_owned(),
+            input: entry
+                .get("input")
+                .cloned()
+                .unwrap_or_else(|| Value::Object(Map::new())),
+        }),
         other => return Err(format!("no hook has the type {other:?}")),
     })
 }

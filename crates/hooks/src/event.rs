@@ -162,7 +162,7 @@ impl HookMoment {
         .contains(&self.0)
     }
 
-    /// Is its handler told the permission mode?
+    /// Does its handler receive the permission mode?
     pub fn tells_mode(self) -> bool {
         self.is_about_a_call()
             || [

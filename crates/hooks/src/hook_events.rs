@@ -6,7 +6,7 @@ use haft_contract::CallId;
 
 use super::HookMoment;
 
-/// Hears of handlers as they start, print and end.
+/// Observes handlers as they start, print and end.
 pub trait HearHooks: Send + Sync {
     /// Something happened. Called from wherever the handler is waited for: be quick.
     fn hear(&self, news: &HookNews);
@@ -36,14 +36,14 @@ pub enum HookStage {
     Printed {
         /// What it said.
         stdout: String,
-        /// What it complained.
+        /// Its standard error.
         stderr: String,
     },
     /// It is over.
     Ended {
         /// What it said.
         stdout: String,
-        /// What it complained, or why it failed.
+        /// Its standard error, or why it failed.
         stderr: String,
         /// Of a process that ended by itself.
         code: Option<i32>,
@@ -74,14 +74,14 @@ impl HookOutcome {
     }
 }
 
-/// Tells of one run of a handler. One that is dropped before its end was cancelled.
+/// Reports one run of a handler. One that is dropped before its end was cancelled.
 pub(super) struct Teller {
     ear: Option<Arc<dyn HearHooks>>,
     news: HookNews,
 }
 
 impl Teller {
-    /// Tells that it starts; no one hears of it without an ear.
+    /// Reports that it starts, if anyone observes.
     pub(super) fn start(
         ear: Option<Arc<dyn HearHooks>>,
         event: HookMoment,
@@ -102,7 +102,7 @@ impl Teller {
         teller
     }
 
-    /// Is there anybody to tell?
+    /// Is there anyone to tell?
     pub(super) fn is_heard(&self) -> bool {
         self.ear.is_some()
     }

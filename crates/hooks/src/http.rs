@@ -62,10 +62,10 @@ pub(super) async fn post(
     })
 }
 
-/// May this address be told? The error says why not.
+/// May this address be posted to? The error says why not.
 fn check(limits: &HttpLimits, url: &str) -> Result<(), String> {
     let address = Address::read(url).ok_or_else(|| {
-        format!("{url:?} is no address that can be told: it must be plain http:// or https://")
+        format!("{url:?} is no address to post to: it must be plain http:// or https://")
     })?;
     match &limits.urls {
         None => Ok(()),

@@ -22,12 +22,13 @@ use super::{
     http,
     output::{HookExit, HookOutput},
     run::{self, RunError, Surroundings},
+    server_tool::CallServers,
 };
 
 /// Longer texts of a handler are kept in a file, and a part of them is shown.
 const LONGEST: usize = 10_000;
 
-/// Keeps texts that are too long for anybody to read in one go.
+/// Keeps texts that are too long for anyone to read in one go.
 pub trait KeepText: Send + Sync {
     /// Keeps one that is longer than so many characters; what is shown in its place.
     fn keep(&self, text: &str, longest: usize) -> Option<String>;
@@ -43,6 +44,7 @@ pub(super) struct Means {
     pub(super) http: Option<Arc<dyn HttpClient>>,
     pub(super) limits: Arc<HttpLimits>,
     pub(super) model: Option<Arc<dyn AskModel>>,
+    pub(super) servers: Option<Arc<dyn CallServers>>,
     pub(super) ear: Option<Arc<dyn HearHooks>>,
     /// Where texts go that are too long.
     pub(super) results: Option<Arc<dyn KeepText>>,
@@ -101,7 +103,7 @@ impl Means {
         }
     }
 
-    /// Cuts what is too long for anybody to read in one go.
+    /// Cuts what is too long for anyone to read in one go.
     fn shorten(&self, said: &mut HookOutput) {
         for text in said.texts() {
             if let Some(results) = &self.results
@@ -126,7 +128,7 @@ pub(super) fn cut(text: &mut String) {
 /// One run of one handler.
 pub(super) struct Job {
     pub(super) handler: Arc<Handler>,
-    /// What it is told.
+    /// What it receives.
     pub(super) input: Arc<str>,
     /// The event and what was matched.
     pub(super) name: String,
@@ -231,6 +233,21 @@ impl Job {
                 let sent = timeout(self.limit, sent).await;
                 Ok(Answer::Ended(sent.map_err(in_time(self.limit))??))
             }
+            Action::Server(tool) => {
+                let servers = means.servers.as_deref();
+                let servers = servers.ok_or_else(|| unavailable("there is no MCP server here"))?;
+                let event = serde_json::from_str(&self.input).unwrap_or_default();
+                let calling = servers.call(&tool.server, &tool.tool, tool.input_at(&event));
+                let called = timeout(self.limit, calling).await;
+                let text = called
+                    .map_err(in_time(self.limit))?
+                    .map_err(RunError::Unavailable)?;
+                Ok(Answer::Ended(HookExit {
+                    code: Some(0),
+                    stdout: text,
+                    stderr: String::new(),
+                }))
+            }
             Action::Model(asked) => {
                 let model = means.model.as_deref();
                 let model = model.ok_or_else(|| unavailable("there is no model to ask here"))?;
@@ -262,7 +279,7 @@ impl Job {
 /// Asks a program that is connected already.
 async fn ask(callback: &Callback, input: &str, limit: Duration) -> Result<HookExit, RunError> {
     let input = serde_json::from_str(input)
-        .map_err(|error| RunError::Unavailable(format!("the event cannot be told: {error}")))?;
+        .map_err(|error| RunError::Unavailable(format!("the event cannot be sent: {error}")))?;
     match timeout(limit, (callback.0)(input)).await {
         Err(_) => Err(RunError::TimedOut(limit)),
         Ok(Err(why)) => Err(RunError::Unavailable(why)),

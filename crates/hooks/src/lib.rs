@@ -1,4 +1,4 @@
-//! Hooks: programs of the user's that are told about what happens, and may have a say in it.
+//! Hooks: programs of the user's that run at certain moments of a session and may decide about calls.
 //!
 //! All handlers that fit run side by side; an identical one from two files runs once. What they say
 //! is taken together: deny before defer before ask before allow. A handler that fails says nothing,
@@ -25,6 +25,7 @@ mod matcher;
 pub mod output;
 pub mod reference;
 mod run;
+mod server_tool;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -49,6 +50,7 @@ pub use job::KeepText;
 use job::{Job, Means};
 pub use matcher::Matcher;
 pub use output::{HookDecision, HookOutput};
+pub use server_tool::CallServers;
 
 /// All handlers of SessionEnd together may take so long, unless one of them says more…
 const END: Duration = Duration::from_millis(1500);
@@ -74,12 +76,14 @@ struct Live {
 struct HookState {
     /// Handlers that came while it ran.
     added: Vec<Arc<Handler>>,
+    /// Those of plugins, where they are not those of the start any more.
+    of_plugins: Option<Vec<Arc<Handler>>>,
     /// Handlers that run once, and did.
     spent: HashSet<String>,
     situation: Situation,
 }
 
-/// What handlers are told about the session beyond the event.
+/// What handlers receive about the session beyond the event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Situation {
     /// The message that is being answered.
@@ -94,7 +98,7 @@ pub struct Occasion<'a> {
     pub event: HookMoment,
     /// What matchers look at: the tool's name and its aliases, or another value.
     pub names: &'a [&'a str],
-    /// What handlers are told, beside what every event tells.
+    /// What handlers receive, beside what every event has.
     pub fields: Map<String, Value>,
     /// Of the call it is about: does an `if` hold for it? `None`: it is about none.
     pub call: Option<&'a JudgeCondition<'a>>,
@@ -177,7 +181,14 @@ impl Hooks {
         self
     }
 
-    /// The same, and this hears of handlers as they start, print and end.
+    /// The same with MCP servers whose tools can be called.
+    #[must_use]
+    pub fn with_servers(mut self, servers: Arc<dyn CallServers>) -> Self {
+        self.means.servers = Some(servers);
+        self
+    }
+
+    /// The same, and this observes handlers as they start, print and end.
     #[must_use]
     pub fn heard_by(mut self, ear: Arc<dyn HearHooks>) -> Self {
         self.means.ear = Some(ear);
@@ -198,7 +209,28 @@ impl Hooks {
         self.state().added.extend(handlers);
     }
 
-    /// Changes what handlers are told about the session.
+    /// Puts these handlers of plugins in the place of those that plugins had.
+    pub fn set_of_plugins(&self, handlers: Vec<Handler>) {
+        let handlers = handlers.into_iter().map(Arc::new).collect();
+        self.state().of_plugins = Some(handlers);
+    }
+
+    /// All that hold now, in the order they are written.
+    fn current(&self) -> Vec<Arc<Handler>> {
+        let state = self.state();
+        let is_past = |handler: &&Arc<Handler>| {
+            state.of_plugins.is_some() && matches!(handler.origin, HookOrigin::Plugin(_))
+        };
+        let first = self.handlers.iter().filter(|handler| !is_past(handler));
+        let of_plugins = state.of_plugins.iter().flatten();
+        first
+            .chain(of_plugins)
+            .chain(&state.added)
+            .cloned()
+            .collect()
+    }
+
+    /// Changes what handlers receive about the session.
     pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
         change(&mut self.state().situation);
     }
@@ -206,14 +238,13 @@ impl Hooks {
     /// The file of variables for later commands, if any handler may have written to it.
     pub fn env_file(&self) -> Option<&Path> {
         let sets = |handler: &Arc<Handler>| handler.event.sets_variables();
-        let any = self.handlers.iter().any(sets) || self.state().added.iter().any(sets);
+        let any = self.handlers.iter().any(sets) || self.current().iter().any(sets);
         self.means.env_file.as_deref().filter(|_| any)
     }
 
     /// There is none for this event, so that nothing need be gathered for it.
     pub fn is_silent(&self, event: HookMoment) -> bool {
-        let is_for = |handler: &Arc<Handler>| handler.event == event;
-        !self.handlers.iter().any(is_for) && !self.state().added.iter().any(is_for)
+        !self.current().iter().any(|handler| handler.event == event)
     }
 
     /// Takes what handlers that run beside the session have said since the last time.
@@ -221,12 +252,12 @@ impl Hooks {
         self.live.beside.take()
     }
 
-    /// Has one of them said something that the model should hear now?
+    /// Has one of them said something that the model should read now?
     pub fn has_waker(&self) -> bool {
         self.live.beside.has_waker()
     }
 
-    /// Returns when one of them says something that the model should hear now.
+    /// Returns when one of them says something that the model should read now.
     pub async fn woken(&self) {
         self.live.beside.woken().await;
     }
@@ -236,7 +267,7 @@ impl Hooks {
         self.live.beside.end().await;
     }
 
-    /// Runs every handler that fits, side by side, and hears all of them, in the order they are
+    /// Runs every handler that fits, side by side, and takes what all of them say, in the order they are
     /// written.
     pub async fn fire(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Heard> {
         let jobs = self.jobs(occasion, common);
@@ -253,7 +284,7 @@ impl Hooks {
         join_all(heard).await
     }
 
-    /// Starts every handler that fits, and waits for none: no one hears what they say.
+    /// Starts every handler that fits, and waits for none: what they say is not used.
     pub async fn tell(&self, occasion: &Occasion<'_>, common: &Common) {
         for job in self.jobs(occasion, common) {
             self.live.beside.start(job).await;
@@ -286,12 +317,10 @@ impl Hooks {
 
     fn fitting(&self, occasion: &Occasion<'_>) -> Vec<Arc<Handler>> {
         // Conditions may take a while: no one waits for them.
-        let added = self.state().added.clone();
+        let current = self.current();
         let mut seen = HashSet::new();
-        let fitting = self
-            .handlers
+        let fitting = current
             .iter()
-            .chain(&added)
             .filter(|handler| handler.event == occasion.event)
             .filter(|handler| handler.matcher.fits(occasion.names))
             .filter(|handler| match (&handler.condition, occasion.call) {

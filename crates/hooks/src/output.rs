@@ -11,7 +11,7 @@ pub struct HookExit {
     pub code: Option<i32>,
     /// What it wrote.
     pub stdout: String,
-    /// What it complained.
+    /// Its standard error.
     pub stderr: String,
 }
 

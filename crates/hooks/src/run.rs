@@ -23,7 +23,7 @@ use super::{
     output::HookExit,
 };
 
-/// How long a handler has between being told to end and being ended.
+/// How long a handler has between being asked to end and being ended.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long pipes that others hold are read after the process has ended.
@@ -32,7 +32,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// A handler that writes more than this has lost its way.
 const MOST_OUTPUT: usize = 4 * 1024 * 1024;
 
-/// How often someone hears of what a handler prints.
+/// How often what a handler prints is reported.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Where the program is found that starts another in a session of its own. By its place: a workspace
@@ -210,13 +210,13 @@ fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
     bytes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells the process its input and hears it out. It has ended when the process has: what it left
+/// Gives the process its input and reads all it says. It has ended when the process has: what it left
 /// running may hold the pipes, and gets only a moment more.
 async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Result<HookExit> {
     let stdin = child.stdin.take();
     let write = async move {
         if let Some(mut stdin) = stdin {
-            // A handler need not read what it is told.
+            // A handler need not read its input.
             let _ = stdin.write_all(input.as_bytes()).await;
             let _ = stdin.write_all(b"\n").await;
             let _ = stdin.shutdown().await;

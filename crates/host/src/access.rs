@@ -44,6 +44,8 @@ pub struct ContextUsage {
     pub tools: u64,
     /// Tools of MCP servers, by name.
     pub servers: Vec<(String, u64)>,
+    /// The conversation is not summarized unasked.
+    pub keeps_everything: bool,
 }
 
 /// What going back to a message changed, or would change.
@@ -131,6 +133,7 @@ impl SessionAccess {
             system,
             tools: own.iter().map(|(_, tokens)| tokens).sum(),
             servers,
+            keeps_everything: agent.settings().auto_compact.is_off,
         });
     }
 
@@ -165,7 +168,7 @@ impl SessionAccess {
     /// When a message of the session came.
     fn time_of(&self, message: &str) -> Result<SystemTime, String> {
         let transcript = self.lock_transcript().clone().ok_or(NOT_BEGUN)?;
-        let path = transcript.path().ok_or("the session is not written down")?;
+        let path = transcript.path().ok_or("the session is not saved")?;
         let lines = fs::read_to_string(path).map_err(|error| error.to_string())?;
         let line = lines
             .lines()

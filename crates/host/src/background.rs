@@ -12,7 +12,7 @@ const CEILING: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
 const LONGEST_AGENTS: u32 = 600_000;
 /// How long commands are.
 const LONGEST_SHELLS: Duration = Duration::from_secs(5);
-/// How long a task that is told to end may take.
+/// How long a task that is asked to end may take.
 const WIND_DOWN: Duration = Duration::from_secs(5);
 
 /// What runs in the background of a session.
@@ -25,7 +25,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// From now on, each step is told.
+    /// From now on, each step is reported.
     pub(crate) fn follow(
         notices: Arc<BackgroundTasks>,
         events: &Arc<Events>,
@@ -41,12 +41,12 @@ impl Background {
         })
     }
 
-    /// Neither does a subagent run, nor is there anything the model should hear.
+    /// Neither does a subagent run, nor is there anything the model should read.
     pub(crate) fn is_quiet(&self) -> bool {
         !self.notices.is_waiting() && !self.has_agents()
     }
 
-    /// Returns when the model should hear something.
+    /// Returns when the model should read something.
     pub(crate) async fn has_news(&self) {
         self.notices.changed().await;
     }
@@ -56,7 +56,7 @@ impl Background {
         self.notices.over(TaskKind::Agent).await;
     }
 
-    /// Nothing more comes in: waits for subagents. `true`: the model should hear of one.
+    /// Nothing more comes in: waits for subagents. `true`: the model should read about one.
     pub(crate) async fn news_of_agents(&mut self) -> bool {
         let until = match self.ceiling {
             None => None,

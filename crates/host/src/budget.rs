@@ -41,8 +41,8 @@ impl Budget {
         let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
         if limited.prices.of(model).is_none() && reported.insert(model.to_owned()) {
             limited.events.warn(format!(
-                "--max-budget-usd: the price of {model} is not known, so what it costs does not count; its \
-                 tokens are counted. Give the price with --prices, or with modelPrices in the settings"
+                "the budget in USD does not cover {model}: its price is not known. Its tokens are counted. Add its \
+                 price to modelPrices in the settings"
             ));
         }
     }

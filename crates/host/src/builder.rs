@@ -250,7 +250,7 @@ impl HaftBuilder {
         self
     }
 
-    /// Who hears of running calls.
+    /// Who observes running calls.
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
         self

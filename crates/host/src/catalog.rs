@@ -114,6 +114,17 @@ impl Catalog {
         }
     }
 
+    /// The list, as far as it is known without asking anyone.
+    pub(crate) fn all_known(&self) -> Option<Vec<ModelInfo>> {
+        let listed = self.listed.get().and_then(|listed| listed.as_ref().ok());
+        listed.cloned().or_else(|| self.kept())
+    }
+
+    /// Its short names are those of families.
+    pub(crate) fn has_families(&self) -> bool {
+        matches!(self.source, ListSource::Anthropic(_))
+    }
+
     fn kept(&self) -> Option<Vec<ModelInfo>> {
         let text = fs::read_to_string(self.cache.as_ref()?).ok()?;
         let kept: Kept = serde_json::from_str(&text).ok()?;

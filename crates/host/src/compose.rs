@@ -13,6 +13,7 @@ use haft_engine::{
     pool::{Deferral, Selection},
     settings::{LocalRules, SettingsFiles, Watch},
 };
+use haft_mcp::client::Servers;
 use haft_models::{Http, HttpOptions};
 use haft_tools::SkillBook;
 
@@ -21,6 +22,7 @@ use crate::{
     budget::Budget,
     event::Events,
     extensions::Extensions,
+    mcp::HookServers,
     model,
     questions::{self, EventQuestions},
     settings::{self, LocalRuleStore, Permitted},
@@ -40,7 +42,9 @@ pub(crate) struct Additions {
     pub(crate) window: Option<u64>,
     /// Whom hooks may ask.
     pub(crate) judge: Option<Arc<dyn AskModel>>,
-    /// Who hears of hooks as they run.
+    /// Servers whose tools hooks may call.
+    pub(crate) servers: Option<Arc<Servers>>,
+    /// Who observes hooks as they run.
     pub(crate) ear: Option<Arc<dyn HearHooks>>,
     /// Hooks may put a call off.
     pub(crate) defers: bool,
@@ -92,8 +96,7 @@ pub async fn open_agent_tools(
     let extensions = Extensions::load(config, &permitted);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(config, &extensions, trusted, &events);
-    let environment = &config.environment;
-    let chosen = model::choose(&config.model, &permitted.settings, environment, None)?;
+    let chosen = model::choose(config, &permitted.settings, None)?;
     let subagents = kinds.crew(config, None, &chosen, Budget::default())?;
     let id = SessionId::new();
     let additions = Additions {
@@ -143,6 +146,9 @@ pub(crate) async fn build(
         .with_http(Arc::new(Http::new(http)), permitted.http_hooks);
     if let Some(judge) = additions.judge {
         hooks = hooks.with_model(judge);
+    }
+    if let Some(servers) = additions.servers {
+        hooks = hooks.with_servers(Arc::new(HookServers(servers)));
     }
     if let Some(ear) = additions.ear {
         hooks = hooks.heard_by(ear);

@@ -47,7 +47,7 @@ pub struct SessionConfig {
     pub concurrency: Option<usize>,
     /// Who answers.
     pub model: ModelChoice,
-    /// What the model is told before anyone speaks.
+    /// The system prompt.
     pub prompts: PromptTexts,
     /// Which conversation.
     pub conversation: ConversationChoice,
@@ -144,7 +144,7 @@ pub enum ThinkingChoice {
     Disabled,
 }
 
-/// What the model is told before anyone speaks.
+/// The system prompt.
 #[derive(Debug, Clone, Default)]
 pub struct PromptTexts {
     /// In place of our own system prompt; empty for none.
@@ -172,7 +172,7 @@ pub struct ConversationChoice {
     pub id: Option<SessionId>,
     /// Nothing of it is kept.
     pub forget: bool,
-    /// Each line of it is told as it is written.
+    /// Each line of it is reported as it is written.
     pub mirror: bool,
     /// Its title.
     pub title: Option<String>,

@@ -37,14 +37,13 @@ pub(crate) fn choose(
     let Some((sessions, id)) = from else {
         anyhow::ensure!(
             until.is_none() && choice.drops_turn.is_none(),
-            "a message to go on from goes with a conversation to go on with (--resume-session-at and \
-             --resume-drops-turn with --resume or --continue)"
+            "a message to go on from, or a turn to drop, needs the conversation it belongs to: resume one by \
+             its id, or continue the newest"
         );
         return another(choice, &here, new);
     };
     if let Some(prompt) = &choice.drops_turn {
-        let until = until
-            .context("a turn to drop goes with a message to go on from (--resume-session-at)")?;
+        let until = until.context("a turn to drop needs the message to go on from")?;
         sessions.drops_only(id, until, prompt)?;
     }
     let forked = choice.fork || choice.id.is_some();
@@ -59,8 +58,8 @@ fn another(choice: &ConversationChoice, here: &Sessions, id: SessionId) -> anyho
     Ok(match choice.forget {
         true => Session::in_memory(id),
         false => here.create(id).with_context(|| {
-            "the session cannot be kept; set CLAUDE_CONFIG_DIR to a folder that can be written, or use \
-             --no-session-persistence"
+            "the session cannot be kept; set CLAUDE_CONFIG_DIR to a folder that can be written, or begin a \
+             session that is not kept"
         })?,
     })
 }

@@ -105,6 +105,25 @@ impl Environment {
         all
     }
 
+    /// Has a program of the user's inherit these variables.
+    pub(crate) fn give(&self, command: &mut tokio::process::Command) {
+        match &self.given {
+            Some(given) => {
+                command.env_clear().envs(given.iter());
+            }
+            // As they were when we were started.
+            None => {
+                command.envs(secrets::taken());
+            }
+        }
+        for (name, value) in self.settings.iter() {
+            match value.as_str() {
+                "" => command.env_remove(name),
+                value => command.env(name, value),
+            };
+        }
+    }
+
     /// Does a variable say `1`?
     pub fn is_on(&self, name: &str) -> bool {
         self.variable(name).is_some_and(|value| value == "1")

@@ -113,7 +113,7 @@ pub struct TurnResult {
     pub run: RunResult,
     /// Where answers must have a shape: the value, or why there is none.
     pub structured: Option<Result<Value, String>>,
-    /// Where the message came from, as whoever sent it said.
+    /// Where the message came from, as its sender said.
     pub origin: Option<Value>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, RwLock},
+    sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
 use haft_agent::prompt::{Knowledge, SystemPrompt};
@@ -129,7 +129,7 @@ impl Extensions {
         }
     }
 
-    /// What the model is told about them before the first words; `None` if nothing. Skills only where it has
+    /// What the model reads about them before the first words; `None` if nothing. Skills only where it has
     /// the tool to call them.
     pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
         let options = self.memory.take()?;
@@ -175,7 +175,7 @@ impl Extensions {
             plugins: self.places.plugins.iter().map(PluginDetails::of).collect(),
             output_style: match (&self.style, &self.unknown_style) {
                 (Some(style), _) => style.name.clone(),
-                // As it was given: whoever set it looks for it.
+                // As it was given: the one who set it looks for it.
                 (None, Some(name)) => name.clone(),
                 (None, None) => styles::DEFAULT.to_owned(),
             },
@@ -194,11 +194,13 @@ impl Extensions {
     }
 
     /// Where all of it is looked for again.
-    pub(crate) fn reload(&self, is_bare: bool) -> ExtensionReload {
+    pub(crate) fn reload(&self, config: &SessionConfig, permitted: &Permitted) -> ExtensionReload {
         ExtensionReload {
-            places: self.places.clone(),
+            config: config.clone(),
             skills: self.skills.clone(),
-            is_bare,
+            hooks: permitted.hooks.clone(),
+            places: Mutex::new(self.places.clone()),
+            subagents: OnceLock::new(),
         }
     }
 }
@@ -289,7 +291,7 @@ pub struct CommandDetails {
     pub argument_hint: String,
 }
 
-fn places(
+pub(crate) fn places(
     config: &SessionConfig,
     permitted: &Permitted,
     warnings: &mut Vec<Warning>,

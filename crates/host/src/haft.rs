@@ -59,7 +59,7 @@ impl Haft {
         self.scheduler.engine().services()
     }
 
-    /// Fires to interrupt the turn that begins next: what runs in it is told to stop, what waits never
+    /// Fires to interrupt the turn that begins next: what runs in it is asked to stop, what waits never
     /// starts, and every call still gets its result. The turn after that has a token of its own.
     pub fn cancel_token(&self) -> CancellationToken {
         self.next.clone()

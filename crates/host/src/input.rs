@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    AgentDetails, ContextUsage, Environment, ExtensionDetails, RewoundFiles, ServerChanges,
-    ServerList, StartOptions, StopKind,
+    AgentDetails, ContextUsage, Environment, ExtensionDetails, ModelOption, RewoundFiles,
+    ServerChanges, ServerList, StartOptions, StopKind,
     access::SessionAccess,
     budget::Budget,
     live_changes::ExtensionReload,
@@ -39,7 +39,7 @@ pub(crate) struct SharedState {
     pub(crate) queue: Queue,
     pub(crate) control: Control,
     pub(crate) stop: Stop,
-    pub(crate) servers: Servers,
+    pub(crate) servers: Arc<Servers>,
     pub(crate) access: SessionAccess,
     pub(crate) questions: Arc<EventQuestions>,
     /// What kinds of subagents there are.
@@ -232,6 +232,11 @@ impl SessionInput {
     /// Calls a tool of a server by its name in the pool, and waits for the answer as the server gives it.
     pub async fn call_server_tool(&self, name: &str, arguments: &Value) -> Result<Value, String> {
         self.0.servers.call(name, arguments).await
+    }
+
+    /// The models that can be chosen, as far as that is known without asking the provider.
+    pub fn models(&self) -> Vec<ModelOption> {
+        self.0.names.choices(&self.0.at_start().0)
     }
 
     /// How full the model's window is.

@@ -43,6 +43,7 @@ mod folder;
 mod haft;
 mod input;
 mod judge;
+mod key_helper;
 mod live_changes;
 mod mcp;
 mod mentions;
@@ -54,8 +55,10 @@ mod names;
 mod pace;
 pub mod parts;
 mod plugins;
+mod prompt_settings;
 pub mod questions;
 mod queue;
+mod retention;
 pub mod session;
 mod settings;
 mod setup;
@@ -96,12 +99,17 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
 }
 
 pub use haft_mcp::client::{
-    ServerChanges, ServerDetails, ServerLink, ServerList, SkippedServer, text_of as text_of_answer,
+    ServerChanges, ServerDetails, ServerLink, ServerList, ServerScope, SkippedServer,
+    text_of as text_of_answer,
 };
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
+pub use mcp::{
+    add_server, check_servers, login_server, logout_server, named_servers, remove_server,
+};
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};
+pub use names::ModelOption;
 pub use pace::SpeakingPace;
 pub use parts::SessionParts;
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};

@@ -4,22 +4,30 @@ use std::{
     fs::{self, File},
     io::Read,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::UNIX_EPOCH,
 };
 
+use haft_agent::SubagentPool;
 use haft_contract::{PermissionMode, RuleList, SettingsAccess, ToolUse};
-use haft_engine::permissions::{Behavior, decide};
-use haft_extensions::{ExtensionPlaces, Skills, styles};
+use haft_engine::{
+    hooks::Hooks,
+    permissions::{Behavior, decide},
+};
+use haft_extensions::{ExtensionPlaces, Skills, Warning, styles};
+use haft_models::Thinking;
 use serde_json::{Map, Value, json};
 
-use crate::{CommandDetails, PluginDetails, SessionInput, access::NOT_BEGUN, extensions};
+use crate::{
+    AgentDetails, CommandDetails, PluginDetails, SessionConfig, SessionInput, access::NOT_BEGUN,
+    extensions, plugins, settings::Permitted, subagents::Kinds,
+};
 
 /// So much of a file is given at once, unless less is asked for.
 const LONGEST_FILE: u64 = 10 << 20;
 
 /// Settings that take effect in a session that goes on.
-const APPLIED: &str = "model, effortLevel, permissions.defaultMode, permissions.allow, permissions.ask, \
+const APPLIED: &str = "model, effortLevel, alwaysThinkingEnabled, permissions.defaultMode, permissions.allow, permissions.ask, \
                        permissions.deny and permissions.additionalDirectories";
 
 /// A file, as a program is given it.
@@ -42,42 +50,97 @@ pub struct ReloadedExtensions {
     pub styles: Vec<String>,
     /// Plugins.
     pub plugins: Vec<PluginDetails>,
+    /// Kinds of subagents, where they were looked for again.
+    pub agents: Option<Vec<AgentDetails>>,
     /// What is wrong with what was found.
     pub problems: Vec<String>,
 }
 
-/// Where extensions are looked for again.
+/// What is looked for again, and where that is put.
 pub(crate) struct ExtensionReload {
-    pub(crate) places: ExtensionPlaces,
+    pub(crate) config: SessionConfig,
     pub(crate) skills: Option<Arc<Skills>>,
-    /// The session has none at all.
-    pub(crate) is_bare: bool,
+    pub(crate) hooks: Hooks,
+    /// As they were found last.
+    pub(crate) places: Mutex<ExtensionPlaces>,
+    /// Once the session has them.
+    pub(crate) subagents: OnceLock<(Kinds, SubagentPool)>,
 }
 
 impl ExtensionReload {
+    /// The session has begun, with these subagents.
+    pub(crate) fn runs(&self, kinds: &Kinds, pool: &SubagentPool) {
+        let _ = self.subagents.set((kinds.clone(), pool.clone()));
+    }
+
+    fn places(&self) -> MutexGuard<'_, ExtensionPlaces> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn again(&self) -> ReloadedExtensions {
-        if self.is_bare {
+        if self.config.bare {
             return ReloadedExtensions::default();
         }
-        let mut warnings = self.skills.as_ref().map(|skills| skills.reload());
-        let mut warnings = warnings.take().unwrap_or_default();
-        let (found, more) = styles::load(&self.places);
+        let warnings = self.skills.as_ref().map(|skills| skills.reload());
+        self.found(warnings.unwrap_or_default())
+    }
+
+    fn found(&self, mut warnings: Vec<Warning>) -> ReloadedExtensions {
+        let places = self.places().clone();
+        let (found, more) = styles::load(&places);
         warnings.extend(more);
-        let plugins = self.places.plugins.iter().map(PluginDetails::of);
+        let plugins = places.plugins.iter().map(PluginDetails::of);
         ReloadedExtensions {
             commands: extensions::commands(self.skills.as_deref()),
             styles: extensions::style_names(&found),
             plugins: plugins.collect(),
+            agents: None,
             problems: warnings.iter().map(ToString::to_string).collect(),
         }
+    }
+
+    /// Reads plugins anew, and everything they bring.
+    fn plugins_again(&self, kinds: &Kinds) -> Result<ReloadedExtensions, String> {
+        if self.config.bare {
+            return Ok(ReloadedExtensions::default());
+        }
+        let permitted = Permitted::load(&self.config).map_err(|error| error.to_string())?;
+        let mut warnings = Vec::new();
+        let places = extensions::places(&self.config, &permitted, &mut warnings);
+        *self.places() = places.clone();
+        if let Some(skills) = &self.skills {
+            warnings.extend(skills.reload_with(places.plugins.clone()));
+        }
+        // What else they bring: `agent` of their settings is who the session is, and stays as it was. Their
+        // MCP servers (`brought.servers`) are for who connects servers, in `crate::mcp`.
+        let brought = plugins::additions(&places, &permitted);
+        self.hooks.set_of_plugins(brought.handlers);
+        let (of_session, pool) = match self.subagents.get() {
+            Some((kinds, pool)) => (kinds, Some(pool)),
+            None => (kinds, None),
+        };
+        let kinds = of_session.again(&places);
+        if let Some(pool) = pool {
+            pool.set_kinds(kinds.list());
+        }
+        let mut found = self.found(warnings);
+        found.problems.extend(brought.warnings);
+        found.agents = Some(kinds.details());
+        Ok(found)
     }
 }
 
 impl SessionInput {
-    /// Looks again for skills, commands and output styles, those of plugins too. Agents, hooks and servers
-    /// of plugins stay as they were when the session began.
+    /// Looks again for skills, commands and output styles, those of plugins too.
     pub fn reload_extensions(&self) -> ReloadedExtensions {
         self.0.reload.again()
+    }
+
+    /// Reads plugins anew, those that the settings have enabled meanwhile included: their skills, commands,
+    /// output styles, agents and hooks. The style and the kind of the main agent stay what they were; so do
+    /// the servers.
+    pub fn reload_plugins(&self) -> Result<ReloadedExtensions, String> {
+        self.0.reload.plugins_again(&self.0.kinds)
     }
 
     /// Settings as if they had been given with the configuration. The error says which of them cannot be
@@ -92,6 +155,11 @@ impl SessionInput {
             match key.as_str() {
                 "model" => changes.push(Change::Model(text_or_null(key, value)?)),
                 "effortLevel" => changes.push(Change::Effort(text_or_null(key, value)?)),
+                "alwaysThinkingEnabled" => changes.push(Change::Thinking(match value {
+                    Value::Bool(true) => Thinking::Adaptive,
+                    Value::Bool(false) | Value::Null => Thinking::Off,
+                    other => return Err(format!("{key}: expected true or false, not {other}")),
+                })),
                 "permissions" => permissions(value, &mut changes)?,
                 key if LOOKS.contains(&key) => unused.push(key.to_owned()),
                 key => {
@@ -107,6 +175,7 @@ impl SessionInput {
             match change {
                 Change::Model(name) => self.set_model(name.as_deref()).await?,
                 Change::Effort(effort) => self.0.control.set_effort(effort),
+                Change::Thinking(thinking) => self.0.control.set_thinking(thinking),
                 Change::Mode(mode) => self.set_permission_mode(mode)?,
                 Change::Rule(list, rule) => self.0.control.add_rule(list, rule),
                 Change::Directory(path) => self.0.control.add_directory(path),
@@ -188,9 +257,9 @@ impl SessionInput {
     }
 }
 
-/// Settings about how things look elsewhere: they harm nothing, and change nothing here.
-const LOOKS: [&str; 10] = [
-    "alwaysThinkingEnabled",
+/// Settings about how things look elsewhere, or that count from the next session on: they harm nothing,
+/// and change nothing now.
+const LOOKS: [&str; 9] = [
     "attribution",
     "editorMode",
     "includeCoAuthoredBy",
@@ -205,6 +274,7 @@ const LOOKS: [&str; 10] = [
 enum Change {
     Model(Option<String>),
     Effort(Option<String>),
+    Thinking(Thinking),
     Mode(PermissionMode),
     Rule(RuleList, String),
     Directory(PathBuf),

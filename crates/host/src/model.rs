@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
-use haft_agent::{Control, ModelSettings};
+use haft_agent::{AutoCompact, Control, ModelSettings};
 use haft_engine::settings::Settings;
 use haft_models::{
     Anthropic, Fallback, Http, HttpOptions, Model, OpenAi, Price, Prices, Recorder, Replay, Retry,
@@ -15,8 +15,9 @@ use haft_models::{
 use serde_json::Value;
 
 use crate::{
-    Environment, ModelChoice, ModelProvider, ThinkingChoice,
+    Environment, ModelChoice, ModelProvider, SessionConfig, ThinkingChoice,
     catalog::{Catalog, LearnsWindow, ListSource},
+    key_helper::{self, KeyCommand},
     names::{self, Names},
 };
 
@@ -48,14 +49,15 @@ pub(crate) struct Chosen {
 /// Chooses by the configuration, then the settings, then the environment. `given`: who answers in place of
 /// a provider. No one is asked yet.
 pub(crate) fn choose(
-    choice: &ModelChoice,
+    config: &SessionConfig,
     settings: &Settings,
-    environment: &Environment,
     given: Option<Arc<dyn Model>>,
 ) -> anyhow::Result<Chosen> {
+    let (choice, environment) = (&config.model, &config.environment);
     let prices = prices(choice, settings)?;
-    let settings = &settings.merged();
+    let (loaded, settings) = (settings, &settings.merged());
     let mut names = Names::of(settings, environment);
+    names.names_flags = config.names_flags;
     let is_given = given.is_some();
     let is_offline = choice.script.is_some() || choice.replay.is_some() || is_given;
     let mut key_source = "none";
@@ -69,7 +71,7 @@ pub(crate) fn choose(
         (_, Some(path), None) => Arc::new(Scripted::open(path)?),
         (Some(given), None, None) => given,
         (None, None, None) => {
-            let (provider, source) = ask(choice, environment);
+            let (provider, source) = ask(choice, loaded, environment);
             key_source = source;
             names.catalog = Some(Arc::new(provider.catalog(environment)));
             provider.model()
@@ -78,7 +80,8 @@ pub(crate) fn choose(
     let name = name(choice, settings, environment);
     let name = name.or_else(|| is_offline.then(|| "scripted".to_owned()));
     let mut chosen = ModelSettings::new(name.unwrap_or_else(|| names::DEFAULT.to_owned()));
-    chosen.thinking = thinking(choice, environment)?;
+    chosen.thinking = thinking(choice, settings, environment)?;
+    chosen.auto_compact = auto_compact(settings, environment)?;
     let effort = || settings["effortLevel"].as_str().map(str::to_owned);
     chosen.effort = choice.effort.clone().or_else(effort);
     if let Some(most) = environment.number("CLAUDE_CODE_MAX_OUTPUT_TOKENS")? {
@@ -213,6 +216,7 @@ fn place(base: &str) -> String {
 /// Who is asked, and where the key comes from.
 pub(crate) fn ask(
     choice: &ModelChoice,
+    settings: &Settings,
     environment: &Environment,
 ) -> (ProviderClient, &'static str) {
     let variable = |name: &str| environment.variable(name);
@@ -224,9 +228,11 @@ pub(crate) fn ask(
                 options.base_url.clone_from(url);
             }
             options.betas.clone_from(&choice.betas);
+            options.key_helper = KeyCommand::of(settings, environment);
             let source = match (&options.auth_token, &options.api_key) {
                 (Some(_), _) => "ANTHROPIC_AUTH_TOKEN",
                 (None, Some(_)) => "ANTHROPIC_API_KEY",
+                (None, None) if options.key_helper.is_some() => key_helper::SETTING,
                 (None, None) => "none",
             };
             (ProviderClient::Anthropic(http, options), source)
@@ -236,8 +242,10 @@ pub(crate) fn ask(
             if let Some(url) = &choice.base_url {
                 options.base_url.clone_from(url);
             }
+            options.key_helper = KeyCommand::of(settings, environment);
             let source = match options.api_key {
                 Some(_) => "OPENAI_API_KEY",
+                None if options.key_helper.is_some() => key_helper::SETTING,
                 None => "none",
             };
             (ProviderClient::OpenAi(http, options), source)
@@ -287,16 +295,35 @@ pub(crate) fn name(
     named.or_else(from_variables)
 }
 
-fn thinking(choice: &ModelChoice, environment: &Environment) -> anyhow::Result<Thinking> {
+fn thinking(
+    choice: &ModelChoice,
+    settings: &Value,
+    environment: &Environment,
+) -> anyhow::Result<Thinking> {
     let budget = match choice.max_thinking_tokens {
         Some(most) => Some(most),
         None => environment.number("MAX_THINKING_TOKENS")?,
     };
+    let always = settings["alwaysThinkingEnabled"] == true;
     Ok(match (choice.thinking, budget) {
+        (None, None) if always => Thinking::Adaptive,
         (Some(ThinkingChoice::Disabled), _) | (None, None | Some(0)) => Thinking::Off,
         (_, Some(most)) if most > 0 => Thinking::Budget(most),
         (Some(ThinkingChoice::Adaptive), _) => Thinking::Adaptive,
         (None, Some(_)) => Thinking::Off,
+    })
+}
+
+/// Whether and when a conversation is summarized unasked.
+fn auto_compact(settings: &Value, environment: &Environment) -> anyhow::Result<AutoCompact> {
+    let window = environment.number("CLAUDE_CODE_AUTO_COMPACT_WINDOW")?;
+    let window = window.map(u64::from);
+    let window = window.or_else(|| settings["autoCompactWindow"].as_u64());
+    let is_off =
+        settings["autoCompactEnabled"] == false || environment.is_on("DISABLE_AUTO_COMPACT");
+    Ok(AutoCompact {
+        is_off,
+        window: window.filter(|window| *window > 0),
     })
 }
 
@@ -328,7 +355,7 @@ pub(crate) fn prices(choice: &ModelChoice, settings: &Settings) -> anyhow::Resul
         prices = with(prices, given.clone()).context("modelPrices of the settings")?;
     }
     if let Some(given) = &choice.prices {
-        prices = with(prices, given.clone()).context("--prices")?;
+        prices = with(prices, given.clone()).context("the given prices")?;
     }
     Ok(prices)
 }

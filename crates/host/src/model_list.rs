@@ -36,7 +36,7 @@ pub struct AvailableModels {
 pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels, OpenError> {
     let permitted = Permitted::load(config)?;
     let environment = &permitted.environment;
-    let (provider, key_source) = model::ask(&config.model, environment);
+    let (provider, key_source) = model::ask(&config.model, &permitted.settings, environment);
     let kind = match provider {
         ProviderClient::Anthropic(..) => ModelProvider::Anthropic,
         ProviderClient::OpenAi(..) => ModelProvider::OpenAi,
@@ -46,6 +46,7 @@ pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels,
     let merged = permitted.settings.merged();
     let mut names = Names::of(&merged, environment);
     names.catalog = Some(std::sync::Arc::clone(&catalog));
+    names.names_flags = config.names_flags;
     let named = model::name(&config.model, &merged, environment);
     let because = match &named {
         None => "the newest of the usual family, or the only one".to_owned(),

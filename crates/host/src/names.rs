@@ -37,6 +37,19 @@ pub(crate) struct Names {
     available: Option<Vec<String>>,
     /// Whom to ask for the rest. None: no provider is asked, and any name will do.
     pub(crate) catalog: Option<Arc<Catalog>>,
+    /// Errors name flags of the command line.
+    pub(crate) names_flags: bool,
+}
+
+/// A model that can be chosen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelOption {
+    /// What it is chosen by.
+    pub value: String,
+    /// The name people know.
+    pub display_name: String,
+    /// More about it: what a short name means, how much the model can read.
+    pub description: String,
 }
 
 /// What a name means.
@@ -68,6 +81,7 @@ impl Names {
                 .collect(),
             available: settings["availableModels"].as_array().map(texts),
             catalog: None,
+            names_flags: false,
         }
     }
 
@@ -105,6 +119,44 @@ impl Names {
         let listed = || self.catalog.as_ref()?.known(id)?.window;
         let usual = ModelSettings::new(id).window;
         said.or_else(listed).unwrap_or(usual)
+    }
+
+    /// What can be chosen, as far as it is known without asking anyone; `current`: what no choice means.
+    pub(crate) fn choices(&self, current: &str) -> Vec<ModelOption> {
+        let option = |value: &str, name: &str, description: String| ModelOption {
+            value: value.to_owned(),
+            display_name: name.to_owned(),
+            description,
+        };
+        let listed = self.catalog.as_ref().and_then(|one| one.all_known());
+        let has_families = self.catalog.as_ref().is_some_and(|one| one.has_families());
+        let mut options = vec![option(DEFAULT, "Default", current.to_owned())];
+        for family in FAMILIES {
+            let newest = || Some(listing::newest_of(listed.as_deref()?, family)?.id.clone());
+            let meant = self.short.get(family).cloned().or_else(newest);
+            let meant = meant.or_else(|| {
+                let unknown = listed.is_none() && has_families;
+                unknown.then(|| format!("the newest {family} that the provider lists"))
+            });
+            if let Some(meant) = meant {
+                let mut name = family.to_owned();
+                name[..1].make_ascii_uppercase();
+                options.push(option(family, &name, meant));
+            }
+        }
+        for model in listed.iter().flatten() {
+            let name = match model.display_name.as_str() {
+                "" => &model.id,
+                name => name,
+            };
+            let window = model.window.map(|tokens| format!("reads {tokens} tokens"));
+            options.push(option(&model.id, name, window.unwrap_or_default()));
+        }
+        if let Some(available) = &self.available {
+            let may = |one: &ModelOption| one.value == DEFAULT || available.contains(&one.value);
+            options.retain(may);
+        }
+        options
     }
 
     /// The model that plans, where a name stands for two of them.
@@ -179,23 +231,31 @@ impl Names {
 
     async fn default_model(&self, catalog: &Catalog) -> Result<String, String> {
         let place = &catalog.place;
-        const CHOOSE: &str = "choose one with --model, ANTHROPIC_MODEL or OPENAI_MODEL, or save a choice \
-                              with `haft models use NAME`";
+        let choose = match self.names_flags {
+            true => {
+                "choose one with --model, ANTHROPIC_MODEL or OPENAI_MODEL, or save a choice with `haft models \
+                 use NAME`"
+            }
+            false => {
+                "name one when the session is set up, in ANTHROPIC_MODEL or OPENAI_MODEL, or as `model` in the \
+                 settings"
+            }
+        };
         let listed = catalog.list().await.map_err(|failure| match failure {
             ListFailure {
                 no_access: true,
                 text,
             } => text,
             ListFailure { text: why, .. } => {
-                format!("no model is named, and {place} does not list its models ({why}); {CHOOSE}")
+                format!("no model is named, and {place} does not list its models ({why}); {choose}")
             }
         })?;
         let default = listing::default_of(listed);
         default.map(|model| model.id.clone()).ok_or_else(|| {
             match listed.is_empty() {
-                true => format!("no model is named, and {place} lists none; {CHOOSE}"),
+                true => format!("no model is named, and {place} lists none; {choose}"),
                 false => format!(
-                    "no model is named, and {place} has several, none of them a usual default; {CHOOSE}. \
+                    "no model is named, and {place} has several, none of them a usual default; {choose}. \
                      It lists: {}",
                     list_of(listed)
                 ),
@@ -210,7 +270,7 @@ fn list_of(models: &[ModelInfo]) -> String {
     let more = models.len().saturating_sub(names.len());
     match more {
         0 => names.join(", "),
-        more => format!("{} and {more} more (`haft models`)", names.join(", ")),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }
 

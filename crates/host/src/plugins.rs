@@ -58,7 +58,7 @@ pub(crate) fn folders(
             Some(folder) => folders.push(folder),
             None => warnings.push(Warning::of(
                 user.join("plugins/installed_plugins.json"),
-                format!("the plugin {name} is enabled and not installed; --plugin-dir loads one from a folder"),
+                format!("the plugin {name} is enabled and not installed; install it, or load it from its folder"),
             )),
         }
     }

@@ -138,6 +138,8 @@ impl AgentSession {
                 names: self.shared.names.clone(),
                 budget: self.shared.budget.clone(),
                 launches: ready.launches,
+                servers: Some(Arc::clone(&self.shared.servers)),
+                folder: ready.folder,
                 successor: Some(self.successor()),
             },
         };
@@ -191,7 +193,7 @@ impl AgentSession {
                     .map_or(FirstWords::Silent, FirstWords::OfHooks),
             }
         });
-        // Anyone who ends it now ends a run, and hears of it.
+        // Anyone who ends it now ends a run, and learns of it.
         match begun.await.unwrap_or(FirstWords::Silent) {
             FirstWords::Over => None,
             FirstWords::Silent => first,
@@ -254,12 +256,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     // Before anyone is asked: the settings may say where.
     config.environment = permitted.environment.clone();
     let environment = config.environment.clone();
-    let chosen = model::choose(
-        &config.model,
-        &permitted.settings,
-        &environment,
-        parts.model,
-    )?;
+    let chosen = model::choose(&config, &permitted.settings, parts.model)?;
     limits(&config)?;
     let shape = config.output_schema.as_deref();
     let shape = shape.map(Shape::read).transpose()?;
@@ -268,7 +265,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         events.warn(warning);
     }
     let of_plugins = take_plugins(&mut config, &mut permitted, &extensions, &events);
-    let servers = mcp::gather(&config, &permitted, &of_plugins)?;
+    let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
     let shared = Arc::new(SharedState {
@@ -280,7 +277,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds,
         extensions: extensions.described(),
-        reload: extensions.reload(config.bare),
+        reload: extensions.reload(&config, &permitted),
         current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
         budget: Budget::of(&config, &chosen, &events),
@@ -354,7 +351,7 @@ pub(crate) fn limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
     if let Some(most) = config.max_budget_usd {
         anyhow::ensure!(
             most > 0.0 && most.is_finite(),
-            "--max-budget-usd {most}: expected an amount above 0"
+            "a budget of {most} USD: expected an amount above 0"
         );
         limits.max_budget_usd = Some(most);
     }

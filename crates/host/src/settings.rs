@@ -13,7 +13,7 @@ use haft_engine::{
     settings::{AutoMemory, Flags, LocalRules, Problem, Settings, Trust, files},
 };
 
-use crate::{Environment, OpenError, SessionConfig, SessionEvent, event::Events};
+use crate::{Environment, OpenError, SessionConfig, SessionEvent, event::Events, retention};
 
 /// What a session is permitted.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ pub struct Permitted {
     pub patience: Option<Duration>,
     /// The folder of notes that outlive a session.
     pub memory: Option<PathBuf>,
+    /// How long sessions are kept; `None`: for good.
+    pub(crate) retention: Option<Duration>,
     /// The variables the session goes by: what the settings say of them comes first.
     pub environment: Environment,
 }
@@ -121,6 +123,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let plans = settings.plans_directory();
     let patience = settings.question_timeout();
     let memory = memory_folder(&settings.auto_memory(), environment, cwd);
+    let retention = retention::period(&mut settings);
     let from_files = settings.default_mode();
     settings.problems.extend(config.problems.iter().cloned());
     let mode = config.permission_mode.or(from_files).unwrap_or_default();
@@ -139,6 +142,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
         plans,
         patience,
         memory,
+        retention,
         environment: environment.clone(),
     })
 }

@@ -1,6 +1,6 @@
 //! The steps from the first message of a session to an agent that answers it.
 
-use std::{mem, sync::Arc, time::Duration};
+use std::{mem, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_agent::{
     Agent, NoticeLevel, RunLimits, Session, SubagentPool,
@@ -10,7 +10,7 @@ use haft_agent::{
 use haft_contract::{CancellationToken, DynTool, OnWeakSandbox, SessionId, Subagents};
 use haft_engine::{SessionContext, permissions::Bases};
 use haft_extensions::AgentDefinition;
-use haft_mcp::client::{SeenTools, ServerEntry, ServerScope, is_waited_for};
+use haft_mcp::client::{SeenTools, ServerEntry, ServerScope, is_waited_for, resource_tools};
 use haft_models::Model;
 use haft_tools::SkillBook;
 use tokio::task::JoinHandle;
@@ -21,9 +21,9 @@ use crate::{
     conversation,
     judge::Judge,
     mcp::{self, PendingOf, SessionHost},
-    questions,
+    prompt_settings, questions,
     queue::StartOptions,
-    session,
+    retention, session,
     structured_output::Shape,
     subagents,
 };
@@ -56,6 +56,8 @@ pub(crate) struct ReadyAgent {
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
     pub(crate) launches: bool,
+    /// Where what servers send is kept.
+    pub(crate) folder: PathBuf,
     /// Where it runs, if that goes with the first message.
     pub(crate) environment: Option<String>,
 }
@@ -88,6 +90,7 @@ impl AgentSession {
         }
         let budget = self.shared.budget.clone();
         let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget)?;
+        self.shared.reload.runs(&kinds, &subagents);
         if let Some(shape) = &shape {
             self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
         }
@@ -132,6 +135,8 @@ impl AgentSession {
                     ..self.extensions.names()
                 },
             })));
+        let (config, retention) = (&self.config, self.permitted.retention);
+        retention::remove_old(retention, &config.environment, &config.cwd);
         self.runs();
         Ok(())
     }
@@ -151,7 +156,8 @@ impl AgentSession {
         for left_out in servers.left_out() {
             self.events.warn(left_out);
         }
-        let options = mcp::options(config, &folder.join("tool-results"))?;
+        let results = folder.join("tool-results");
+        let options = mcp::options(config, &results)?;
         let (waits, limit) = self.first_wait(options.connect)?;
         let approver =
             questions::approver(&self.asked, &self.shared.questions, self.permitted.patience);
@@ -168,6 +174,9 @@ impl AgentSession {
             return Ok(None);
         }
         let (mut tools, seen) = servers.tools();
+        if !servers.all().is_empty() {
+            tools.extend(resource_tools(servers, results));
+        }
         // The tool that permits is not for the model.
         if let Some(permits) = &config.permission_tool {
             tools.retain(|tool| tool.spec().name != *permits);
@@ -176,7 +185,9 @@ impl AgentSession {
         // No one else may stand in for it.
         if let Some(permits) = &config.permission_tool {
             let found = servers.find(permits);
-            found.map_err(|why| anyhow::anyhow!("--permission-prompt-tool: {why}"))?;
+            found.map_err(|why| {
+                anyhow::anyhow!("the tool that answers permission questions: {why}")
+            })?;
         }
         Ok(Some((tools, seen)))
     }
@@ -199,7 +210,8 @@ impl AgentSession {
         let is_named = servers
             .iter()
             .any(|server| server.entry().scope == ServerScope::Given);
-        let limit = if is_named { connect } else { patience };
+        // Each server has its own limit; this one is only for what comes on top of it.
+        let limit = if is_named { connect * 2 } else { patience };
         let waits = move |entry: &ServerEntry| {
             all || entry.scope == ServerScope::Given || is_waited_for(entry)
         };
@@ -257,6 +269,7 @@ impl AgentSession {
             model: Some(settings.name.clone()),
             window: Some(settings.window),
             judge: Some(Arc::new(judge)),
+            servers: Some(Arc::clone(&self.shared.servers)),
             ear: Some(Arc::clone(&self.events) as _),
             defers: true,
             own: mem::take(&mut self.tools),
@@ -279,6 +292,7 @@ impl AgentSession {
             .pool()
             .with_role(haft_contract::ToolRole::LoadsSkills)
             .is_some();
+        let folder = haft.engine().folder().join("tool-results");
         let mut scheduler = haft.into_scheduler();
         if let Some(main) = &plan.main {
             scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
@@ -312,6 +326,7 @@ impl AgentSession {
             None => builder.without_memory(),
         };
         Ok(ReadyAgent {
+            folder,
             agent: builder.build(),
             skills,
             launches,
@@ -352,6 +367,12 @@ impl AgentSession {
         let append = append.or_else(|| options.append_system_prompt.clone());
         // Anyone who brings a prompt of their own says in it what they want said.
         let environment = base.is_none().then(|| PromptEnvironment::look(context));
+        let said = prompt_settings::paragraph(&self.permitted.settings);
+        let said = said.filter(|_| base.is_none());
+        let append = match (said, append) {
+            (Some(said), Some(append)) => Some(format!("{said}\n\n{append}")),
+            (said, append) => said.or(append),
+        };
         let base = base.or_else(|| plan.main.as_ref().map(|main| main.prompt.clone()));
         SystemPrompt {
             base,

@@ -34,7 +34,7 @@ pub(crate) struct Kinds {
     found: Agents,
     /// What the project brings may run something.
     trusted: bool,
-    /// Where it is told what is wrong with them.
+    /// Where it is reported what is wrong with them.
     events: Arc<Events>,
 }
 
@@ -49,7 +49,7 @@ pub struct AgentDetails {
     pub model: Option<String>,
 }
 
-/// So much of what an agent remembers is told to it, in lines.
+/// So much of what an agent remembers is sent to it, in lines.
 const MEMORY_LINES: usize = 200;
 
 impl Kinds {
@@ -82,6 +82,18 @@ impl Kinds {
             self.events.warn(warning.to_string());
         }
         self.found = found;
+    }
+
+    /// The same, looked for again, with these plugins.
+    pub(crate) fn again(&self, places: &ExtensionPlaces) -> Self {
+        let mut kinds = self.clone();
+        kinds.places = places.clone();
+        kinds.load();
+        kinds
+    }
+
+    pub(crate) fn list(&self) -> impl Iterator<Item = AgentDefinition> {
+        self.found.list().iter().cloned()
     }
 
     /// The same with those that the program at the other end brings.

@@ -14,36 +14,51 @@ use crate::undo::UndoError;
 /// tools.md §1–3): "does not exist", "is a directory", "binary file", "has not
 /// been read yet", "modified since", "String to replace not found", "Found N matches".
 #[derive(Debug, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the message of a variant says what its fields are"
+)]
 #[non_exhaustive]
 pub enum JournalError {
+    /// No such file; `near` are files with a similar name.
     #[error("{} does not exist.{}", .path.display(), did_you_mean(.near))]
     DoesNotExist { path: PathBuf, near: Vec<PathBuf> },
+    /// A directory where a file was meant.
     #[error("{} is a directory, not a file: list it instead, or name a file in it.", .path.display())]
     IsDirectory { path: PathBuf },
+    /// A device, a pipe or a socket.
     #[error("{} is a {kind}, not a regular file: it cannot be read or written with file tools.", .path.display())]
     NotRegular { path: PathBuf, kind: &'static str },
+    /// A part of the path is a file.
     #[error("{} cannot exist: a part of its path is a file, not a directory. Choose another path.", .path.display())]
     ParentIsFile { path: PathBuf },
+    /// A loop of symbolic links, or too long a chain.
     #[error("{}: too many symbolic links (more than 40, or a loop). Name the real file.", .path.display())]
     TooManyLinks { path: PathBuf },
+    /// A symbolic link appeared between looking and opening.
     #[error("a symbolic link appeared in {} while it was being opened. Nothing was read or changed; try again.", .path.display())]
     LinkAppeared { path: PathBuf },
+    /// The path no longer leads to the file that was permitted.
     #[error("{} leads to another file now than when this call was permitted: a symbolic link in it was changed meanwhile. Nothing was read or changed; call again if you still want it.", .path.display())]
     LeadsElsewhere { path: PathBuf },
+    /// The real path is not one the write grant covers.
     #[error("{} leads to {}, which is outside the directories this call may write to. Nothing was changed. Choose a path inside them, or ask the user to allow this one.", .path.display(), .real.display())]
     Outside { path: PathBuf, real: PathBuf },
+    /// Not text.
     #[error("{} is a binary file ({}, {size} bytes) and cannot be handled as text.", .path.display(), .kind.unwrap_or("type unknown"))]
     Binary {
         path: PathBuf,
         kind: Option<&'static str>,
         size: u64,
     },
+    /// A page was asked for that begins after the last line.
     #[error("{}: offset {offset} is past the end: the file has {total_lines} line{}. Use an offset from 1 to {total_lines}.", .path.display(), plural(*.total_lines))]
     OffsetPastEnd {
         path: PathBuf,
         offset: u64,
         total_lines: u64,
     },
+    /// A page was asked for that begins after the end of its first line.
     #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters. Use a smaller one, or go on with the next line.", .path.display())]
     CharOffsetPastEnd {
         path: PathBuf,
@@ -51,53 +66,72 @@ pub enum JournalError {
         char_offset: u64,
         length: u64,
     },
+    /// A special file that does not say where it ends.
     #[error("{} is a special file that does not say where it ends: it can be read in part, and not be changed.", .path.display())]
     Endless { path: PathBuf },
+    /// The file is above a limit.
     #[error("{} is too large for this ({size} bytes, limit {limit}). Use a shell command on it instead.", .path.display())]
     TooLarge {
         path: PathBuf,
         size: u64,
         limit: u64,
     },
+    /// The session has not seen the file it would overwrite.
     #[error("{} has not been read yet. Read it first, so that nothing unseen is overwritten.", .path.display())]
     NotRead { path: PathBuf },
+    /// The session has seen only a part of the file it would overwrite.
     #[error("{} has not been read yet as a whole: only a PARTIAL view was shown. Read it first: the rest, with offset and limit, and with char_offset where a line was cut; or use Edit for a small change.", .path.display())]
     PartlyRead { path: PathBuf },
+    /// The file changed since the session saw it.
     #[error("{} was modified since it was read (by the user, a command or a formatter). {}", .path.display(), drift_advice(.diff))]
     ModifiedSince { path: PathBuf, diff: Option<String> },
+    /// A notebook could not be read or changed.
     #[error("{}: {error}.", .path.display())]
     Notebook { path: PathBuf, error: NotebookError },
+    /// A change of text could not be made.
     #[error("{}: {error}", .path.display())]
     Edit { path: PathBuf, error: EditError },
-    #[error("{} is {encoding}; writing this content as UTF-8 would silently change its encoding. Convert the file with a shell command first, or delete it and write it anew.", .path.display())]
+    /// The content cannot be written in the encoding of the file.
+    #[error("{} is {encoding}; writing this content as UTF-8 would silently change its encoding. Convert the file with a shell command first, or delete it and write it again.", .path.display())]
     EncodingWouldChange { path: PathBuf, encoding: Encoding },
+    /// The content has a character that the file's encoding lacks.
     #[error("{} is {encoding}, which has no {character} (U+{:04X}). Use only characters of {encoding}, or convert the file to UTF-8 with a shell command first.", .path.display(), u32::from(*.character))]
     NotInCodePage {
         path: PathBuf,
         encoding: Encoding,
         character: char,
     },
+    /// The mode of the file has no write bit.
     #[error("{} is read-only (no write permission in its mode); chmod first if it really is to be changed.", .path.display())]
     ReadOnly { path: PathBuf },
+    /// Another process holds the lock of the file.
     #[error("{} is locked by another process (waited 5 s). Try again later.", .path.display())]
     Locked { path: PathBuf },
+    /// The file changed between the check and the write.
     #[error("{} was modified since the change was prepared, a moment ago; nothing was written. Read it again and retry.", .path.display())]
     Drifted { path: PathBuf },
+    /// What undo needs could not be saved, so nothing was changed.
     #[error("the undo journal in {} cannot be used ({}), so nothing was changed. Free some space or fix its permissions, then retry.", .folder.display(), why(.source))]
     UndoJournal { folder: PathBuf, source: io::Error },
+    /// Writing failed in the middle, and so did restoring.
     #[error("{} could not be written ({}), and what it held could not be put back: it may be half written. Look at it before going on. With an undo journal, Undo and the next start try again to restore it.", .path.display(), why(.source))]
     HalfWritten { path: PathBuf, source: io::Error },
+    /// A change of several files failed, and some could not be restored.
     #[error("{error} And {} could not be put back: look at {} before going on.", names(.paths), if .paths.len() == 1 { "it" } else { "them" })]
     NotPutBack {
         error: Box<JournalError>,
         paths: Vec<PathBuf>,
     },
+    /// Files of a prepared change are no longer what was expected.
     #[error("{} drifted since the change was prepared, so nothing was written in any file. Prepare the change again.", names(.paths))]
     Drift { paths: Vec<PathBuf> },
+    /// Nothing was undone.
     #[error(transparent)]
     Undo(#[from] UndoError),
+    /// No space left.
     #[error("disk full: {} was not changed. Free some space and retry.", .path.display())]
     DiskFull { path: PathBuf },
+    /// Anything else the operating system reports.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
         doing: &'static str,

@@ -18,21 +18,27 @@ const KEPT_TOTAL: usize = 32 << 20;
 /// How the session came to know the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeenBy {
+    /// It was shown.
     Read,
+    /// It was written by the session.
     Write,
 }
 
 /// The lines a Read showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
+    /// The first line, 1-based.
     pub first: u64,
+    /// The last line.
     pub last: u64,
+    /// Lines of the file, if they were counted.
     pub total_lines: Option<u64>,
 }
 
 /// One look at a file: its state then, and how much of it was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
+    /// The file at that moment.
     pub stamp: Stamp,
     /// Of the whole content; `None` for files above 64 MB, which are not hashed.
     pub hash: Option<ContentHash>,
@@ -40,6 +46,7 @@ pub struct Sight {
     pub shown: Option<Shown>,
     /// A read without offset and limit that could not show everything.
     pub partial: bool,
+    /// How the session came to know it.
     pub by: SeenBy,
     /// The stamp alone is proof of "unchanged" (see `Stamp::is_settled`).
     pub settled: bool,
@@ -52,6 +59,7 @@ pub(crate) struct LedgerSight {
     pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
+/// What a session has seen of each file, by real path.
 #[derive(Debug, Default)]
 pub struct ReadLedger {
     state: Mutex<LedgerState>,
@@ -67,7 +75,7 @@ struct LedgerState {
 #[derive(Debug)]
 struct LedgerEntry {
     seen: LedgerSight,
-    /// Which parts of this very content were told, and how the last time.
+    /// Which parts of this very content were shown, and how the last time.
     told: HashMap<String, LedgerNews>,
     recorded: u64,
 }
@@ -81,7 +89,7 @@ enum LedgerNews {
 
 impl ReadLedger {
     /// Notes a sight of the file at `real`; `content` is kept if it is small enough.
-    pub fn record(&self, real: &Path, mut sight: Sight, content: Option<Vec<u8>>) {
+    pub(crate) fn record(&self, real: &Path, mut sight: Sight, content: Option<Vec<u8>>) {
         let content = content
             .filter(|bytes| bytes.len() <= KEPT_EACH)
             .map(Arc::new);
@@ -106,16 +114,17 @@ impl ReadLedger {
         state.keep_within_budget();
     }
 
+    /// The last sight of the file at `real`.
     pub fn lookup(&self, real: &Path) -> Option<Sight> {
         self.seen(real).map(|seen| seen.sight)
     }
 
-    pub fn forget(&self, real: &Path) {
+    pub(crate) fn forget(&self, real: &Path) {
         self.lock().remove(real);
     }
 
-    /// A part of the content last seen is about to be told: is it enough to point to an earlier
-    /// answer that told it? `part` is any name for it, the same for the same.
+    /// A part of the content last seen is about to be shown: is it enough to point to an earlier
+    /// answer that showed it? `part` is any name for it, the same for the same.
     ///
     /// Never twice in a row: who asks once more has lost that answer. Never across a change, also
     /// one that was taken back, and never for a file too large to be hashed.

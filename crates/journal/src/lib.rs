@@ -19,6 +19,8 @@
 //!
 //! Synchronous, and knows nothing of tools.
 
+#![warn(missing_docs)]
+
 mod commit;
 mod diff;
 pub mod edit;
@@ -53,7 +55,6 @@ pub use journal::{
 };
 pub use ledger::{ReadLedger, SeenBy, Shown, Sight};
 pub use lines::BreakStyle;
-pub use magic::guess_type;
 pub use nearby::nearby;
 pub use open::{Resolved, resolve};
 pub use page::{PageLine, PageRequest, TextPage, estimate_tokens};

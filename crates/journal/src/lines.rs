@@ -13,7 +13,9 @@ pub enum BreakStyle {
     /// One line without a break, or no line.
     #[default]
     None,
+    /// LF throughout.
     Lf,
+    /// CRLF throughout.
     CrLf,
     /// LF and CRLF both occur.
     Mixed,

@@ -45,7 +45,7 @@ const NEVER_TEXT: &[&[u8]] = &[
 /// Names the type of a file from its beginning, if it is a known one.
 ///
 /// Meant for content already known not to be text: some signatures are short.
-pub fn guess_type(head: &[u8]) -> Option<&'static str> {
+pub(crate) fn guess_type(head: &[u8]) -> Option<&'static str> {
     SIGNATURES
         .iter()
         .find(|(offset, signature, _)| {

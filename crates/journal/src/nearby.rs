@@ -36,6 +36,8 @@ fn in_directory(directory: &Path, name: &str) -> Vec<PathBuf> {
         .take(MAX_ENTRIES)
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
+        // A link that leads nowhere is there, and missing.
+        .filter(|other| other != name)
         .filter_map(|other| Some((rank(name, &other)?, other)))
         .collect();
     ranked.sort();
@@ -155,6 +157,7 @@ mod tests {
         ] {
             fs::write(root.join(path), "").unwrap();
         }
+        std::os::unix::fs::symlink("gone", root.join("docs/stdin")).unwrap();
         let cases = [
             // (what it shows, missing, suggested)
             ("other case", "docs/readme.md", vec!["docs/README.md"]),
@@ -166,6 +169,7 @@ mod tests {
                 vec!["src/deep/parse.rs"],
             ),
             ("nothing alike", "docs/zebra", vec![]),
+            ("a link that leads nowhere", "docs/stdin", vec![]),
         ];
         for (what, missing, suggested) in cases {
             let expected: Vec<_> = suggested.iter().map(|path| root.join(path)).collect();

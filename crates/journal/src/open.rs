@@ -24,9 +24,11 @@ const MAX_HOPS: usize = 40;
 /// Where a path leads after all symbolic links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
+    /// The path as it was named.
     pub given: PathBuf,
     /// Absolute and free of links. For a dangling link: the target to be created.
     pub real: PathBuf,
+    /// Is there something at `real`?
     pub exists: bool,
 }
 

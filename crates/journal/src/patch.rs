@@ -23,17 +23,24 @@ const NO_FINAL_BREAK: &str = "\\ No newline at end of file";
 pub struct PatchHunk {
     /// 1-based; for a side without lines, where they would be.
     pub old_start: u64,
+    /// How many lines of the old content.
     pub old_lines: u64,
+    /// The same as `old_start`, in the new content.
     pub new_start: u64,
+    /// How many lines of the new content.
     pub new_lines: u64,
     /// Each begins with ' ', '+' or '-'; `\` marks a missing final line break.
     pub lines: Vec<String>,
 }
 
+/// The difference of two contents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patch {
+    /// In ascending order.
     pub hunks: Vec<PatchHunk>,
+    /// Lines added.
     pub added: u64,
+    /// Lines removed.
     pub removed: u64,
 }
 
@@ -45,6 +52,7 @@ pub(crate) struct Difference {
 }
 
 impl Patch {
+    /// The difference from `old` to `new`.
     pub fn between(old: &[u8], new: &[u8]) -> Self {
         let (old, new) = text::readable(old, new);
         let (old, new) = (real_lines(&old, &new), real_lines(&new, &old));
@@ -61,6 +69,7 @@ impl Patch {
         patch
     }
 
+    /// Are both contents the same?
     pub fn is_empty(&self) -> bool {
         self.hunks.is_empty()
     }

@@ -16,15 +16,23 @@ const TICK: Duration = Duration::from_millis(20);
 /// Identity and attributes of an opened file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
+    /// The file system it is on.
     pub device: u64,
+    /// Its number there.
     pub inode: u64,
+    /// In bytes.
     pub size: u64,
+    /// Last change of the content, in nanoseconds after the epoch.
     pub mtime_ns: i128,
     /// Unlike mtime it cannot be set back, so a forged mtime is noticed.
     pub ctime_ns: i128,
+    /// Type and permissions.
     pub mode: u32,
+    /// The number of its names.
     pub links: u64,
+    /// The owner.
     pub uid: u32,
+    /// The group.
     pub gid: u32,
 }
 
@@ -98,7 +106,7 @@ impl Stamp {
         }
     }
 
-    /// A mode without any write bit is a wish to be left alone, also by root.
+    /// A mode without any write bit means that it is to be left alone, also by root.
     pub(crate) fn is_read_only(&self) -> bool {
         self.mode & 0o222 == 0
     }
@@ -121,6 +129,7 @@ fn nanoseconds(seconds: i64, rest: i64) -> i128 {
 pub struct ContentHash(blake3::Hash);
 
 impl ContentHash {
+    /// The hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes))
     }

@@ -26,18 +26,24 @@ pub(crate) const BINARY_PROBE: usize = 8 << 10;
 /// How the text of a file is written in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
+    /// UTF-8.
     Utf8,
     /// UTF-8 but for a few stray bytes, which are kept as they are.
     BrokenUtf8,
+    /// UTF-16, little endian.
     Utf16Le,
+    /// UTF-16, big endian.
     Utf16Be,
+    /// UTF-32, little endian.
     Utf32Le,
+    /// UTF-32, big endian.
     Utf32Be,
     /// This legacy code page, for certain (`encoding::guess` says what that means).
     CodePage(CodePage),
     /// Some single- or double-byte code page; which one is not certain. `likely` is
     /// empty where the file is too large to guess.
     Legacy {
+        /// The page that fits best.
         likely: &'static str,
     },
 }
@@ -74,8 +80,11 @@ impl fmt::Display for Encoding {
 /// What a reader should know about the text of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextFacts {
+    /// How it is written in bytes.
     pub encoding: Encoding,
+    /// It begins with a byte order mark.
     pub bom: bool,
+    /// How its lines end.
     pub breaks: BreakStyle,
     /// `None` when the file was not read to its end.
     pub final_newline: Option<bool>,

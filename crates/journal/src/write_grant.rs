@@ -15,6 +15,7 @@ use crate::target::FileTarget;
 pub struct WriteGrant {
     /// The call's id, under which it can be undone.
     pub call: String,
+    /// The tool of the call.
     pub tool: String,
     within: Vec<PathBuf>,
     /// The same after all links; looked up when first needed, which waits for the disk.

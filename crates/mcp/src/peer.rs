@@ -300,6 +300,11 @@ impl Peer {
         self.inner.closed.is_cancelled()
     }
 
+    /// Does this request of ours wait for an answer?
+    pub fn is_waiting_for(&self, id: &RpcId) -> bool {
+        self.inner.tables().pending.contains_key(id)
+    }
+
     /// How many of our requests wait for an answer.
     pub fn waiting(&self) -> usize {
         self.inner.tables().pending.len()

@@ -37,7 +37,7 @@ pub enum ErrorKind {
     Auth,
     /// The key is right, but not for this.
     Permission,
-    /// Nobody pays.
+    /// No one pays.
     Billing,
     /// No such model, or no such address.
     NotFound,
@@ -55,11 +55,11 @@ pub enum ErrorKind {
     Server,
     /// No connection, or it was lost.
     Connection,
-    /// The machine is there, and nobody listens.
+    /// The machine is there, and no one listens.
     Refused,
     /// The answer is not one this provider gives.
     Protocol,
-    /// We were told to stop.
+    /// We were asked to stop.
     Cancelled,
     /// Something on this machine: a script, a recording, a setting.
     Local,
@@ -79,7 +79,7 @@ impl ModelError {
         }
     }
 
-    /// We were told to stop.
+    /// We were asked to stop.
     pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "cancelled")
     }
@@ -100,7 +100,7 @@ impl ModelError {
     pub fn is_retryable(&self) -> bool {
         use ErrorKind::*;
         match self.kind {
-            // Whatever a header says: nobody asks again for what was cancelled or is broken here.
+            // Whatever a header says: no one asks again for what was cancelled or is broken here.
             Cancelled | Local => false,
             kind => self.should_retry.unwrap_or(matches!(
                 kind,
@@ -152,7 +152,7 @@ impl fmt::Display for ModelError {
             write!(f, "; it asks to wait {} s", wait.as_secs_f64().ceil())?;
         }
         let next = match self.kind {
-            // Without a status nobody was asked, and the message says what to set.
+            // Without a status no one was asked, and the message says what to set.
             Auth if self.status.is_some() => "; check the API key",
             Billing => "; check the account's credit",
             // A page instead of an answer says so itself.

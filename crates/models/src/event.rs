@@ -149,7 +149,7 @@ pub enum BlockStart {
     },
 }
 
-/// Why a model stopped. Whether it called tools is told by its blocks, not by this.
+/// Why a model stopped. Whether it called tools is known from its blocks, not from this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

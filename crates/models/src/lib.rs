@@ -10,6 +10,7 @@
 //! - [`assemble`]: from events to blocks; a complete tool call is handed out as soon as it is one
 //! - [`retry`], [`fallback`], [`record`]: the wrappers
 //! - [`sse`], [`http`]: the wire below the providers; the only HTTP client of the product
+//! - [`key`]: keys that are fetched when they are needed
 //! - [`listing`]: which models a provider has; [`price`]: what they cost
 //!
 //! Tool calls are recognised by their blocks, never by the reason a reply stopped for.
@@ -26,6 +27,7 @@ mod fragments;
 mod generate;
 mod handed_out;
 pub mod http;
+pub mod key;
 mod list_prices;
 pub mod listing;
 pub mod model;
@@ -46,6 +48,7 @@ pub use error::{ErrorKind, ModelError};
 pub use event::{BlockStart, ModelEvent, StopReason, Usage};
 pub use fallback::Fallback;
 pub use http::{Http, HttpOptions};
+pub use key::KeyHelper;
 pub use list_prices::LIST_PRICES_DATE;
 pub use listing::ModelInfo;
 pub use model::{EventStream, Model};

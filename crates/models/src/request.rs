@@ -55,7 +55,7 @@ pub struct SystemBlock {
     pub stable: bool,
 }
 
-/// A tool, as a model is told of it.
+/// A tool, as a model reads it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     /// Its name.

@@ -41,7 +41,7 @@ pub struct RetryPolicy {
     pub longest_asked: Duration,
     /// …unless this is set.
     pub wait_as_asked: bool,
-    /// So often where nobody listens and nobody ever did: a server that is starting up needs seconds, a
+    /// So often where no one listens and no one ever did: a server that is starting up needs seconds, a
     /// mistyped address will not get better.
     pub max_refused: u32,
     /// Give up after so many replies of an overloaded provider: set where another model can take over.
@@ -136,7 +136,7 @@ pub struct Retry {
     model: Arc<dyn Model>,
     policy: RetryPolicy,
     clock: Arc<dyn Clock>,
-    /// Somebody was there once.
+    /// Someone was there once.
     has_answered: Arc<AtomicBool>,
 }
 

@@ -15,7 +15,7 @@
 //! Each request takes the next turn. With `content` and `error` in one turn the connection is lost after
 //! the content. `input_text` in place of `input` is sent as it is, JSON or not; `pieces` says into how
 //! long pieces (in characters) texts and inputs are cut; `"hangs": true` says no more after the content until
-//! it is told to stop.
+//! it is asked to stop.
 //!
 //! Conversations beside the main one, such as those of subagents, have turns of their own:
 //!

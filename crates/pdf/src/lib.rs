@@ -8,7 +8,7 @@
 //! - [`answer`]: what the child says, and whether to believe it
 //! - [`Pages`]: which pages are meant
 //! - `read`: what the child does; `tree`, `outline`: what a document consists of; `text`: what a
-//!   page says; `damage`: how a page that is lost is told from one that has no text
+//!   page says; `damage`: how a page that is lost differs from one that has no text
 //!
 //! Objects, filters and encryption are a library's (`hayro-syntax`), as are the tables of East Asian
 //! encodings (`hayro-cmap`); what the content of a page says in which order is found here.

@@ -1,6 +1,6 @@
 //! The decision, as one pure function.
 //!
-//! The order is fixed: deny rules, what cannot be told while something is denied, protected objects,
+//! The order is fixed: deny rules, what is not certain while something is denied, protected objects,
 //! the boundary of the working directories, ask rules, then what allows: a hook, the mode, being
 //! harmless, a rule. Deny beats ask beats allow, wherever a rule is written.
 
@@ -313,7 +313,7 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
     let bypass = policy.mode == PermissionMode::BypassPermissions;
     let mut asked = None;
     let mut allowed = named_stores(policy, &is_store);
-    // What a service wants of whoever asks it was agreed to with the question.
+    // What a service wants of its callers was agreed to with the question.
     if let Some(shell) = &facts.shell
         && allow::reads_network(policy, shell)
     {
@@ -341,7 +341,7 @@ pub(super) fn asked_about(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
 }
 
 /// The stores that rules of the user's own name exactly: they hold for every call, also for one of which
-/// it cannot be told what it reads.
+/// it is not known what it reads.
 fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let rules = policy.rules.of(List::Allow);
     let rules = rules.filter(|rule| rule.source.scope.is_users());

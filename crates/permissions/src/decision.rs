@@ -67,7 +67,7 @@ pub enum Because {
         /// What of the call it fitted; empty for the call as a whole.
         on: String,
     },
-    /// Something is denied, and whether this touches it cannot be told.
+    /// Something is denied, and whether this touches it is not known.
     Undecidable(String),
     /// A directory whose removal no one survives.
     Critical(String),
@@ -147,10 +147,9 @@ impl fmt::Display for Because {
                 let on = if on.is_empty() { "it" } else { on };
                 write!(f, "{} rule {rule} ({source}) covers {on}", list.name())
             }
-            Self::Undecidable(why) => write!(
-                f,
-                "{why}, so it cannot be told whether a deny rule covers it"
-            ),
+            Self::Undecidable(why) => {
+                write!(f, "{why}, so it is not known whether a deny rule covers it")
+            }
             Self::Critical(path) => write!(f, "it would remove {path}"),
             Self::Protected(path) => {
                 write!(f, "{} decides what other programs run", path.display())

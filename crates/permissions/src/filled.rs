@@ -102,7 +102,7 @@ fn is_alone(parts: &[LinePart], at: usize) -> bool {
 }
 
 /// What comes with the sources of `cp` and `mv`, as names below them; the empty one is for each
-/// itself. `None` where that cannot be told.
+/// itself. `None` where that is not known.
 fn brought(part: &LinePart, paths: &[PathUse]) -> Option<Vec<PathBuf>> {
     if !matches!(part.base_name(), Some("cp" | "mv")) {
         return None;

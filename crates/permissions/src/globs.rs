@@ -1,7 +1,7 @@
 //! Patterns of file names, resolved on disk as bash would before it starts a command.
 //!
 //! A bracket or star that was quoted cannot be told from one that was not, so both meanings count. A
-//! pattern that needs more of a look than that cannot be told.
+//! pattern that needs more of a look than that is not known.
 
 use std::{ffi::OsStr, fs, path::PathBuf};
 
@@ -15,7 +15,7 @@ const MOST_FOUND: usize = 1_000;
 const MOST_SEEN: usize = 20_000;
 
 /// The files that a pattern stands for, from each of these directories; none where it fits no file.
-/// `None`: they cannot be told.
+/// `None`: they are not known.
 pub(super) fn expand(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
     // With an option of the shell it goes through all directories.
     if pattern.contains("**") {

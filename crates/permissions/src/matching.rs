@@ -252,7 +252,7 @@ fn domain_hit(domain: &Domain, facts: &Facts) -> Option<Hit> {
     })
 }
 
-/// Why a command line must not pass by itself while something is denied: it cannot be told whether
+/// Why a command line must not pass by itself while something is denied: it is not known whether
 /// it touches that.
 pub(super) fn undecidable(
     policy: &super::Policy,

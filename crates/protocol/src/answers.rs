@@ -238,7 +238,7 @@ pub struct ContextMcpTool {
     pub server_name: String,
     /// How much.
     pub tokens: u64,
-    /// The model has been told about it.
+    /// The model has read about it.
     pub is_loaded: bool,
 }
 

@@ -136,7 +136,7 @@ pub struct TaskOverMessage<'a> {
     pub uuid: Option<WireId>,
 }
 
-/// All tasks in the background. Read only: we tell of each by itself.
+/// All tasks in the background. Read only: we report each by itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundTasksMessage {
     /// All of them.

@@ -31,7 +31,7 @@ pub fn is_doubtful() -> bool {
         let text = fs::read_to_string(format!("/proc/sys/{file}"));
         text.is_ok_and(|text| text.trim() == value)
     };
-    // Whoever filters our system calls may well filter these.
+    // Where our system calls are filtered, these may well be, too.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let filter = status
         .lines()

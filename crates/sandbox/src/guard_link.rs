@@ -21,7 +21,7 @@ pub(crate) struct GuardLink {
     heard: Vec<u8>,
     /// Open files that came with what it said.
     files: VecDeque<OwnedFd>,
-    /// What it is still to be told.
+    /// What is still to be sent to it.
     unsent: Vec<u8>,
     closed: bool,
 }
@@ -64,7 +64,7 @@ impl GuardLink {
         }
     }
 
-    /// An open file that came with what was heard last.
+    /// An open file that came with the last message.
     pub(crate) fn file(&mut self) -> Option<OwnedFd> {
         self.files.pop_front()
     }
@@ -75,7 +75,7 @@ impl GuardLink {
         self.flush()
     }
 
-    /// Waits until the guard was told everything.
+    /// Waits until everything was sent to the guard.
     pub(crate) async fn told(&mut self) -> io::Result<()> {
         while !self.unsent.is_empty() {
             self.stream.writable().await?;

@@ -45,14 +45,14 @@ use crate::{
 const WAITING: usize = 2;
 /// How long the setting up, or a shell, may take before it is given up: it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How much a command can write before anybody reads it, in bytes.
+/// How much a command can write before anyone reads it, in bytes.
 const PIPE: usize = 1 << 20;
 /// How long the end of a sandbox is waited for.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct SandboxInstance {
     plan: Plan,
-    /// Which files it hides and protects. When somebody outside puts another one in the place of such a
+    /// Which files it hides and protects. When someone outside puts another one in the place of such a
     /// file, as many programs do to write it, the kernel takes away what was mounted there.
     guarded: Vec<Option<FileIdentity>>,
     pid: u32,
@@ -74,7 +74,7 @@ type FileIdentity = (u64, u64, Option<SystemTime>);
 struct Link {
     keeper: OwnedFd,
     waiter: OwnedFd,
-    /// Nobody else needs the temporary files: the waiter removes them when nothing runs any more, as
+    /// No one else needs the temporary files: the waiter removes them when nothing runs any more, as
     /// it does when our process dies.
     last: bool,
 }
@@ -227,7 +227,7 @@ impl SandboxInstance {
             return Err(match plan.mechanism {
                 // It says nothing when it cannot do its work.
                 Mechanism::Bubblewrap => failed(plan.mechanism.name(), &silent),
-                // Somebody killed it: that says nothing about what can be had here.
+                // Someone killed it: that says nothing about what can be had here.
                 _ => SandboxError::Shell(silent),
             });
         };
@@ -252,7 +252,7 @@ impl SandboxInstance {
             }
             Err(error) => return Err(failed("its keeper's answer", &error.into())),
         }
-        // What the proxy's socket is for; without anybody who decides, all is refused.
+        // What the proxy's socket is for; without anyone who decides, all is refused.
         let gate = setup
             .gate
             .clone()
@@ -370,7 +370,7 @@ impl SandboxInstance {
                 tokio::time::sleep(PAUSE * silent).await;
                 continue;
             }
-            // Somebody killed the one that waited, which was never told what to run.
+            // Someone killed the one that waited, which never learned what to run.
             if started.is_ok() || fresh {
                 break started;
             }
@@ -468,7 +468,7 @@ fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
 /// Starts the keeper and tells it what to keep.
 fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
     let (link, command) = call(program, plan)?;
-    // Whoever started our process may have had it ignore the end of children; theirs would then be
+    // Our process may have been started to ignore the end of children; theirs would then be
     // lost to all who wait for it. A handler here is the default there.
     let _ = signal(SignalKind::child());
     Ok((link, Command::from(command).spawn()?))

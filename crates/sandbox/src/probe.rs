@@ -85,7 +85,7 @@ struct Ground {
 const NEW_CONTROL: &str = "new-control";
 
 const OLD: &str = "old";
-const SECRET: &str = "what nobody may read";
+const SECRET: &str = "what no one may read";
 const MODE: u32 = 0o640;
 
 impl Ground {
@@ -192,11 +192,11 @@ impl Ground {
             ),
             ("hidden files cannot be read", !said.contains(SECRET)),
             (
-                "nobody can be reached by TCP",
+                "no host can be reached by TCP",
                 self.listener.accept().is_err(),
             ),
             (
-                "nobody can be reached by UDP",
+                "no host can be reached by UDP",
                 self.datagrams.recv(&mut [0; 8]).is_err(),
             ),
             (

@@ -75,11 +75,11 @@ impl Workspace {
 /// Whom a command may talk to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
-    /// Whoever the user may.
+    /// All that the user may reach.
     Open,
     /// Only through our proxy, which decides by rule.
     Proxy,
-    /// Nobody.
+    /// No one.
     None,
 }
 

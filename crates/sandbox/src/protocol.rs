@@ -79,7 +79,7 @@ pub(crate) enum Keeper {
     },
 }
 
-/// What the guard of a command is told.
+/// What is sent to the guard of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     Run {

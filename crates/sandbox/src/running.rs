@@ -65,7 +65,7 @@ pub enum ExitKind {
     Exited(i32),
     /// This signal ended it.
     Killed(i32),
-    /// Its sandbox was ended from outside: nobody can say.
+    /// Its sandbox was ended from outside: no one can say.
     Lost,
 }
 

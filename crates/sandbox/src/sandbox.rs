@@ -34,7 +34,7 @@ pub struct Setup {
     pub scratch: PathBuf,
     /// A file that every shell reads before its command: the user's functions and aliases.
     pub snapshot: Option<PathBuf>,
-    /// Who decides for [`Network::Proxy`](crate::Network::Proxy). `None`: nobody may be reached.
+    /// Who decides for [`Network::Proxy`](crate::Network::Proxy). `None`: no one may be reached.
     pub gate: Option<Arc<dyn Gate>>,
     /// The best way of confining that may be used; the better ones are not tried. For tests, and
     /// for those who know that a way does not work for them.
@@ -319,7 +319,7 @@ impl Inner {
             let failed = match SandboxInstance::raise(&self.setup, plan, scratch).await {
                 Ok(world) => return Ok(world),
                 Err(failed @ SandboxError::Unavailable { .. }) => failed,
-                // What it is to show, hide or keep was moved meanwhile, by somebody outside.
+                // What it is to show, hide or keep was moved meanwhile, by someone outside.
                 Err(SandboxError::Shell(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                     if silent == SILENT {
                         return Err(SandboxError::Shell(error));

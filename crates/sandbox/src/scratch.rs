@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-/// The folder, which goes away with its last holder. Whoever may still be writing there must be gone
+/// The folder, which goes away with its last holder. What may still write there must be gone
 /// by then; see [`is_last`].
 pub(crate) struct Scratch(PathBuf);
 
@@ -27,7 +27,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Does nobody else hold it?
+/// Does no one else hold it?
 pub(crate) fn is_last(scratch: &Arc<Scratch>) -> bool {
     Arc::strong_count(scratch) == 1
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Every socket with a path that somebody listens on, but for those below `open`.
+/// Every socket with a path that someone listens on, but for those below `open`.
 pub(crate) fn listening(open: &[PathBuf]) -> Vec<PathBuf> {
     let Ok(table) = fs::read("/proc/net/unix") else {
         return Vec::new();

@@ -47,7 +47,7 @@ pub(crate) fn below(root: u32) -> Vec<Process> {
     found
 }
 
-/// How long it is tried to end processes. It takes milliseconds, but for those that nobody can end:
+/// How long it is tried to end processes. It takes milliseconds, but for those that no one can end:
 /// they became another user's, or hang in the kernel.
 const TRYING: Duration = Duration::from_secs(10);
 
@@ -59,7 +59,7 @@ pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut() -> bo
     let began = Instant::now();
     for round in 0_u32.. {
         let nothing_left = reap();
-        // Our own first, without looking at all others: whoever loses its parent becomes ours.
+        // Our own first, without looking at all others: what loses its parent becomes ours.
         let own: Vec<u32> = if root == std::process::id() {
             children()
         } else {

@@ -10,7 +10,7 @@ const MAX_SAMPLES: usize = 50;
 /// One thing that was not searched, or not wholly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skip {
-    /// `None` where the operating system's complaint names no path.
+    /// `None` where the operating system's error names no path.
     pub path: Option<PathBuf>,
     /// Why.
     pub reason: SkipReason,

@@ -15,6 +15,9 @@ use super::{
 };
 use crate::{Scope, resolve};
 
+/// What problems call settings that were given as text, which no file holds.
+pub const GIVEN: &str = "given settings";
+
 /// Where a directory has its local settings.
 pub(super) const LOCAL: &str = ".claude/settings.local.json";
 
@@ -143,7 +146,7 @@ pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
 /// What `--settings` names: a file, or JSON itself.
 pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, Problem> {
     let problem = |what: String| Problem {
-        place: "--settings".to_owned(),
+        place: GIVEN.to_owned(),
         what,
     };
     if given.trim_start().starts_with('{') {
@@ -245,7 +248,7 @@ impl SettingsFile {
         Problem {
             place: match &self.file {
                 Some(file) => place(file, line),
-                None => "--settings".to_owned(),
+                None => GIVEN.to_owned(),
             },
             what: what.to_owned(),
         }

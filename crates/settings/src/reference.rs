@@ -283,6 +283,27 @@ const MODEL: &[SettingKey] = &[
         Text,
         "how much the model thinks: `low`, `medium`, `high`, `max`",
     ),
+    light(
+        "alwaysThinkingEnabled",
+        Flag,
+        "`true`: the model thinks first, as much as it finds right (`--thinking` and MAX_THINKING_TOKENS win)",
+    ),
+    users(
+        "apiKeyHelper",
+        Text,
+        "a command that prints the key, for `sh`; used where no variable holds one, run again after \
+         CLAUDE_CODE_API_KEY_HELPER_TTL_MS (5 minutes) and when the key is refused",
+    ),
+    light(
+        "autoCompactEnabled",
+        Flag,
+        "`false`: a conversation is summarized by `/compact` only; one that no longer fits is refused",
+    ),
+    heavy(
+        "autoCompactWindow",
+        Number,
+        "summarize as if the model could read only so many tokens",
+    ),
     light("language", Text, "the language of its answers"),
     light("outputStyle", Text, "the style of its answers"),
 ];
@@ -301,6 +322,27 @@ const INSTRUCTIONS: &[SettingKey] = &[
     ),
     users("autoMemoryDirectory", Text, "where these notes are"),
     heavy("plansDirectory", Text, "where plans are saved"),
+    users(
+        "cleanupPeriodDays",
+        Number,
+        "sessions that were not written to for so many days are removed at the start of another, in all \
+         projects; without it, none is",
+    ),
+    light(
+        "attribution.commit",
+        Text,
+        "what the model ends commit messages with; without it, or empty, nothing",
+    ),
+    light(
+        "attribution.pr",
+        Text,
+        "what it ends descriptions of pull requests with",
+    ),
+    light(
+        "includeCoAuthoredBy",
+        Flag,
+        "`false`: neither of both (an older name for leaving them empty)",
+    ),
     heavy(
         "skillOverrides",
         Object,
@@ -335,18 +377,10 @@ const SERVERS: &[SettingKey] = &[
 ];
 
 const UNUSED: &[SettingKey] = &[
-    unused("alwaysThinkingEnabled", Flag, true),
-    key("apiKeyHelper", Text, Users, false, None),
-    unused("attribution.commit", Text, true),
-    unused("attribution.pr", Text, true),
-    unused("autoCompactEnabled", Flag, true),
-    unused("autoCompactWindow", Number, false),
     key("autoMode", Object, Users, false, None),
-    unused("cleanupPeriodDays", Number, false),
     unused("defaultShell", Text, false),
     unused("editorMode", Text, true),
     unused("fileSuggestion", Object, false),
-    unused("includeCoAuthoredBy", Flag, true),
     unused("includeGitInstructions", Flag, true),
     unused("respectGitignore", Flag, true),
     unused("skipWebFetchPreflight", Flag, false),

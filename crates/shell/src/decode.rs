@@ -26,7 +26,7 @@ pub(crate) fn args(word: &ShellWord, known: Known<'_>) -> Vec<Arg> {
     let mut certainty = Certainty::Certain;
     for part in &word.parts {
         let piece = piece(part, known);
-        // What is certain before the first doubt is the prefix; what follows it cannot be told.
+        // What is certain before the first doubt is the prefix; what follows it is not known.
         match piece {
             DecodedPiece::Text(text) => {
                 if certainty.keeps_text() {

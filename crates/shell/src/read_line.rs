@@ -1,4 +1,4 @@
-//! A line that was read once, for everybody who wants to know what it does.
+//! A line that was read once, for everyone who wants to know what it does.
 
 use std::sync::Arc;
 

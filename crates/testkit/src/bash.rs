@@ -1,4 +1,4 @@
-//! A toy in the place of Bash: it runs nothing, and keeps how it was told to confine what it would
+//! A toy in the place of Bash: it runs nothing, and keeps how it was asked to confine what it would
 //! have run.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -28,4 +28,4 @@ pub use bash::Bash;
 pub use control_file::ControlFile;
 pub use project::TempProject;
 pub use skip::skip;
-pub use wait::{bound_this_process, command, until};
+pub use wait::{bound_this_process, command, until, until_blocking};

@@ -197,7 +197,7 @@ impl Tool for Boom {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HangInput {
-    /// Stops when told to, or not even then.
+    /// Stops when asked to, or not even then.
     pub polite: bool,
     /// Only reads, or may do anything.
     #[serde(default)]

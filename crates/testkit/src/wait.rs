@@ -28,6 +28,18 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// The same where there is no runtime.
+///
+/// # Panics
+/// If it does not come to be so.
+pub fn until_blocking(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < PATIENCE, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A command whose end a test may wait for: this process is bounded from now on.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     bound_this_process();

@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use haft_contract::ToolError;
 use tokio::task::spawn_blocking;
 
-/// Runs work that waits for the disk on a thread that may. Once begun it ends, even if nobody waits
+/// Runs work that waits for the disk on a thread that may. Once begun it ends, even if no one waits
 /// for the answer any more: a write is never left half done.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,

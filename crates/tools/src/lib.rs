@@ -139,7 +139,7 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
-/// Those of them that can work with these services, as this session has them.
+/// Those that can work with these services, as this session has them.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     fitted(all(), services)
 }
@@ -159,8 +159,8 @@ pub fn fitted(mut tools: Vec<Arc<dyn DynTool>>, services: &Services) -> Vec<Arc<
         .collect()
 }
 
-/// The services of a subagent, out of those of whoever launches it: the same, but what it has seen of
-/// files, its task list and who wants to be heard by it are its own.
+/// The services of a subagent, made from those of its launcher: the same, but what it has seen of
+/// files, its task list and its pending input are its own.
 pub fn for_subagent(services: &Services) -> Services {
     let services = services
         .clone()

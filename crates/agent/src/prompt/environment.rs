@@ -1,4 +1,4 @@
-//! Where a session runs, as the model is told.
+//! Where a session runs, as the model reads it.
 
 use std::{
     fmt, fs,

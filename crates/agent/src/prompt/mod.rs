@@ -1,6 +1,6 @@
-//! What the model is told before anybody speaks.
+//! The system prompt.
 //!
-//! Two parts: one that is the same for everybody, one about this session ([`PromptEnvironment`]). Both are made
+//! Two parts: one that is the same for everyone, one about this session ([`PromptEnvironment`]). Both are made
 //! once, so every request begins with the same bytes and the provider's cache holds. What the project
 //! wants the model to know ([`Knowledge`]) goes into the first message, because it differs by project and
 //! may be long.
@@ -13,7 +13,7 @@ use haft_models::SystemBlock;
 pub use environment::{PromptEnvironment, branch};
 pub use memory::Knowledge;
 
-/// What everybody's model is told.
+/// What every model reads.
 const BASE: &str = include_str!("base.md");
 
 /// The system prompt of a session.
@@ -37,7 +37,7 @@ impl SystemPrompt {
         }
     }
 
-    /// Its parts, what is the same for everybody first.
+    /// Its parts, what is the same for everyone first.
     pub fn blocks(&self) -> Vec<SystemBlock> {
         let base = self.base.as_deref().unwrap_or(BASE);
         let mut blocks = vec![SystemBlock::stable(base)];

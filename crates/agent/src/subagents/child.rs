@@ -22,7 +22,7 @@ use crate::{
     prompt::{PromptEnvironment, SystemPrompt},
 };
 
-/// What every subagent is told.
+/// What every subagent reads.
 const NOTE: &str = "You work for another agent, which handed you one task. It sees nothing of your work but \
 your last message: put all that it needs into it, with full paths where files are meant.";
 
@@ -50,7 +50,7 @@ impl Spawner {
             false => Arc::new(NobodyToAsk),
         };
         let services = (self.shared.fork)(parents)
-            // What ends in the background is told to the main agent.
+            // What ends in the background is reported to the main agent.
             .with(Arc::new(BackgroundTasks::default()))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);

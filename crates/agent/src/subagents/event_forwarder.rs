@@ -1,4 +1,4 @@
-//! What is heard of a subagent while it works.
+//! What is reported of a subagent while it works.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -26,7 +26,7 @@ pub struct Tag {
     pub tool_use_id: Arc<str>,
 }
 
-/// Hears a subagent, counts, and passes on what the one who follows the session should hear.
+/// Gets the events of a subagent, counts, and passes on what those who follow the session should get.
 pub(super) struct Relay {
     tag: Arc<Tag>,
     sink: Option<Arc<dyn Sink>>,
@@ -35,7 +35,7 @@ pub(super) struct Relay {
     heard: Mutex<ForwardedEvents>,
 }
 
-/// What was heard so far.
+/// What came so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ForwardedEvents {
     pub(super) tool_uses: u64,

@@ -8,7 +8,7 @@ use haft_extensions::AgentDefinition;
 
 use super::{mode, tools};
 
-/// The same session with the tools of this kind, and a permission mode that is no looser; hooks are told the
+/// The same session with the tools of this kind, and a permission mode that is no looser; hooks receive the
 /// kind. The error is for people.
 pub fn as_main_agent(scheduler: &Scheduler, kind: &AgentDefinition) -> Result<Scheduler, String> {
     let engine = scheduler.engine();

@@ -8,9 +8,9 @@
 //!
 //! - `subagent_pool`: what they share, and who they are; `spawner`: launching them, at one depth
 //! - `child`: making one; `tools`, `mode`: what it may do
-//! - `task`: one at work, from its first words to its report; `event_forwarder`: what is heard of it
+//! - `task`: one at work, from its first words to its report; `event_forwarder`: what is reported of it
 //! - `main_agent`: a session that is of a kind itself
-//! - `record`: what its transcript tells of it
+//! - `record`: what its transcript says of it
 
 mod child;
 mod event_forwarder;

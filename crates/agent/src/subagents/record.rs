@@ -1,4 +1,4 @@
-//! What the transcript of a subagent tells of it, beside what was said: a line when it begins, a line when
+//! What the transcript of a subagent says of it, beside what was said: a line when it begins, a line when
 //! it is done.
 
 use std::{
@@ -42,7 +42,7 @@ pub(super) fn place(folder: &Path, id: &str) -> PathBuf {
     folder.join("subagents").join(format!("agent-{id}.jsonl"))
 }
 
-/// Hears of lines of transcripts as they are written, with the file they stand in.
+/// Gets lines of transcripts as they are written, with the file they stand in.
 pub(super) type Mirror = dyn Fn(&Path, &str) + Send + Sync;
 
 /// What readers of transcripts look for beside one: who launched the subagent.
@@ -109,7 +109,7 @@ pub(super) fn find(folder: &Path, id: &str) -> Option<Record> {
     serde_json::from_str(lines.first()?).ok()
 }
 
-/// Those that were at work when their session was killed, as the model is told.
+/// Those that were at work when their session was killed, as the model reads it.
 pub(super) fn cut_off(folder: &Path) -> Option<String> {
     let entries = fs::read_dir(folder.join("subagents")).ok()?;
     let mut found: Vec<String> = entries

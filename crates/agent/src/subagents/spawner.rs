@@ -112,19 +112,22 @@ impl Spawner {
         self.host.get().ok_or(missing)
     }
 
-    fn kinds_here(&self) -> impl Iterator<Item = &Arc<AgentDefinition>> {
+    fn kinds_here(&self) -> Vec<Arc<AgentDefinition>> {
         let allowed = self.allowed.as_ref();
-        let kinds = self.shared.kinds.iter();
-        kinds.filter(move |kind| allowed.is_none_or(|names| names.contains(&kind.name)))
+        let is_allowed =
+            |kind: &&Arc<AgentDefinition>| allowed.is_none_or(|names| names.contains(&kind.name));
+        let kinds = self.shared.kinds();
+        kinds.iter().filter(is_allowed).cloned().collect()
     }
 
     fn kind(&self, name: Option<&str>) -> Result<Arc<AgentDefinition>, ToolError> {
         let name = name.filter(|name| !name.is_empty());
         let wanted = name.unwrap_or(GENERAL);
-        if let Some(kind) = self.kinds_here().find(|kind| kind.name == wanted) {
+        let kinds = self.kinds_here();
+        if let Some(kind) = kinds.iter().find(|kind| kind.name == wanted) {
             return Ok(Arc::clone(kind));
         }
-        let names: Vec<&str> = self.kinds_here().map(|kind| kind.name.as_str()).collect();
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
         let names = names.join(", ");
         Err(ToolError::Refused(match name {
             Some(name) => format!("There is no agent of type {name:?}. Available: {names}"),
@@ -398,6 +401,7 @@ impl Host {
 impl SpawnAgents for Spawner {
     fn kinds(&self) -> Vec<AgentKind> {
         self.kinds_here()
+            .iter()
             .map(|kind| AgentKind {
                 name: kind.name.clone(),
                 description: kind.description.clone(),

@@ -72,7 +72,7 @@ type Resolve = dyn Fn(String) -> BoxFuture<'static, Option<String>> + Send + Syn
 
 /// What all levels share.
 pub(super) struct Shared {
-    pub(super) kinds: Vec<Arc<AgentDefinition>>,
+    pub(super) kinds: Mutex<Vec<Arc<AgentDefinition>>>,
     pub(super) limits: SubagentLimits,
     pub(super) sink: Option<Arc<dyn Sink>>,
     /// The services of a subagent, out of those of its launcher.
@@ -87,9 +87,9 @@ pub(super) struct Shared {
     pub(super) append: Option<String>,
     /// What a kind brings.
     pub(super) own: Arc<OwnOf>,
-    /// Hears of the lines of their transcripts.
+    /// Gets the lines of their transcripts.
     pub(super) mirror: Option<Arc<record::Mirror>>,
-    /// Where the session hears of them.
+    /// Where their events go.
     pub(super) notices: OnceLock<Arc<BackgroundTasks>>,
     /// One permit for each that may work.
     pub(super) places: Arc<Semaphore>,
@@ -101,6 +101,13 @@ pub(super) struct Shared {
 }
 
 impl SubagentPool {
+    /// From now on these are the kinds that can be launched. What the model was told of kinds when the
+    /// session began stays as it was.
+    pub fn set_kinds(&self, kinds: impl IntoIterator<Item = AgentDefinition>) {
+        let kinds = kinds.into_iter().map(Arc::new).collect();
+        *self.main.shared.kinds() = kinds;
+    }
+
     /// Sets one up with these kinds of subagents.
     pub fn builder(kinds: impl IntoIterator<Item = AgentDefinition>) -> SubagentPoolBuilder {
         SubagentPoolBuilder {
@@ -158,7 +165,7 @@ impl SubagentPoolBuilder {
         self
     }
 
-    /// Who hears of them while they work, whatever run of the main agent goes on meanwhile.
+    /// Who gets their events while they work, whatever run of the main agent goes on meanwhile.
     #[must_use]
     pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sink = Some(sink);
@@ -214,7 +221,7 @@ impl SubagentPoolBuilder {
         self
     }
 
-    /// Who is told of each line of their transcripts as it is written, with the file it stands in.
+    /// Who gets each line of their transcripts as it is written, with the file it stands in.
     #[must_use]
     pub fn mirror(mut self, mirror: impl Fn(&Path, &str) + Send + Sync + 'static) -> Self {
         self.mirror = Some(Arc::new(mirror));
@@ -232,7 +239,7 @@ impl SubagentPoolBuilder {
     pub fn build(self) -> SubagentPool {
         let shared = Shared {
             places: Arc::new(Semaphore::new(self.limits.at_once)),
-            kinds: self.kinds,
+            kinds: Mutex::new(self.kinds),
             limits: self.limits,
             sink: self.sink,
             fork: self.fork,
@@ -255,6 +262,10 @@ impl SubagentPoolBuilder {
 }
 
 impl Shared {
+    pub(super) fn kinds(&self) -> MutexGuard<'_, Vec<Arc<AgentDefinition>>> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes one in, in place of an earlier one of its id.
     pub(super) fn add(&self, member: &Arc<Member>) {
         let mut members = self.members();

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{Agent, EndReason, Prompt, RunResult};
 
-/// More of its final words is not told to the model by itself.
+/// More of its final words is not sent to the model by itself.
 const MOST_TOLD: usize = 30_000;
 
 pub(super) struct Work {
@@ -93,7 +93,7 @@ impl Work {
     }
 }
 
-/// One run, which ends early if that is wished.
+/// One run, which ends early if that is asked for.
 async fn once(agent: &mut Agent, prompt: Prompt, relay: &Relay, member: &Member) -> RunResult {
     let run = agent.run(prompt, relay);
     tokio::pin!(run);

@@ -1,8 +1,8 @@
 //! A session on disk: one JSON object a line, only ever appended to.
 //!
-//! A line is written before what it tells of can matter: the block with a call before the call is pushed,
+//! A line is written before what it records can matter: the block with a call before the call is pushed,
 //! a `haft-started` line before its tool runs, the result as soon as the tool is done, in whatever order
-//! the calls of a reply end. So whenever the process dies, the lines tell of each call whether it was
+//! the calls of a reply end. So whenever the process dies, the lines say of each call whether it was
 //! never begun, was begun, or is over; [`load`] makes a conversation of that and says what it repaired.
 
 mod dropped_turn;

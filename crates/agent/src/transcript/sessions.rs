@@ -127,7 +127,7 @@ impl Session {
         &self.loaded.repairs
     }
 
-    /// The same, whose new lines someone hears as they are written; of one that begins as a copy also
+    /// The same, whose new lines someone gets as they are written; of one that begins as a copy also
     /// those it begins with.
     pub fn heard_by(
         mut self,

@@ -1,10 +1,10 @@
-//! A store whose new lines someone else hears.
+//! A store whose new lines someone else gets, too.
 
 use std::{fmt, path::Path, sync::Arc};
 
 use super::{Store, StoreError};
 
-/// Hears each line once it is written.
+/// Gets each line once it is written.
 pub(super) type Hear = dyn Fn(&str) + Send + Sync;
 
 pub(super) struct TeeStore {

@@ -40,7 +40,7 @@ struct WriterState {
     touched: Files,
     /// The lines of answers that are written and not handed out yet, by the provider's id of the call.
     answers: HashMap<String, Uuid>,
-    /// Why a line could not be written; told once.
+    /// Why a line could not be written; reported once.
     trouble: Option<String>,
     told: bool,
 }

@@ -1,4 +1,4 @@
-//! What outlives a summary and a resume, and plan mode as the model is told about it.
+//! What outlives a summary and a resume, and plan mode as the model reads it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a shell offers when somebody presses Tab: commands, all options of both ways to call haft, tools,
+//! What a shell offers when someone presses Tab: commands, all options of both ways to call haft, tools,
 //! conversations, topics.
 
 use std::ffi::OsStr;

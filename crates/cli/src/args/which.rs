@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use super::Cli;
 
-/// Whoever names a subcommand means it; `-p` and the formats say that the rest is a prompt.
+/// A subcommand that is named first is meant; `-p` and the formats say that the rest is a prompt.
 pub(super) fn is_headless(args: &[OsString]) -> bool {
     let words: Vec<&str> = args
         .iter()
@@ -33,7 +33,8 @@ pub(super) fn is_headless(args: &[OsString]) -> bool {
     !is_about_us && !flags.iter().any(is_command)
 }
 
-fn commands() -> Vec<String> {
+/// The names of our commands.
+pub(super) fn commands() -> Vec<String> {
     let cli = Cli::command();
     let names = cli.get_subcommands().map(|one| one.get_name().to_owned());
     names.collect()

@@ -1,5 +1,5 @@
-//! Words that people type because another program knows them. None of them is a prompt: what was meant as
-//! a command does not go to a model that is paid for.
+//! Words that people type because another program knows them. None of them is a prompt, nor is the name of one
+//! of our commands: what was meant as a command does not go to a model that is paid for.
 
 /// What to do instead.
 const INSTEAD: [(&str, &str); 11] = [
@@ -56,8 +56,25 @@ const INSTEAD: [(&str, &str); 11] = [
 
 /// Refuses a word that is none of our commands and no prompt either, and says what to do instead.
 pub(super) fn check(word: &str) -> anyhow::Result<()> {
-    match INSTEAD.iter().find(|(name, _)| *name == word) {
+    match instead(word) {
         None => Ok(()),
-        Some((_, instead)) => anyhow::bail!("{word} is no command: {instead}"),
+        Some(instead) => anyhow::bail!("{word} is no command: {instead}"),
     }
+}
+
+/// Refuses a prompt that is nothing but such a word, or the name of one of our commands.
+pub(super) fn check_prompt(word: &str, commands: &[String]) -> anyhow::Result<()> {
+    let meant = match instead(word) {
+        Some(instead) => instead.to_owned(),
+        None if word == "version" || commands.iter().any(|name| name == word) => {
+            format!("`haft {word}` is the command")
+        }
+        None => return Ok(()),
+    };
+    anyhow::bail!("{word} is not sent to a model: {meant}. As a prompt: haft -p -- {word}")
+}
+
+fn instead(word: &str) -> Option<&'static str> {
+    let (_, instead) = INSTEAD.iter().find(|(name, _)| *name == word)?;
+    Some(instead)
 }

@@ -21,7 +21,7 @@ use crate::{
 
 /// How many changes of a session are looked at.
 const MOST: usize = 1_000;
-/// How many files of one change are told.
+/// How many files of one change are listed.
 const TOLD: usize = 50;
 /// How many characters of a command line are shown in the list.
 const ABOUT: usize = 60;
@@ -220,7 +220,7 @@ fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
         show::drawn(show::card(&card, true, cwd, style).trim_end())?;
     }
     if let Some(unit) = &undone.unit {
-        show::line(&format!("  taken back; to have it again: haft undo {unit}"))?;
+        show::line(&format!("  undone; to redo it: haft undo {unit}"))?;
     }
     Ok(())
 }

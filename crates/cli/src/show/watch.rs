@@ -165,7 +165,7 @@ impl Watch {
 
 impl Sink for Watch {
     fn on_event(&self, event: &AgentEvent) {
-        // Where no one reads any more, the one who writes next to them hears of it.
+        // Where no one reads any more, the next one to write learns of it.
         let _ = self.show(event);
     }
 }

@@ -3,7 +3,10 @@
 use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
@@ -36,7 +39,7 @@ pub(crate) fn run(command: &mut Command, stdin: &[u8]) -> Ran {
     let mut pipe = child.stdin.take().unwrap();
     let stdin = stdin.to_vec();
     // The child may answer before it has read everything: feed it from the side.
-    let feeder = std::thread::spawn(move || {
+    let feeder = thread::spawn(move || {
         let _ = pipe.write_all(&stdin);
     });
     let output = child.wait_with_output().unwrap();
@@ -59,11 +62,16 @@ pub(crate) fn exec(cwd: &Path, flags: &[&str], lines: &str) -> Vec<Value> {
         .collect()
 }
 
-/// A `haft exec` that is talked to line by line.
+/// As long as an answer is waited for. Far more than it takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A `haft exec` that is talked to line by line. It ends with this.
 pub(crate) struct Conversation {
     pub(crate) child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
+    stdin: Option<ChildStdin>,
+    lines: mpsc::Receiver<String>,
+    /// What was said last.
+    said: String,
 }
 
 impl Conversation {
@@ -83,25 +91,39 @@ impl Conversation {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let stdin = child.stdin.take().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        // Beside, so that a line that never comes is waited for with an end.
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
         Self {
+            stdin: child.stdin.take(),
             child,
-            stdin,
-            stdout,
+            lines,
+            said: String::new(),
         }
     }
 
     pub(crate) fn say(&mut self, line: &Value) {
-        self.stdin
-            .write_all(format!("{line}\n").as_bytes())
-            .unwrap();
+        self.said = line.to_string();
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
     pub(crate) fn hear(&mut self) -> Value {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap()
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => serde_json::from_str(&line).unwrap(),
+            Err(error) => panic!(
+                "nothing came after {}: {error}; {}",
+                self.said,
+                self.state()
+            ),
+        }
     }
 
     pub(crate) fn ask(&mut self, line: &Value) -> Value {
@@ -117,7 +139,35 @@ impl Conversation {
 
     /// Closes stdin and waits for the end.
     pub(crate) fn end(mut self) -> i32 {
-        drop(self.stdin);
-        self.child.wait().unwrap().code().unwrap_or(-1)
+        self.stdin = None;
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap_or(-1);
+            }
+            let state = || self.state();
+            assert!(since.elapsed() < PATIENCE, "it does not end; {}", state());
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// What the process and those below it wait for, for who looks into a test that failed.
+    fn state(&self) -> String {
+        let listed = Command::new("ps")
+            .args(["-eLo", "pid,ppid,tid,stat,wchan:24,comm"])
+            .output();
+        let listed = listed.map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned());
+        let listed = listed.unwrap_or_default();
+        let own = self.child.id().to_string();
+        let is_of = |line: &&str| line.split_whitespace().take(2).any(|id| id == own);
+        let lines: Vec<&str> = listed.lines().filter(is_of).collect();
+        format!("process {own}:\n{}", lines.join("\n"))
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -52,6 +52,55 @@ fn words_of_other_programs_say_what_to_do_instead() {
 }
 
 #[test]
+fn a_reserved_word_is_no_prompt_but_behind_two_dashes() {
+    let dir = tempdir().unwrap();
+    let script = dir.path().join("script.json");
+    let turns = json!({"turns": [{"content": [{"type": "text", "text": "Done."}]}]});
+    std::fs::write(&script, turns.to_string()).unwrap();
+    let script = script.to_str().unwrap();
+    let reserved = [
+        "update", "config", "login", "logout", "version", "models", "resume", "init", "agents",
+        "mcp", "acp", "serve", "worker", "fleet", "doctor", "help", "tools", "undo",
+    ];
+    for word in reserved {
+        for args in [
+            &["-p", word][..],
+            &["-p", "--output-format", "json", word],
+            &["--print", "--continue", word],
+        ] {
+            let ran = run(haft(dir.path()).args(["--script", script]).args(args), b"");
+            assert_eq!(ran.code, 1, "{args:?}");
+            let refused = format!("haft: {word} is not sent to a model: ");
+            assert!(ran.stderr.starts_with(&refused), "{}", ran.stderr);
+            assert!(
+                ran.stderr
+                    .ends_with(&format!(" As a prompt: haft -p -- {word}\n")),
+                "{}",
+                ran.stderr
+            );
+        }
+        // As SDKs and careful scripts pass text.
+        let ran = run(
+            haft(dir.path()).args(["--script", script, "-p", "--", word]),
+            b"",
+        );
+        assert_eq!(ran.stdout, "Done.\n", "{word}: {}", ran.stderr);
+        // In a sentence it is a word like any other.
+        let sentence = format!("{word} please");
+        let ran = run(
+            haft(dir.path()).args(["--script", script, "-p", &sentence]),
+            b"",
+        );
+        assert_eq!(ran.stdout, "Done.\n", "{word}: {}", ran.stderr);
+    }
+    let said = |word| run(haft(dir.path()).args(["-p", word]), b"").stderr;
+    insta::assert_snapshot!(said("update") + &said("models"), @"
+    haft: update is not sent to a model: haft does not update itself: install the new version as you installed this one. As a prompt: haft -p -- update
+    haft: models is not sent to a model: `haft models` is the command. As a prompt: haft -p -- models
+    ");
+}
+
+#[test]
 fn a_version_for_people_and_a_line_for_sdks() {
     let own = concat!("haft ", env!("CARGO_PKG_VERSION"), "\n");
     for args in [["--version"], ["-V"], ["version"]] {

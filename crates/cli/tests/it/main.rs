@@ -3,7 +3,7 @@
 //! - `binary`: runs it
 //! - `exec`: calls on stdin, answers on stdout
 //! - `bad_input`: whatever comes, an answer and no harm
-//! - `call`, `demo`, `listing`: for people; `first_words`: what they type first
+//! - `call`, `demo`, `listing`: for people; `first_words`: what they type first; `first_hour`: commands they run
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
@@ -18,8 +18,8 @@
 //! - `terminal`: what arrives at a terminal, and what is typed there
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
-//! - `workspace`: dependency graph, licences, duplicates
-//! - `docs`: what the documents say is so; `examples`: what the examples do; `faces`: what the binary leaves to the host
+//! - `words`: of what people and models read; `workspace`: dependency graph, licences, duplicates
+//! - `docs`: what the documents say is so; `console`: what they show is what happens; `examples`: what the examples do; `faces`: what the binary leaves to the host
 
 #![expect(
     clippy::unwrap_used,
@@ -29,11 +29,14 @@
 mod bad_input;
 mod binary;
 mod call;
+mod console;
 mod demo;
 mod docs;
 mod examples;
 mod exec;
 mod faces;
+#[cfg(target_os = "linux")]
+mod first_hour;
 mod first_words;
 mod headless;
 mod help;
@@ -62,4 +65,5 @@ mod vectors;
 mod waits;
 #[cfg(target_os = "linux")]
 mod weak_sandbox;
+mod words;
 mod workspace;

@@ -72,6 +72,12 @@ impl SourceFile {
         }
     }
 
+    /// The string literals of the code with the numbers of their lines, without those of tests.
+    pub(crate) fn strings(&self) -> Vec<(usize, &str)> {
+        let end = if self.is_test() { 0 } else { self.tests_at() };
+        strings(&self.text[..end])
+    }
+
     /// The lines of code with their numbers, without tests and comments; none of a file of tests.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let has_none = self.is_test() || self.is_of_other_languages();
@@ -79,4 +85,75 @@ impl SourceFile {
         let lines = (1..).zip(self.text[..end].lines());
         lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
+}
+
+/// Every string literal of a source, as it is written between its quotes, with the number of the line it begins in.
+fn strings(source: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let (mut at, mut line) = (0, 1);
+    while let Some(letter) = source[at..].chars().next() {
+        let rest = &source[at..];
+        let hashes = raw_string(rest);
+        let end = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if let Some(hashes) = hashes {
+            let start = hashes + 2;
+            let close = format!("\"{}", "#".repeat(hashes));
+            let length = rest[start..].find(&close).unwrap_or(rest.len() - start);
+            found.push((line, &rest[start..start + length]));
+            start + length + close.len()
+        } else if letter == '"' {
+            let length = string_length(&rest[1..]);
+            found.push((line, &rest[1..=length]));
+            length + 2
+        } else if rest.starts_with("'\"'") || rest.starts_with("'\\\"'") {
+            // A quote that begins nothing.
+            rest[1..].find('\'').map_or(1, |end| end + 2)
+        } else {
+            letter.len_utf8()
+        };
+        let end = end.min(rest.len());
+        line += rest[..end].matches('\n').count();
+        at += end;
+    }
+    found
+}
+
+/// The number of hashes of the raw string that begins here.
+fn raw_string(rest: &str) -> Option<usize> {
+    let after = rest.strip_prefix('r')?;
+    let hashes = after.bytes().take_while(|byte| *byte == b'#').count();
+    after[hashes..].starts_with('"').then_some(hashes)
+}
+
+/// How long a string is whose opening quote is behind us.
+fn string_length(rest: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, letter) in rest.char_indices() {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => return at,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+#[test]
+fn strings_are_found() {
+    let source = concat!(
+        "let a = \"one \\\" two\"; // \"no\"\n",
+        "let b = ('\"', \"three\n four\", r#\"five \" six\"#);\n",
+        "let for_ever = \"seven\";"
+    );
+    assert_eq!(
+        strings(source),
+        [
+            (1, "one \\\" two"),
+            (2, "three\n four"),
+            (3, "five \" six"),
+            (4, "seven")
+        ]
+    );
 }

@@ -1,6 +1,9 @@
 //! The rules the workspace keeps, read from `cargo metadata`; no network.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use serde_json::Value;
 use spdx::{Expression, LicenseReq};
@@ -252,6 +255,34 @@ fn no_crate_is_there_twice() {
 }
 
 #[test]
+fn everything_public_is_documented() {
+    let metadata = metadata();
+    let members: BTreeSet<&str> = list(&metadata["workspace_members"])
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut count = 0;
+    for package in list(&metadata["packages"]) {
+        let name = text(package, "name");
+        if !members.contains(text(package, "id")) || name == DEV_ONLY {
+            continue;
+        }
+        let library = list(&package["targets"])
+            .iter()
+            .find(|target| target["kind"][0] == "lib");
+        let Some(library) = library else {
+            assert_eq!(name, "haft-cli", "{name} has no library");
+            continue;
+        };
+        // A warning is an error in `.ci/run`.
+        let source = std::fs::read_to_string(text(library, "src_path")).unwrap();
+        assert!(source.contains("#![warn(missing_docs)]"), "{name}");
+        count += 1;
+    }
+    assert!(count > 15, "{count}");
+}
+
+#[test]
 fn crates_are_ready_to_be_published() {
     let metadata = metadata();
     let members: BTreeSet<&str> = list(&metadata["workspace_members"])
@@ -282,13 +313,22 @@ fn crates_are_ready_to_be_published() {
             let count = list(&package[key]).len();
             assert!((1..=5).contains(&count), "{name}: {key}");
         }
-        // What is of ours is published with the same version; what only tests use needs none.
+        let folder = Path::new(text(package, "manifest_path")).parent().unwrap();
+        for license in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            let text = std::fs::read_to_string(folder.join(license));
+            assert!(text.is_ok_and(|text| text.len() > 500), "{name}: {license}");
+        }
+        // What is of ours is published with the same version. What only tests use has none: it would have to be
+        // published first, and may build on this very crate.
         for dependency in list(&package["dependencies"]) {
-            let is_ours = text(dependency, "name").starts_with("haft");
-            if is_ours && text(dependency, "kind") != "dev" {
-                let wanted = format!("={}", text(package, "version"));
-                assert_eq!(text(dependency, "req"), wanted, "{name}: {dependency}");
+            if !text(dependency, "name").starts_with("haft") {
+                continue;
             }
+            let wanted = match text(dependency, "kind") {
+                "dev" => "*".to_owned(),
+                _ => format!("={}", text(package, "version")),
+            };
+            assert_eq!(text(dependency, "req"), wanted, "{name}: {dependency}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A call that runs too long is told to stop, and then left.
+//! A call that runs too long is asked to stop, and then left.
 
 use std::sync::Arc;
 

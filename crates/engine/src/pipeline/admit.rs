@@ -19,12 +19,12 @@ use serde_json::Value;
 use super::{
     Author, Denied, EarlyResult, Prepared, confinement,
     hooks::{self, Notes, Requested},
+    refusal::{WOULD_ALLOW, denial, interrupted, rejected, remedy, stopped, unasked},
 };
 use crate::{
     Engine, SessionContext,
     permissions::{
-        Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide, is_systems_own,
-        suggest,
+        Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide, suggest,
     },
     scheduler::Slot,
 };
@@ -73,7 +73,7 @@ impl Admitted {
     }
 }
 
-/// Checks the call's meaning, hears the hooks, and decides whether it may run, asking a person if
+/// Checks the call's meaning, runs the hooks, and decides whether it may run, asking a person if
 /// need be.
 pub(crate) async fn admit(
     prepared: Prepared,
@@ -434,15 +434,22 @@ impl Judge<'_> {
                 )
             }
             Some(ApprovalAnswer::Nobody) => {
-                let remedy = self.remedy(because, facts, &rules);
+                let would_allow = remedy(
+                    self.engine,
+                    &self.policy,
+                    &self.context.bases(),
+                    because,
+                    facts,
+                    &rules,
+                );
                 denied = Denied::Unasked {
                     kind: because.kind().into(),
                     reason: because.to_string(),
-                    remedy: remedy.strip_prefix(WOULD_ALLOW).map(str::to_owned),
+                    remedy: would_allow.strip_prefix(WOULD_ALLOW).map(str::to_owned),
                 };
                 format!(
                     "Permission to use {name} was not granted: this session cannot prompt. The call \
-                     needs a person's consent because {because}.\n{remedy}"
+                     needs a person's consent because {because}.\n{would_allow}"
                 )
             }
             None => return Err(interrupted(prepared)),
@@ -461,67 +468,6 @@ impl Judge<'_> {
         let kind = if by_itself { because.kind() } else { "mode" };
         let denied = unasked(kind, because);
         rejected(prepared, denied, denial(facts, because, &self.policy))
-    }
-}
-
-fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
-    Denied::Unasked {
-        kind: kind.into(),
-        reason: reason.to_string(),
-        remedy: None,
-    }
-}
-
-/// How a remedy begins.
-const WOULD_ALLOW: &str = "What would allow it: ";
-
-impl Judge<'_> {
-    /// What would have allowed it, for the person who set the session up.
-    fn remedy(&self, because: &Because, facts: &Facts, rules: &[String]) -> String {
-        let would = |what: &str| format!("{WOULD_ALLOW}{what}");
-        let only_a_person = || "Only a person can allow it.".to_owned();
-        if !rules.is_empty() {
-            let noun = if rules.len() == 1 { "rule" } else { "rules" };
-            return would(&format!("the allow {noun} {}", rules.join(", ")));
-        }
-        match because {
-            Because::Outside(path) if is_systems_own(path) => only_a_person(),
-            Because::Outside(_) => would(self.engine.remedy(
-                "--add-dir DIR, for a directory DIR that holds it",
-                "a further working directory that holds it",
-            )),
-            Because::Changes(_) | Because::Mode(_) if !facts.opaque => would(self.engine.remedy(
-                "--permission-mode acceptEdits",
-                "the permission mode acceptEdits",
-            )),
-            Because::Protected(path) | Because::Sensitive(path, _) => {
-                let rule = suggest::path_rule(&self.policy, facts, &self.context.bases(), path);
-                rule.map_or_else(only_a_person, |rule| {
-                    would(&format!(
-                        "the allow rule {rule} in the user's own settings, or someone to ask"
-                    ))
-                })
-            }
-            Because::Changes(_)
-            | Because::Mode(_)
-            | Because::Command { .. }
-            | Because::Address(_) => would(self.engine.remedy(
-                "--permission-mode bypassPermissions, or someone to ask",
-                "the permission mode bypassPermissions, or someone to ask",
-            )),
-            Because::Unconfined => {
-                "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
-                    .to_owned()
-            }
-            Because::Tool(_)
-            | Because::ReadOnly
-            | Because::Rule { .. }
-            | Because::Undecidable(_)
-            | Because::Critical(_)
-            | Because::Interactive
-            | Because::Hook
-            | Because::Sandboxed => only_a_person(),
-        }
     }
 
     fn still_planning(&self) -> &'static str {
@@ -547,64 +493,4 @@ async fn read_command(mut facts: Facts, setting: PathContext) -> Facts {
         spare.opinion = Permission::Deny("its command could not be read".to_owned());
         spare
     })
-}
-
-fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {
-    let name = &facts.tool;
-    match because {
-        Because::Rule {
-            rule,
-            list: RuleList::Deny,
-            on,
-            ..
-        } => by_rule(name, rule, on),
-        Because::Tool(reason) if matches!(facts.opinion, Permission::Deny(_)) => {
-            format!("Permission to use {name} has been denied: {reason}")
-        }
-        Because::Unconfined => format!(
-            "Permission to use {name} has been denied: {because}, which only a person can allow, and \
-             permission mode {} never asks. Call it again without dangerouslyDisableSandbox.",
-            policy.mode.name()
-        ),
-        because => format!(
-            "Permission to use {name} has been denied: it needs a person's consent because \
-             {because}, and permission mode {} never asks.",
-            policy.mode.name()
-        ),
-    }
-}
-
-/// What a model reads of a call that a rule forbids. The first sentence is looked for by others.
-pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
-    let on = match on {
-        "" => String::new(),
-        on => format!(" It covers `{on}`."),
-    };
-    format!(
-        "Permission to use {tool} has been denied by rule {rule}.{on} Do not try to get around it; \
-         if the task cannot be done otherwise, say so."
-    )
-}
-
-fn rejected(prepared: &Prepared, denied: Denied, message: String) -> EarlyResult {
-    EarlyResult {
-        denied: Some(Box::new(denied)),
-        ..stopped(prepared, message)
-    }
-}
-
-fn interrupted(prepared: &Prepared) -> EarlyResult {
-    stopped(prepared, super::INTERRUPTED.to_owned())
-}
-
-fn stopped(prepared: &Prepared, message: String) -> EarlyResult {
-    EarlyResult {
-        name: prepared.name().to_owned(),
-        card: Box::new(prepared.bound.render_rejected(&message)),
-        denied: None,
-        message,
-        repairs: prepared.repairs.clone(),
-        deferred: false,
-        notes: Box::default(),
-    }
 }

@@ -26,7 +26,7 @@ pub(crate) async fn execute(
     cx: &CallContext,
     layers: &[Arc<dyn Layer>],
 ) -> ExecutedCall {
-    // The tool is told what it was permitted, so that it can hold itself to it.
+    // The tool learns what it was permitted, so that it can hold itself to it.
     let mut told = cx.clone();
     let terms = admitted.terms();
     told.permissions.granted = Arc::clone(&terms.granted);
@@ -53,7 +53,7 @@ pub(crate) async fn execute(
     }
 }
 
-/// What is said of a call that changes things and did not stop when told to.
+/// What is said of a call that changes things and did not stop when asked to.
 pub(crate) fn lost() -> ToolError {
     ToolError::Failed(format!(
         "interrupted, and it did not stop within {} s: how far it got is not known. Look at what it \

@@ -7,7 +7,7 @@ use haft_contract::{Content, ToolError, ToolOutput};
 use super::{CallResult, ExecutedCall, INTERRUPTED, Metadata, Prepared};
 use crate::results::ResultStore;
 
-/// Makes a result of an outcome. A text over the tool's cap is kept on disk, and the model is told
+/// Makes a result of an outcome. A text over the tool's cap is kept on disk, and the model reads
 /// where.
 pub(crate) fn finish(
     outcome: ExecutedCall,

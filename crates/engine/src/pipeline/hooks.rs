@@ -41,7 +41,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Adds what was said later. The first who wants everything to stop is heard.
+    /// Adds what was said later. The first that wants everything to stop counts.
     pub(crate) fn extend(&mut self, later: Self) {
         self.context.extend(later.context);
         self.messages.extend(later.messages);
@@ -130,7 +130,7 @@ pub(super) enum Requested {
         updated_input: Option<Value>,
         updates: Vec<Value>,
     },
-    /// What the model is told.
+    /// What the model reads.
     Deny(String),
 }
 
@@ -230,7 +230,7 @@ async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Ve
     engine.fire(event, "", fields, &moved).await
 }
 
-/// Tells the hooks how a call ended. They may add to what the model is told, and replace an output
+/// Tells the hooks how a call ended. They may add to what the model reads, and replace an output
 /// by another of the same shape.
 pub(crate) async fn after(
     engine: &Engine,
@@ -366,7 +366,7 @@ fn same_kind(old: &Value, new: &Value) -> bool {
     std::mem::discriminant(old) == std::mem::discriminant(new)
 }
 
-/// What every event about a call tells of it.
+/// What every event about a call says of it.
 fn fields(prepared: &Prepared, with_id: bool) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("tool_name".to_owned(), prepared.name().into());

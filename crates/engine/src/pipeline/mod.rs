@@ -13,6 +13,7 @@ pub mod finish;
 pub(crate) mod hooks;
 mod paths;
 pub mod prepare;
+mod refusal;
 mod validate;
 
 use std::{borrow::Cow, path::PathBuf, time::Duration};
@@ -112,7 +113,7 @@ pub struct Metadata {
     pub duration: Duration,
 }
 
-/// The same with everything in it: what programs are told about a call leaves some out.
+/// The same with everything in it: what programs read of a call leaves some out.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Metadata")]
 struct WholeMetadata {
@@ -294,7 +295,7 @@ mod tests {
             serde_json::from_str::<CallResult>(&written).unwrap(),
             result
         );
-        // What programs are told about a call is less.
+        // What programs read of a call is less.
         let told = serde_json::to_value(&result.metadata).unwrap();
         assert_eq!(told.get("denied"), None);
     }

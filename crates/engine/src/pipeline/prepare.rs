@@ -11,7 +11,7 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    ArgumentRepair, Denied, EarlyResult, admit::by_rule, coerce, misuse_card, paths, validate,
+    ArgumentRepair, Denied, EarlyResult, coerce, misuse_card, paths, refusal::by_rule, validate,
 };
 use crate::{
     permissions::PathContext,

@@ -1,4 +1,4 @@
-//! What is too long for the model is kept on disk, whole, and the model is told where.
+//! What is too long for the model is kept on disk, whole, and the model reads where.
 
 mod preview;
 mod store;

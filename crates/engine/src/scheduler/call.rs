@@ -26,7 +26,7 @@ pub(super) struct CallRun<'a> {
     pub(super) slot: &'a mut Slot,
     /// When it was its turn.
     pub(super) started: Instant,
-    /// Who hears that it starts.
+    /// Who learns that it starts.
     pub(super) observer: Option<&'a dyn CallObserver>,
     /// What hooks said of calls that it made itself.
     pub(super) inner: Option<&'a NestedNotes>,
@@ -93,7 +93,7 @@ impl NestedNotes {
 }
 
 impl Shared {
-    /// What a call is told about its surroundings.
+    /// What a call knows about its surroundings.
     pub(super) fn call_context(
         &self,
         call: CallId,

@@ -1,6 +1,6 @@
 //! Calls beside the model's own: judged and run like those, but no one is asked, and no message or patch of
 //! theirs reaches the conversation or the session. What hooks say of one that was made inside a call is
-//! told with that call's result; what they want kept is kept.
+//! reported with that call's result; what they want kept is kept.
 
 use std::{
     panic::AssertUnwindSafe,

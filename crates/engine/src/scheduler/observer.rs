@@ -2,7 +2,7 @@
 
 use crate::{CallResult, pipeline::Admitted};
 
-/// Hears of calls as they start and end, in whatever order that happens: results are handed back in
+/// Observes calls as they start and end, in whatever order that happens: results are handed back in
 /// the order of the calls, so a call that ended may otherwise wait unseen behind an earlier one.
 ///
 /// Called from the call's own task, between its steps: be quick, and do not panic.

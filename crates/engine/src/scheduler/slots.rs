@@ -41,6 +41,6 @@ impl Slot {
 
     async fn retake(&mut self) {
         let permit = Arc::clone(&self.slots).acquire_owned().await;
-        self.permit = Some(permit.expect("nobody closes the semaphore"));
+        self.permit = Some(permit.expect("the semaphore is never closed"));
     }
 }

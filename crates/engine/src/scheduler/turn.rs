@@ -116,7 +116,7 @@ impl<'a> CallBatch<'a> {
         }
     }
 
-    /// Who hears from now on of the turn's calls as they start and end, in place of any other.
+    /// Who observes the turn's calls from now on as they start and end, in place of any other.
     pub fn witnessed_by(&mut self, witness: Arc<dyn CallObserver>) {
         let mut current = self
             .inner
@@ -185,7 +185,7 @@ impl<'a> CallBatch<'a> {
         }
     }
 
-    /// Fires to interrupt the turn: what runs is told to stop, what waits never starts, and every
+    /// Fires to interrupt the turn: what runs is asked to stop, what waits never starts, and every
     /// call still gets its result.
     pub fn cancel_token(&self) -> CancellationToken {
         self.inner.cancel.clone()

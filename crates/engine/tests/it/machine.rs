@@ -1,4 +1,4 @@
-//! A machine with settings files of everybody, in a temporary folder.
+//! A machine with settings files of everyone, in a temporary folder.
 
 use std::{path::Path, process::Command};
 

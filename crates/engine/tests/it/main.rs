@@ -11,11 +11,11 @@
 //! - `planning`: plan mode, and calls that a person answers
 //! - `refusals`: what a model reads of calls that may not run
 //! - `links`: where paths really lead; `always`: rules that a person keeps
-//! - `machine`: settings files of everybody; `settings`: what they say together; `trust`: what waits
+//! - `machine`: settings files of everyone; `settings`: what they say together; `trust`: what waits
 //!   for it; `written`: local settings and who wrote them; `watch`: files that change while a session
 //!   runs
-//! - `confinement`: how a command is told to be confined; `sandbox`: what settings say of it
-//! - `layers`: timeout, cache, rate limit
+//! - `confinement`: how a command is to be confined; `sandbox`: what settings say of it
+//! - `layers`: timeout, cache, rate limit; `json_schema_suite`: the official tests of JSON Schema
 //! - `scheduler`: many calls: order, conflicts, patches, interrupts
 //! - `serial`: the guarantee, on random batches: the same as one after the other
 
@@ -29,6 +29,7 @@ mod aside;
 mod confinement;
 mod deferral;
 mod hooks;
+mod json_schema_suite;
 #[path = "../../../permissions/tests/it/judged.rs"]
 mod judged;
 mod layers;

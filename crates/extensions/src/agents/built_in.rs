@@ -28,7 +28,7 @@ pub(super) fn all() -> [AgentDefinition; 3] {
         agent(
             explore,
             "Finding things in a code base, fast and without changing anything: files by their names, \
-             places by what they say, how something works. Say how thorough it shall be.",
+             places by what they say, how something works. Say how thorough it should be.",
             include_str!("explore.md"),
             &CHANGING,
         ),

@@ -125,7 +125,7 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    /// Above the project anybody may have a directory, such as `/tmp`: only what the user or the
+    /// Above the project anyone may have a directory, such as `/tmp`: only what the user or the
     /// administrator owns speaks there.
     fn is_ours(&self, directory: &Path) -> bool {
         if real(directory).is_some_and(|real| real.starts_with(&self.root)) {
@@ -251,7 +251,7 @@ impl<'a> MemoryReader<'a> {
             }
             if self.is_outside(&real, owner, chain[0]) {
                 let what = format!(
-                    "the import @{import} leads out of the project and is left out: nobody has agreed \
+                    "the import @{import} leads out of the project and is left out: no one has agreed \
                      to it"
                 );
                 self.warnings.push(Warning::of(path, what));

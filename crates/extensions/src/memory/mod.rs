@@ -156,7 +156,7 @@ pub struct Memory {
 struct MemoryState {
     /// Files that were read, links followed.
     seen: HashSet<PathBuf>,
-    /// Texts that were told: a copy says nothing new.
+    /// Texts that were sent: a copy says nothing new.
     texts: HashSet<u64>,
     /// Directories below the working directory that were looked into.
     entered: HashSet<PathBuf>,

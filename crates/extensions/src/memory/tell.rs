@@ -9,7 +9,7 @@ pub fn tell(files: &[MemoryFile]) -> Option<String> {
     let mut text = String::new();
     for file in files {
         let whose = match file.owner {
-            Owner::Managed => "of whoever runs this machine",
+            Owner::Managed => "of this machine's administrator",
             Owner::User => "of the person, for all projects",
             Owner::Project => "of the project",
             Owner::Local => "of the person, for this project",

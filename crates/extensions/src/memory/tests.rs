@@ -232,7 +232,7 @@ fn what_leads_out_of_the_project_is_left_out_and_said() {
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(warnings.len(), 4, "{warnings:?}");
     assert!(warnings[0].ends_with(
-        "CLAUDE.md: the import @../secret.md leads out of the project and is left out: nobody has agreed \
+        "CLAUDE.md: the import @../secret.md leads out of the project and is left out: no one has agreed \
          to it"
     ));
     let options = MemoryOptions {

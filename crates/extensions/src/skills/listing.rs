@@ -1,4 +1,4 @@
-//! What the model is told about skills before it calls one.
+//! What the model reads about skills before it calls one.
 
 use super::Skill;
 

@@ -18,7 +18,7 @@ use self::{
     ledger::Ledger,
 };
 use crate::{
-    ExtensionOrigin, ExtensionPlaces, Warning,
+    ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, Warning,
     patterns::Patterns,
     reading::{self, real},
 };
@@ -54,6 +54,8 @@ struct SkillsState {
     active: BTreeSet<String>,
     /// What the model has read.
     read: Ledger,
+    /// The plugins, where they are not those of the start any more.
+    plugins: Option<Vec<ExtensionPlugin>>,
 }
 
 impl Skills {
@@ -83,7 +85,7 @@ impl Skills {
         if known.is_some() {
             return known;
         }
-        let mut fresh = find(&self.places, &self.settings, &mut Vec::new());
+        let mut fresh = find(&self.places_now(), &self.settings, &mut Vec::new());
         {
             let mut state = self.state();
             let added = fresh.found.drain(..).filter(|skill| {
@@ -99,7 +101,7 @@ impl Skills {
     /// Looks for all of them again: new ones, changed ones, and those that are gone.
     pub fn reload(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        let mut fresh = find(&self.places, &self.settings, &mut warnings);
+        let mut fresh = find(&self.places_now(), &self.settings, &mut warnings);
         let mut state = self.state();
         for directory in std::mem::take(&mut state.entered) {
             self.enter(&directory, &mut fresh, &mut warnings);
@@ -107,8 +109,23 @@ impl Skills {
         }
         fresh.active = std::mem::take(&mut state.active);
         fresh.read = std::mem::take(&mut state.read);
+        fresh.plugins = state.plugins.take();
         *state = fresh;
         warnings
+    }
+
+    /// The same with these plugins in place of those there were.
+    pub fn reload_with(&self, plugins: Vec<ExtensionPlugin>) -> Vec<Warning> {
+        self.state().plugins = Some(plugins);
+        self.reload()
+    }
+
+    fn places_now(&self) -> ExtensionPlaces {
+        let plugins = self.state().plugins.clone();
+        ExtensionPlaces {
+            plugins: plugins.unwrap_or_else(|| self.places.plugins.clone()),
+            ..self.places.clone()
+        }
     }
 
     fn known(&self, name: &str) -> Option<Arc<Skill>> {
@@ -140,7 +157,7 @@ impl Skills {
         near.into_iter().take(5).map(|(_, name)| name).collect()
     }
 
-    /// What the model is told about those it may call; `None` if there are none. `window` is what it can
+    /// What the model reads about those it may call; `None` if there are none. `window` is what it can
     /// read, in tokens.
     pub fn listing(&self, window: u64) -> Option<String> {
         let all = self.all();
@@ -154,7 +171,7 @@ impl Skills {
         self.told(&listed, window)
     }
 
-    /// What the model is told about skills that came to light.
+    /// What the model reads about skills that came to light.
     pub fn told(&self, skills: &[&Skill], window: u64) -> Option<String> {
         if skills.is_empty() {
             return None;

@@ -17,7 +17,7 @@ const CHARACTERS_A_TOKEN: f64 = 4.0;
 pub enum Override {
     /// As it says itself.
     On,
-    /// The model is told its name alone.
+    /// The model reads its name alone.
     NameOnly,
     /// Only a person may call it.
     UserOnly,

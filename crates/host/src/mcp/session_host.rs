@@ -10,13 +10,15 @@ use std::{
 
 use haft_agent::NoticeLevel;
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, ToolUse,
-    secrets,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, HttpStreams,
+    ToolUse, secrets,
 };
+use haft_mcp::client::oauth::TokenStore;
 use haft_mcp::client::{
     ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ElicitationKind, ServerLaunch,
     ServerScope,
 };
+use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};
 
 use crate::{Environment, SessionConfig, event::Events};
@@ -36,6 +38,9 @@ pub(crate) struct SessionHost {
 impl ClientHost for SessionHost {
     fn warn(&self, text: &str) {
         self.events.warn(text);
+    }
+
+    fn notice(&self, text: &str) {
         self.events.notice(NoticeLevel::Warning, text);
     }
 
@@ -266,6 +271,8 @@ pub(crate) fn options(config: &SessionConfig, folder: &Path) -> anyhow::Result<C
         cache: environment
             .cache_folder()
             .map(|folder| folder.join("mcp-tools")),
+        http: Some(http(environment)),
+        tokens: Some(Arc::new(token_store(environment, &config.cwd))),
         launch: ServerLaunch {
             guard: config.program.clone(),
             cwd: config.cwd.clone(),
@@ -273,6 +280,19 @@ pub(crate) fn options(config: &SessionConfig, folder: &Path) -> anyhow::Result<C
         environment: Arc::new(move |scope| environment_of(&inherits, scope)),
         variable: Arc::new(move |name| looks.raw_variable(name)),
     })
+}
+
+/// Who reaches addresses for servers.
+pub(super) fn http(environment: &Environment) -> Arc<dyn HttpStreams> {
+    Arc::new(Http::new(HttpOptions::from_variables(|name| {
+        environment.variable(name)
+    })))
+}
+
+/// The tokens of a person, for servers that want to know who asks.
+pub(super) fn token_store(environment: &Environment, cwd: &Path) -> TokenStore {
+    let places = environment.settings_places(cwd);
+    TokenStore::new(places.user.join("haft/mcp-tokens.json"), http(environment))
 }
 
 /// What a server inherits: everything, but keys only where the person wrote the entry.

@@ -5,52 +5,68 @@ use crate::text::Encoding;
 
 /// Why a change is not made. Worded for the model, which also learns the path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the message of a variant says what its fields are"
+)]
 #[non_exhaustive]
 pub enum EditError {
+    /// Old and new text are the same.
     #[error("old_string and new_string are identical: there is nothing to change.")]
     Identical,
+    /// No old text, and the file is not empty.
     #[error(
         "old_string is empty but the file is not. Use Write to replace the whole file, or put the text to be replaced into old_string."
     )]
     OldEmpty,
+    /// The old text is nowhere in the file; `help` says what comes near.
     #[error("String to replace not found.{}", help_below(.help))]
     NotFound { help: String },
+    /// The old text is in several places and only one was to change.
     #[error("Found {count} matches of the string to replace{}, at {}. Add surrounding lines to old_string so that it names one place, or set replace_all to change all of them.", tolerance(*.tier), places::list(.lines, *.count))]
     Ambiguous {
         count: usize,
         lines: Vec<u64>,
         tier: Tier,
     },
+    /// The only match may cut a character of a double-byte code page.
     #[error(
         "String to replace not found as whole characters: its only match, on line {line}, may begin or end inside a double-byte character (the file is not UTF-8). Include the text around it in old_string."
     )]
     InsideCharacter { line: u64 },
+    /// The file would stay as it is.
     #[error(
         "the edit would leave the file as it is: what is written equals what is there (line breaks and the byte order mark follow the file)."
     )]
     NoEffect,
+    /// The file is not text.
     #[error("it is a binary file; text cannot be replaced in it.")]
     Binary,
+    /// File and old text differ in the blanks at the end of a line that the change touches.
     #[error(
-        "line {line} of the file ends in {}, old_string and new_string in {}: it is not known whether the file's blanks are to stay. Copy the end of the line exactly into old_string, and give new_string the end it shall have.", named_blanks(.file), named_blanks(.old)
+        "line {line} of the file ends in {}, old_string and new_string in {}: it is not known whether the file's blanks are to stay. Copy the end of the line exactly into old_string, and give new_string the end it should have.", named_blanks(.file), named_blanks(.old)
     )]
     BlanksInDoubt {
         line: u64,
         file: String,
         old: String,
     },
+    /// File and old text have different quotes, dashes or spaces where the change is.
     #[error(
-        "line {line} of the file has {}, old_string has {} there, and new_string has it too in the part that changes: it is not known which of them is meant. Copy the line exactly into old_string, and give new_string the characters it shall have.", named(*.file), named(*.old)
+        "line {line} of the file has {}, old_string has {} there, and new_string has it too in the part that changes: it is not known which of them is meant. Copy the line exactly into old_string, and give new_string the characters it should have.", named(*.file), named(*.old)
     )]
     SignInDoubt { line: u64, file: char, old: char },
+    /// A line that is not exactly as in the old text is moved or copied.
     #[error(
-        "line {line} of the file is not exactly as in old_string (quotes, dashes or blanks differ), and it is moved, copied, or one of several like it: it is not known which characters it shall have. Copy the lines exactly into old_string and new_string."
+        "line {line} of the file is not exactly as in old_string (quotes, dashes or blanks differ), and it is moved, copied, or one of several like it: it is not known which characters it should have. Copy the lines exactly into old_string and new_string."
     )]
     LineInDoubt { line: u64 },
+    /// Characters outside ASCII, in a file whose code page is not certain.
     #[error(
         "the file is not UTF-8 (likely {likely}, but that is not certain), so the bytes of characters outside ASCII are not known. Use only ASCII in old_string and new_string, or convert the file to UTF-8 with a shell command first."
     )]
     LegacyEncoding { likely: &'static str },
+    /// The new text has a character that the file's encoding lacks.
     #[error(
         "the file is {encoding}, which has no {}. Use only characters of {encoding} in new_string, or convert the file to UTF-8 with a shell command first.", named(*.character)
     )]

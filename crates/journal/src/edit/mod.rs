@@ -11,7 +11,7 @@
 //! - `project`, `line_diff`: what tolerant tiers write; `breaks`: with which breaks; `typed`: of what
 //! - `explain`, `similarity`: why nothing was found
 //! - `found`: changes at places that another search found
-//! - `error`, `places`: what is told
+//! - `error`, `places`: what is reported
 
 mod breaks;
 mod end_of_file;
@@ -48,8 +48,11 @@ const BOM: char = '\u{feff}';
 /// Replace `old` by `new`, in one place or in all.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
+    /// The text that is replaced.
     pub old: &'a str,
+    /// What takes its place.
     pub new: &'a str,
+    /// In every place, not only where there is exactly one.
     pub replace_all: bool,
 }
 
@@ -100,14 +103,18 @@ const TIERS: [Find; 6] = [
 /// These bytes of the file are replaced by `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splice {
+    /// Offsets in the file as it was.
     pub range: Range<usize>,
+    /// The bytes that are written there.
     pub text: Vec<u8>,
 }
 
 /// A change that is certain: ascending splices that do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditPlan {
+    /// What is replaced.
     pub splices: Vec<Splice>,
+    /// The rule that found the places.
     pub tier: Tier,
     /// One for each splice.
     pub places: Vec<SplicePlace>,

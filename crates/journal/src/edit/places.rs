@@ -14,14 +14,18 @@ pub(super) const LISTED: usize = 10;
 /// Lines from `first` to `last`, both included, 1-based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineRange {
+    /// The first line.
     pub first: u64,
+    /// The last line.
     pub last: u64,
 }
 
 /// Where one splice is: in the file as it was, and as it will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplicePlace {
+    /// The lines it replaces.
     pub before: LineRange,
+    /// The lines it writes.
     pub after: LineRange,
 }
 

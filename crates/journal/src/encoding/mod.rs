@@ -31,6 +31,7 @@ impl CodePage {
         Self(page)
     }
 
+    /// Its standard name, such as `windows-1252`.
     pub fn name(self) -> &'static str {
         self.0.name()
     }

@@ -15,11 +15,13 @@ use crate::write_grant::WriteGrant;
 /// One file of a prepared change.
 #[derive(Debug, Clone)]
 pub struct FileChange {
+    /// The file, as it was named.
     pub path: PathBuf,
     /// Where it must lead, if that was judged.
     pub judged: Option<PathBuf>,
     /// What the file held when the change was prepared.
     pub expected: ContentHash,
+    /// What it shall hold.
     pub content: Vec<u8>,
 }
 
@@ -32,13 +34,18 @@ pub struct Applied {
     pub files: Vec<AppliedFile>,
 }
 
+/// One file that was written.
 #[derive(Debug)]
 pub struct AppliedFile {
+    /// As it was named.
     pub given: PathBuf,
     /// After all links.
     pub real: PathBuf,
+    /// Lines added.
     pub added: u64,
+    /// Lines removed.
     pub removed: u64,
+    /// Of the new content.
     pub hash: ContentHash,
 }
 

@@ -10,11 +10,12 @@ use crate::page::HASH_LIMIT;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 
-/// The content of a file at one moment. It counts as seen only once [`Journal::saw`] is told.
+/// The content of a file at one moment. It counts as seen only after [`Journal::saw`].
 #[derive(Debug)]
 pub struct Raw {
     /// The file, after all links.
     pub real: PathBuf,
+    /// All of its content.
     pub bytes: Vec<u8>,
     sight: Sight,
 }
@@ -22,6 +23,7 @@ pub struct Raw {
 /// How much of a file was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
+    /// All of it.
     Whole,
     /// Enough for an edit, not for overwriting all of it.
     Part,

@@ -25,14 +25,19 @@ const OTHER_FILES: usize = 3;
 pub struct Edited {
     /// The file that was changed, after all links.
     pub real: PathBuf,
+    /// The file was not there before.
     pub created: bool,
+    /// The rule that found the places.
     pub tier: Tier,
+    /// The places, in ascending order.
     pub places: Vec<SplicePlace>,
+    /// From the old to the new content.
     pub patch: Patch,
     /// The content before; empty for a created file.
     pub old: Vec<u8>,
     /// What others changed since the last read, if the edit went on nevertheless.
     pub outside: Option<Patch>,
+    /// Of the new content.
     pub hash: ContentHash,
     /// The unit it is undone by, if the session keeps an undo journal.
     pub unit: Option<String>,

@@ -25,7 +25,7 @@ use crate::nearby::nearby;
 use crate::open::Snapshot;
 use crate::page::{self, HASH_LIMIT, PageRequest, TextPage};
 use crate::patch::Patch;
-use crate::snapshot::{SweepLimits, preimages::Shelf};
+use crate::snapshot::{KeptLook, SweepLimits, preimages::Shelf};
 use crate::stamp::{ContentHash, Stamp};
 use crate::target::FileTarget;
 use crate::undo::{Recovered, Step, UndoHistory, UndoLimits, perform};
@@ -45,6 +45,8 @@ pub struct Journal {
     recovered: Vec<Recovered>,
     /// What commands could destroy.
     pub(crate) shelf: Arc<Mutex<Shelf>>,
+    /// The last look at where commands may write.
+    pub(crate) look: Arc<Mutex<Option<KeptLook>>>,
     pub(crate) sweep_limits: SweepLimits,
 }
 
@@ -93,6 +95,7 @@ impl Journal {
             history: self.history.clone(),
             recovered: Vec::new(),
             shelf: Arc::clone(&self.shelf),
+            look: Arc::clone(&self.look),
             sweep_limits: self.sweep_limits,
         }
     }
@@ -107,6 +110,7 @@ impl Journal {
         &self.recovered
     }
 
+    /// What this session has seen.
     pub fn ledger(&self) -> &ReadLedger {
         &self.ledger
     }

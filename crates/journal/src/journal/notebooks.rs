@@ -23,27 +23,30 @@ pub const NOTEBOOK_LIMIT: u64 = 100 << 20;
 pub struct NotebookEdited {
     /// The file that was changed, after all links.
     pub real: PathBuf,
+    /// Which cell, and what became of it.
     pub spliced: Spliced,
+    /// From the old to the new file, as text.
     pub patch: Patch,
     /// The content before.
     pub old: Vec<u8>,
+    /// Of the new content.
     pub hash: ContentHash,
     /// The unit it is undone by, if the session keeps an undo journal.
     pub unit: Option<String>,
 }
 
 impl Journal {
-    /// Would this change be refused? Changes nothing.
+    /// What this change would do, if it would not be refused. Changes nothing.
     pub fn check_notebook(
         &self,
         target: impl Into<FileTarget>,
         change: &CellChange,
-    ) -> Result<(), JournalError> {
+    ) -> Result<Spliced, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), target.resolve()?.real);
         let before = Snapshot::take(&real, NOTEBOOK_LIMIT)?;
-        self.prepare_notebook(path, &real, before, change)?;
-        Ok(())
+        let (_, spliced, _) = self.prepare_notebook(path, &real, before, change)?;
+        Ok(spliced)
     }
 
     /// Changes one cell, if the notebook is what the session knows.

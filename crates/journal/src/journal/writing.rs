@@ -19,9 +19,12 @@ use crate::text::{self, Encoding};
 use crate::undo::look;
 use crate::write_grant::WriteGrant;
 
+/// Whether the file was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOutcome {
+    /// It was not.
     Created,
+    /// It was.
     Overwritten,
 }
 
@@ -30,8 +33,11 @@ pub enum WriteOutcome {
 pub struct WriteReport {
     /// The file that was written, after all links.
     pub real: PathBuf,
+    /// Created or overwritten.
     pub outcome: WriteOutcome,
+    /// Bytes written.
     pub bytes: u64,
+    /// Lines written.
     pub lines: u64,
     /// The content before; `None` for a created file.
     pub old: Option<Vec<u8>>,
@@ -45,6 +51,7 @@ pub struct WriteReport {
     pub encoding_kept: Option<Encoding>,
     /// A line such as `// ... rest unchanged`, if most of the file is gone: a warning.
     pub elision: Option<String>,
+    /// Of the new content.
     pub hash: ContentHash,
     /// The unit it is undone by; `None` if nothing was changed or the session keeps no undo journal.
     pub unit: Option<String>,

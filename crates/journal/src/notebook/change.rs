@@ -11,11 +11,14 @@ use super::view::{Cell, Notebook};
 /// The types a cell can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellType {
+    /// Source that can be run.
     Code,
+    /// Formatted text.
     Markdown,
 }
 
 impl CellType {
+    /// As the notebook writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -29,17 +32,25 @@ impl CellType {
 pub enum CellChange {
     /// New source for a cell, and perhaps a new type. A code cell loses its outputs.
     Replace {
+        /// Which cell.
         cell: Option<String>,
+        /// Its new source.
         source: String,
+        /// Its new type; `None` keeps the type.
         kind: Option<CellType>,
     },
     /// A new cell after the named one, or before all others.
     Insert {
+        /// The cell before it; `None`: it becomes the first.
         after: Option<String>,
+        /// Its source.
         source: String,
+        /// Its type, which must be given.
         kind: Option<CellType>,
     },
+    /// Removes a cell.
     Delete {
+        /// Which cell.
         cell: Option<String>,
     },
 }
@@ -47,6 +58,7 @@ pub enum CellChange {
 /// The changed notebook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spliced {
+    /// All bytes of the file.
     pub content: Vec<u8>,
     /// The cell that was changed, made or removed.
     pub cell: String,
@@ -54,6 +66,7 @@ pub struct Spliced {
     pub kind: String,
     /// What it said before; `None` for a new cell.
     pub old_source: Option<String>,
+    /// The programming language of the notebook, if it names one.
     pub language: Option<String>,
 }
 

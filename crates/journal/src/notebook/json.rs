@@ -18,6 +18,7 @@ pub struct JsonFault {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
+    /// What is wrong there.
     pub what: &'static str,
 }
 

@@ -22,25 +22,36 @@ pub use view::{Cell, CellOutput, Notebook};
 
 /// Why a notebook was not read or not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(
+    missing_docs,
+    reason = "the message of a variant says what its fields are"
+)]
 #[non_exhaustive]
 pub enum NotebookError {
+    /// The file is not JSON.
     #[error("not valid JSON at {}:{} (line:column): {}", .fault.line, .fault.column, .fault.what)]
     Json { fault: JsonFault },
+    /// JSON, but no notebook of a known format.
     #[error("not a notebook: {why}")]
     NotNotebook { why: &'static str },
+    /// The change does not say which cell.
     #[error(
         "a cell must be named: give cell_id. The cells are: {}", named(.ids)
     )]
     NoCellNamed { ids: Vec<String> },
+    /// There is no such cell.
     #[error("there is no cell {asked:?}. The cells are: {}", named(.ids))]
     UnknownCell { asked: String, ids: Vec<String> },
+    /// Several cells have this id.
     #[error(
         "{} cells have the id {asked:?}. Name the one you mean by its place: {}",
         .places.len(), .places.join(", ")
     )]
     AmbiguousCell { asked: String, places: Vec<String> },
+    /// A new cell without a type.
     #[error("a new cell needs a type: give cell_type, \"code\" or \"markdown\"")]
     NoType,
+    /// The notebook would stay as it is.
     #[error("the cell already is exactly so: there is nothing to change")]
     Unchanged,
     /// Our own mistake; the check after every splice keeps it out of the file.

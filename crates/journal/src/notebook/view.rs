@@ -27,9 +27,17 @@ pub struct Cell<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellOutput {
     /// Printed, computed or raised.
-    Text { text: String },
+    Text {
+        /// As it was put out.
+        text: String,
+    },
     /// A picture, in base 64 as it stands in the notebook, without line breaks.
-    Image { media_type: String, data: String },
+    Image {
+        /// Such as `image/png`.
+        media_type: String,
+        /// The picture.
+        data: String,
+    },
 }
 
 /// Pictures a model can be shown.
@@ -83,10 +91,12 @@ impl<'a> Notebook<'a> {
         })
     }
 
+    /// The number of cells.
     pub fn len(&self) -> usize {
         self.cells.len()
     }
 
+    /// Are there no cells?
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
@@ -131,6 +141,7 @@ impl<'a> Cell<'a> {
         kind.unwrap_or_else(|| "raw".to_owned())
     }
 
+    /// Its source text.
     pub fn source(&self) -> String {
         let source = self.node.get("source").and_then(|source| source.joined());
         source.unwrap_or_default()

@@ -60,8 +60,10 @@ impl PageRequest {
     }
 }
 
+/// One line of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageLine {
+    /// 1-based.
     pub number: u64,
     /// Without its break.
     pub text: String,
@@ -69,10 +71,12 @@ pub struct PageLine {
     pub cut: Option<u64>,
 }
 
+/// A range of lines of a text file.
 #[derive(Debug, Clone)]
 pub struct TextPage {
     /// The file it is of, after all links.
     pub real: PathBuf,
+    /// The lines, in order.
     pub lines: Vec<PageLine>,
     /// The file has no text at all (0 bytes, or only a byte order mark).
     pub empty: bool,
@@ -80,16 +84,21 @@ pub struct TextPage {
     pub total_lines: Option<u64>,
     /// Number of the first and of the last line shown; both 0 if the file is empty.
     pub first: u64,
+    /// The last line shown.
     pub last: u64,
     /// Where to go on, if there is more.
     pub next_offset: Option<u64>,
     /// Every line of the file is here, uncut.
     pub whole: bool,
+    /// It ended early because of `max_tokens`.
     pub truncated_by_tokens: bool,
+    /// It ended early because of `max_lines`.
     pub truncated_by_lines: bool,
     /// A special file (`/proc`) had more than is read of such files, or did not give it in time.
     pub unended: bool,
+    /// Encoding and line breaks.
     pub facts: TextFacts,
+    /// What the ledger holds of it.
     pub sight: Sight,
 }
 

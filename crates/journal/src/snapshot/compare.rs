@@ -1,6 +1,6 @@
 //! Two looks at the same directories, and what became of each path in between.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::preimages::{Filled, Object, ShelvedFile};
+use super::preimages::{Contents, Filled, Object, ShelvedFile};
 use super::walk::{EntryKind, Listing, Tree, TreeEntry, grouped};
 use super::{CommandChanges, SweepLimits, is_directory_both};
 use crate::stamp::now_ns;
@@ -31,8 +31,21 @@ pub(crate) struct TreeComparison<'a> {
     pub(crate) claimed: &'a HashMap<PathBuf, RecordState>,
     pub(crate) limits: SweepLimits,
     pub(crate) is_control: &'a dyn Fn(&Path) -> bool,
+    /// What was kept since the command began.
+    pub(crate) later: Contents,
     /// The objects of the first look; filled when needed.
-    pub(crate) known: OnceCell<HashSet<Object>>,
+    pub(crate) known: KnownObjects,
+    /// What the record needs of what is kept, by hash.
+    pub(crate) needed: RefCell<HashMap<String, Arc<ShelvedFile>>>,
+}
+
+/// Objects that were in the first look.
+#[derive(Default)]
+pub(crate) struct KnownObjects {
+    /// In directories that are different now.
+    touched: OnceCell<HashSet<Object>>,
+    /// Anywhere.
+    all: OnceCell<HashSet<Object>>,
 }
 
 /// How long to wait until a change must show in every stamp: of the directories that are new since the
@@ -69,9 +82,15 @@ impl<'a> TreeComparison<'a> {
         }
         let mut left: BTreeMap<PathBuf, String> = BTreeMap::new();
         let mut swept = Vec::new();
+        let linked: HashSet<Object> = pairs
+            .values()
+            .flat_map(|(before, after)| [before, after])
+            .filter_map(|entry| entry.filter(|entry| is_linked(entry)))
+            .map(|entry| (entry.stamp.device, entry.stamp.inode))
+            .collect();
         let twins = Twins {
-            before: twins(self.before, self.after, pairs.values().map(|pair| pair.0)),
-            after: twins(self.after, self.before, pairs.values().map(|pair| pair.1)),
+            before: twins(self.before, self.after, &linked),
+            after: twins(self.after, self.before, &linked),
         };
         for one in moved {
             if let RecordState::Moved { to, .. } = &one.before {
@@ -133,25 +152,11 @@ impl<'a> TreeComparison<'a> {
         let mut pairs = BTreeMap::new();
         let (before, after) = (self.before, self.after);
         // One that both looks share was not touched in between.
-        let shared = |path: &PathBuf| {
-            let both = before.listings.get(path).zip(after.listings.get(path));
-            both.is_some_and(|(before, after)| Arc::ptr_eq(before, after))
-        };
-        let directories: BTreeSet<&PathBuf> = before
-            .listings
-            .keys()
-            .chain(after.listings.keys())
-            .filter(|path| !shared(path))
-            .collect();
-        for directory in directories {
-            if self.is_unseen(directory) {
+        for (directory, old, new) in before.listings.different(&after.listings) {
+            if self.is_unseen(&directory) {
                 continue;
             }
-            let lists = [
-                before.listings.get(directory).map(|one| &**one),
-                after.listings.get(directory).map(|one| &**one),
-            ];
-            for (old, new) in merged(lists) {
+            for (old, new) in merged([old.map(|one| &**one), new.map(|one| &**one)]) {
                 if self.differ(old, new)
                     && let Some(entry) = old.or(new)
                 {
@@ -186,26 +191,40 @@ impl<'a> TreeComparison<'a> {
                 && self.kept(old).is_some())
     }
 
-    fn kept(&self, entry: &TreeEntry) -> Option<&ShelvedFile> {
+    fn kept(&self, entry: &TreeEntry) -> Option<&Arc<ShelvedFile>> {
         let object = (entry.stamp.device, entry.stamp.inode);
-        let kept = self.filled.contents.get(&object)?;
-        kept.stamp.is_same(&entry.stamp).then_some(kept)
+        let is_it = |kept: &&Arc<ShelvedFile>| kept.stamp.is_same(&entry.stamp);
+        let before = self.filled.contents.get(&object).filter(is_it);
+        before.or_else(|| self.later.get(&object).filter(is_it))
     }
 
     /// Was this very object in the first look, at whatever path?
     fn is_known(&self, entry: &TreeEntry) -> bool {
-        let known = self.known.get_or_init(|| {
-            let listed = self.before.listings.values().flat_map(|one| &one.entries);
-            let all = listed.chain(self.before.points.values().flatten());
-            all.map(|entry| (entry.stamp.device, entry.stamp.inode))
-                .collect()
+        let object = (entry.stamp.device, entry.stamp.inode);
+        let of = |entry: &TreeEntry| (entry.stamp.device, entry.stamp.inode);
+        let touched = self.known.touched.get_or_init(|| {
+            let different = self.before.listings.different(&self.after.listings);
+            let old = different.iter().filter_map(|(_, old, _)| *old);
+            let listed = old.flat_map(|listing| &listing.entries);
+            let points = self.before.points.values().flatten();
+            listed.chain(points).map(of).collect()
         });
-        known.contains(&(entry.stamp.device, entry.stamp.inode))
+        // Where it was and is no more, the directory is different; only a file may have another name.
+        if touched.contains(&object) || !is_linked(entry) {
+            return touched.contains(&object);
+        }
+        let all = self.known.all.get_or_init(|| {
+            let mut all = HashSet::new();
+            let listings = &self.before.listings;
+            listings.for_each(|_, listing| all.extend(listing.entries.iter().map(of)));
+            all
+        });
+        all.contains(&object)
     }
 
     fn why_unkept(&self, entry: &TreeEntry) -> String {
         let object = (entry.stamp.device, entry.stamp.inode);
-        let why = self.filled.unkept.get(&object).map(String::as_str);
+        let why = self.filled.unkept.get(&object).map(|why| &**why);
         let why = why.unwrap_or("changed by someone else just before");
         format!("what it held was not kept ({why})")
     }
@@ -246,6 +265,8 @@ impl<'a> TreeComparison<'a> {
             None => RecordState::Absent,
             Some(entry) => match (entry.kind(), self.kept(entry)) {
                 (EntryKind::File, Some(kept)) => {
+                    let mut needed = self.needed.borrow_mut();
+                    needed.insert(kept.hash.clone(), Arc::clone(kept));
                     let content = Content {
                         hash: kept.hash.clone(),
                         extended: kept.extended.clone(),
@@ -402,7 +423,7 @@ impl<'a> TreeComparison<'a> {
         for store in stores {
             let is_new =
                 |one: &Swept| one.before == RecordState::Absent && one.path.starts_with(&store);
-            let why = "git's objects were packed anew; the new ones stay".to_owned();
+            let why = "git's objects were repacked; the new ones stay".to_owned();
             left.retain(|path, _| !path.starts_with(&store));
             swept.retain(|one| !is_new(one));
             left.insert(store, why);
@@ -427,33 +448,36 @@ struct Twins {
     after: HashMap<Object, PathBuf>,
 }
 
-/// The first name in the one tree that is the same in the other, or else the first, for all files
-/// with several, if one of these entries is of such a file.
-fn twins<'t>(
-    tree: &Tree,
-    other: &Tree,
-    mut changed: impl Iterator<Item = Option<&'t TreeEntry>>,
-) -> HashMap<Object, PathBuf> {
-    let is_linked = |entry: &TreeEntry| entry.kind() == EntryKind::File && entry.stamp.links > 1;
-    if !changed.any(|entry| entry.is_some_and(is_linked)) {
+/// The first name in the one tree that is the same in the other, or else the first, of these files.
+fn twins(tree: &Tree, other: &Tree, linked: &HashSet<Object>) -> HashMap<Object, PathBuf> {
+    if linked.is_empty() {
         return HashMap::new();
     }
     let mut best: HashMap<Object, (bool, PathBuf)> = HashMap::new();
-    for (directory, listing) in tree.listings.iter() {
-        let other = other.listings.get(directory);
+    tree.listings.for_each(|directory, listing| {
+        let mut other_listing = None;
         for entry in listing.entries.iter().filter(|entry| is_linked(entry)) {
+            let object = (entry.stamp.device, entry.stamp.inode);
+            if !linked.contains(&object) {
+                continue;
+            }
+            let other = other_listing.get_or_insert_with(|| other.listings.get(directory));
             let other = other.and_then(|other| other.find(&entry.name));
             let is_changed = other.is_none_or(|other| !other.stamp.looks_like(&entry.stamp));
             let name = (is_changed, directory.join(&entry.name));
-            let object = (entry.stamp.device, entry.stamp.inode);
             let best = best.entry(object).or_insert_with(|| name.clone());
             if name < *best {
                 *best = name;
             }
         }
-    }
+    });
     let names = best.into_iter();
     names.map(|(object, (_, path))| (object, path)).collect()
+}
+
+/// May the file have another name?
+fn is_linked(entry: &TreeEntry) -> bool {
+    entry.kind() == EntryKind::File && entry.stamp.links > 1
 }
 
 fn twin_of(twins: &HashMap<Object, PathBuf>, path: &Path, entry: &TreeEntry) -> Option<PathBuf> {

@@ -1,203 +1,230 @@
 //! The last look, brought up to date by what the kernel reports of the directories in it.
 //!
 //! In a large tree a look costs a second; a command changes a few directories. So the tree of the last
-//! look is kept, every directory in it is watched, and only those in which something happened are
-//! listed again. Where nothing can be watched, or more happened than was reported, everything is looked
-//! at as before.
-//!
-//! A file with several names may be written by one that is not watched, so the directories of such
-//! files are always listed again.
+//! look is kept, every directory is watched before it is listed, and only those in which something
+//! happened are listed again. Those that cannot be watched are listed each time; all are, if more
+//! happened than was reported.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use super::listings::Listings;
 use super::rank::Ignores;
-use super::walk::{Area, EntryKind, Listing, Listings, Pending, TooMuch, Tree, TreeEntry};
-use super::watch::DirectoryWatch;
-
-/// If more than one of so many directories is to be listed again, a look at everything is as quick.
-const MOST_LISTED_AGAIN: usize = 3;
+use super::walk::{
+    Area, EntryKind, Listing, Pending, TooMuch, Tree, TreeEntry, is_gone, threads_for,
+};
+use super::watch::{TreeWatch, WatchLimits};
 
 #[derive(Debug)]
 pub(crate) struct KeptLook {
     roots: Vec<PathBuf>,
     leave_out: HashSet<PathBuf>,
-    listings: Arc<Listings>,
-    tree_unseen: Vec<(PathBuf, String)>,
-    watch: DirectoryWatch,
-    /// Directories that were listed before they were watched.
-    unsure: HashSet<PathBuf>,
-    /// Directories of files that have other names, too.
-    shared: HashSet<PathBuf>,
+    listings: Listings,
+    unseen: BTreeMap<PathBuf, String>,
+    watch: Option<TreeWatch>,
+    /// Directories that are listed each time.
+    unwatched: BTreeSet<PathBuf>,
+    /// How many were listed by the last look.
+    pub(crate) listed: usize,
 }
 
 impl KeptLook {
-    /// Begins to watch everything in a tree that was just looked at. `None`: it cannot be watched.
-    pub(crate) fn of(area: &Area, tree: &Tree) -> Option<Self> {
-        let mut kept = Self {
+    /// Looks at everything, and watches it from then on.
+    pub(crate) fn of(area: &Area, limits: WatchLimits) -> Result<(Self, Tree), TooMuch> {
+        let watch = TreeWatch::new(limits);
+        let mut tree = area.look(watch.as_ref())?;
+        let kept = Self {
             roots: area.roots.clone(),
             leave_out: area.leave_out.clone(),
-            listings: Arc::default(),
-            tree_unseen: Vec::new(),
-            watch: DirectoryWatch::new()?,
-            unsure: HashSet::new(),
-            shared: HashSet::new(),
+            listings: tree.listings.clone(),
+            unseen: tree.unseen.clone(),
+            watch,
+            unwatched: std::mem::take(&mut tree.unwatched),
+            listed: tree.listings.len(),
         };
-        kept.adopt(tree).then_some(kept)
+        Ok((kept, tree))
     }
 
     /// Is it a look at the same directories?
     pub(crate) fn fits(&self, area: &Area) -> bool {
-        self.roots == area.roots && self.leave_out == area.leave_out && is_inside(area)
+        self.roots == area.roots && self.leave_out == area.leave_out
     }
 
-    /// Looks again. `None`: too much happened, so that everything must be looked at.
-    pub(crate) fn again(&mut self, area: &Area) -> Option<Result<Tree, TooMuch>> {
-        let changed = self.watch.changed()?;
-        let mut dirty: Vec<PathBuf> = changed.into_iter().collect();
-        dirty.extend(self.unsure.drain());
-        dirty.extend(self.shared.iter().cloned());
-        dirty.sort();
-        dirty.dedup();
-        if dirty.len() > self.listings.len() / MOST_LISTED_AGAIN {
-            return None;
-        }
-        let tree = match self.listed_again(area, &dirty) {
-            Ok(tree) => tree,
-            Err(reason) => return Some(Err(reason)),
-        };
-        let is_same = Arc::ptr_eq(&tree.listings, &self.listings);
-        (is_same || self.adopt(&tree)).then_some(Ok(tree))
-    }
-
-    /// Takes over what a look found, and watches what is new in it. `false`: not all can be watched.
-    pub(crate) fn adopt(&mut self, tree: &Tree) -> bool {
-        for (path, listing) in tree.listings.iter() {
-            let known = self.listings.get(path);
-            if known.is_some_and(|known| Arc::ptr_eq(known, listing)) {
-                continue;
+    /// Looks again. After an error this look is of no use any more.
+    pub(crate) fn again(&mut self, area: &Area) -> Result<Tree, TooMuch> {
+        let changed = self.watch.as_ref().and_then(TreeWatch::changed);
+        let dirty: BTreeSet<PathBuf> = match changed {
+            Some(changed) => {
+                let changed = changed.iter().map(|path| path.to_path_buf());
+                let dirty = changed.chain(self.unwatched.iter().cloned());
+                dirty.filter(|path| self.listings.contains(path)).collect()
             }
-            if known.is_none() {
-                if !self.watch.add(path) {
-                    return false;
-                }
-                self.unsure.insert(path.clone());
+            None => {
+                let mut all = BTreeSet::new();
+                self.listings.for_each(|path, _| {
+                    all.insert(path.to_path_buf());
+                });
+                all
             }
-            let is_shared = listing
-                .entries
-                .iter()
-                .any(|entry| entry.kind() == EntryKind::File && entry.stamp.links > 1);
-            match is_shared {
-                true => self.shared.insert(path.clone()),
-                false => self.shared.remove(path),
-            };
-        }
-        self.shared.retain(|path| tree.listings.contains_key(path));
-        self.watch.forget(&|path| !tree.listings.contains_key(path));
-        self.listings = match self.listings.is_empty() {
-            true => Arc::clone(&tree.listings),
-            false => self.shared_with(&tree.listings),
         };
-        self.tree_unseen = tree
-            .unseen
-            .iter()
-            .map(|(path, why)| (path.clone(), why.clone()))
-            .collect();
-        true
-    }
-
-    /// The same listings; what is as it was is the very listing that it was, which costs nothing to
-    /// compare and to keep.
-    fn shared_with(&self, listings: &Arc<Listings>) -> Arc<Listings> {
-        let mut listings = Arc::clone(listings);
-        let same = listings.iter().filter_map(|(path, listing)| {
-            let known = self.listings.get(path)?;
-            let is_same = !Arc::ptr_eq(known, listing)
-                && known.rank == listing.rank
-                && known.entries == listing.entries;
-            is_same.then(|| (path.clone(), Arc::clone(known)))
-        });
-        let same: Vec<(PathBuf, Arc<Listing>)> = same.collect();
-        if !same.is_empty() {
-            Arc::make_mut(&mut listings).extend(same);
-        }
-        listings
-    }
-
-    fn listed_again(&self, area: &Area, dirty: &[PathBuf]) -> Result<Tree, TooMuch> {
         let mut tree = Tree {
-            listings: Arc::clone(&self.listings),
-            unseen: self.tree_unseen.iter().cloned().collect(),
+            listings: self.listings.clone(),
+            unseen: self.unseen.clone(),
             ..Tree::default()
         };
         area.look_at_points(&mut tree);
-        if dirty.is_empty() {
-            tree.entries = self.listings.values().map(|one| one.entries.len()).sum();
-            return Ok(tree);
+        let dirty: Vec<PathBuf> = dirty.into_iter().collect();
+        self.list_again(area, &dirty, &mut tree)?;
+        for (path, _, now) in self.listings.different(&tree.listings) {
+            if now.is_none() {
+                self.unwatched.remove(&path);
+                if let Some(watch) = &self.watch {
+                    watch.forget(&path);
+                }
+            }
         }
-        let mut gone = HashSet::new();
+        self.unwatched.append(&mut tree.unwatched);
+        self.listed = dirty.len();
+        self.listings = tree.listings.clone();
+        self.unseen = tree.unseen.clone();
+        tree.entries = tree.listings.entries();
+        Ok(tree)
+    }
+
+    fn list_again(
+        &mut self,
+        area: &Area,
+        dirty: &[PathBuf],
+        tree: &mut Tree,
+    ) -> Result<(), TooMuch> {
+        let mut gone: HashSet<PathBuf> = HashSet::new();
         let mut new = Vec::new();
-        let listings = Arc::make_mut(&mut tree.listings);
-        for path in dirty {
+        let found = list_all(area, dirty, self.watch.as_ref())?;
+        for (path, found) in dirty.iter().zip(found) {
             if path.ancestors().any(|above| gone.contains(above)) {
                 continue;
             }
-            let Some(old) = listings.get(path).cloned() else {
+            let Some(old) = tree.listings.get(path).cloned() else {
                 continue;
             };
-            let above = path.parent().and_then(|above| listings.get(above));
-            let pending = Pending {
-                path: path.clone(),
-                rank: old.rank,
-                ignores: above.and_then(|above| above.ignores.clone()),
-                device: None,
-            };
-            let Some((listing, below)) = again(area, pending) else {
-                gone.insert(path.clone());
-                continue;
-            };
-            let is_same = |name: &std::ffi::OsStr| {
-                let (old, now) = (old.find(name), listing.find(name));
-                old.zip(now)
-                    .is_some_and(|(old, now)| old.stamp.same_object(&now.stamp))
-            };
-            for entry in &old.entries {
-                if entry.kind() == EntryKind::Directory && !is_same(&entry.name) {
-                    gone.insert(path.join(&entry.name));
+            let (entries, is_watched) = match found {
+                ListedAgain::Entries(entries, is_watched) => (entries, is_watched),
+                ListedAgain::Gone => {
+                    gone.insert(path.clone());
+                    continue;
                 }
-            }
-            new.extend(below.into_iter().filter(|one| {
-                let name = one.path.file_name().unwrap_or_default();
-                let known = listings.contains_key(&one.path) || tree.unseen.contains_key(&one.path);
-                !(known && is_same(name))
-            }));
-            listings.insert(path.clone(), Arc::new(listing));
-        }
-        let mut above: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
-        for path in dirty {
-            // What happens in a directory shows in its times, which are listed one above.
-            if let Some(parent) = path.parent().filter(|above| listings.contains_key(*above)) {
-                above.entry(parent).or_default().push(path);
-            }
-        }
-        for (directory, changed) in above {
-            if let Some(listing) = listings
-                .get(directory)
-                .and_then(|one| restamped(one, &changed))
-            {
-                listings.insert(directory.to_path_buf(), Arc::new(listing));
+                ListedAgain::Unreadable(why) => {
+                    tree.unseen.insert(path.clone(), why);
+                    gone.insert(path.clone());
+                    continue;
+                }
+            };
+            match is_watched {
+                true => self.unwatched.remove(path),
+                false => self.unwatched.insert(path.clone()),
+            };
+            // What is as it was stays the very listing that it was.
+            if entries != old.entries {
+                let (listing, below) = with_ranks(area, path, entries, &old, tree);
+                new.extend(replace(path, &old, listing, below, tree, &mut gone));
             }
         }
-        if !gone.is_empty() {
-            let is_gone = |path: &Path| path.ancestors().any(|above| gone.contains(above));
-            listings.retain(|path, _| !is_gone(path));
-            tree.unseen.retain(|path, _| !is_gone(path));
+        restamp(dirty, tree);
+        for path in &gone {
+            tree.listings.remove_all(path);
+            let below: Vec<PathBuf> = tree
+                .unseen
+                .range(path.clone()..)
+                .map(|(path, _)| path)
+                .take_while(|below| below.starts_with(path))
+                .filter(|below| *below != path || !dirty.contains(path))
+                .cloned()
+                .collect();
+            for path in below {
+                tree.unseen.remove(&path);
+            }
         }
-        let count = listings.values().map(|one| one.entries.len()).sum();
-        area.look_below(new, count, &mut tree)?;
-        tree.entries = tree.listings.values().map(|one| one.entries.len()).sum();
-        Ok(tree)
+        let count = tree.listings.entries();
+        area.look_below(new, count, self.watch.as_ref(), tree)
+    }
+}
+
+/// A listing of the same directory as before, and the directories in it.
+fn with_ranks(
+    area: &Area,
+    path: &Path,
+    entries: Vec<TreeEntry>,
+    old: &Listing,
+    tree: &Tree,
+) -> (Listing, Vec<Pending>) {
+    let above = path.parent().and_then(|above| tree.listings.get(above));
+    let above = above.and_then(|above| above.ignores.clone());
+    let pending = Pending {
+        path: path.to_path_buf(),
+        rank: old.rank,
+        ignores: above.clone(),
+        device: None,
+    };
+    let ignores = Ignores::extend(path, &entries, above, old.rank);
+    let below = area.directories_in(&pending, &entries, ignores.as_ref());
+    let listing = Listing {
+        entries,
+        rank: old.rank,
+        ignores,
+    };
+    (listing, below)
+}
+
+/// Puts a new listing in the place of an old one. Gives the directories in it that are new; those that
+/// are no longer there join `gone`.
+fn replace(
+    path: &Path,
+    old: &Listing,
+    listing: Listing,
+    below: Vec<Pending>,
+    tree: &mut Tree,
+    gone: &mut HashSet<PathBuf>,
+) -> Vec<Pending> {
+    let is_same = |name: &OsStr| {
+        let both = old.find(name).zip(listing.find(name));
+        both.is_some_and(|(old, now)| old.stamp.same_object(&now.stamp))
+    };
+    for entry in &old.entries {
+        if entry.kind() == EntryKind::Directory && !is_same(&entry.name) {
+            let path = path.join(&entry.name);
+            // At once, because another may have taken its place.
+            tree.listings.remove_all(&path);
+            gone.insert(path);
+        }
+    }
+    let new = below.into_iter().filter(|one| {
+        let name = one.path.file_name().unwrap_or_default();
+        let known = tree.listings.contains(&one.path) || tree.unseen.contains_key(&one.path);
+        !(known && is_same(name))
+    });
+    let new = new.collect();
+    tree.listings.insert(path, Arc::new(listing));
+    new
+}
+
+/// What happens in a directory shows in its times, which are listed one above.
+fn restamp(directories: &[PathBuf], tree: &mut Tree) {
+    let mut above: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
+    for path in directories {
+        let parent = path.parent().filter(|above| tree.listings.contains(above));
+        if let Some(parent) = parent {
+            above.entry(parent).or_default().push(path);
+        }
+    }
+    for (directory, changed) in above {
+        let listing = tree.listings.get(directory);
+        if let Some(listing) = listing.and_then(|one| restamped(one, &changed)) {
+            tree.listings.insert(directory, Arc::new(listing));
+        }
     }
 }
 
@@ -205,9 +232,10 @@ impl KeptLook {
 fn restamped(listing: &Listing, directories: &[&Path]) -> Option<Listing> {
     let mut entries = None;
     for path in directories {
-        let name = path.file_name()?;
-        let at = listing.entries.iter().position(|entry| entry.name == name);
-        let (Some(at), Ok(Some(now))) = (at, TreeEntry::at(path)) else {
+        let Some(at) = path.file_name().and_then(|name| listing.position(name)) else {
+            continue;
+        };
+        let Ok(Some(now)) = TreeEntry::at(path) else {
             continue;
         };
         if listing.entries[at].stamp != now.stamp
@@ -224,28 +252,58 @@ fn restamped(listing: &Listing, directories: &[&Path]) -> Option<Listing> {
     })
 }
 
-/// Does the command line name nothing besides the roots?
-pub(crate) fn is_inside(area: &Area) -> bool {
-    let inside = |path: &PathBuf| area.roots.iter().any(|root| path.starts_with(root));
-    !area.roots.is_empty() && area.named.iter().all(inside)
+enum ListedAgain {
+    /// With whether it is watched.
+    Entries(Vec<TreeEntry>, bool),
+    Gone,
+    Unreadable(String),
 }
 
-/// One directory, and those in it. `None`: it is not there any more, or cannot be read.
-fn again(area: &Area, pending: Pending) -> Option<(Listing, Vec<Pending>)> {
-    let entries = area.entries_in(&pending.path).ok()?;
-    let ignores = Ignores::extend(
-        &pending.path,
-        &entries,
-        pending.ignores.clone(),
-        pending.rank,
-    );
-    let below = area.directories_in(&pending, &entries, ignores.as_ref());
-    let listing = Listing {
-        entries,
-        rank: pending.rank,
-        ignores,
+/// Lists these directories, in the order in which they are given.
+fn list_all(
+    area: &Area,
+    directories: &[PathBuf],
+    watch: Option<&TreeWatch>,
+) -> Result<Vec<ListedAgain>, TooMuch> {
+    let next = AtomicUsize::new(0);
+    let is_late = AtomicBool::new(false);
+    let all = Mutex::new(Vec::with_capacity(directories.len()));
+    let work = || {
+        let mut own = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(directory) = directories.get(at) else {
+                break;
+            };
+            if area
+                .deadline
+                .is_some_and(|deadline| Instant::now() > deadline)
+            {
+                is_late.store(true, Ordering::Relaxed);
+                break;
+            }
+            let found = match area.list(directory, watch) {
+                Ok((entries, is_watched)) => ListedAgain::Entries(entries, is_watched),
+                Err(error) if is_gone(&error) => ListedAgain::Gone,
+                Err(error) => ListedAgain::Unreadable(format!("it cannot be read: {error}")),
+            };
+            own.push((at, found));
+        }
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.append(&mut own);
     };
-    Some((listing, below))
+    std::thread::scope(|scope| {
+        for _ in 1..threads_for(directories.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    if is_late.into_inner() {
+        return Err(TooMuch::Time);
+    }
+    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    all.sort_unstable_by_key(|(at, _)| *at);
+    Ok(all.into_iter().map(|(_, found)| found).collect())
 }
 
 #[cfg(test)]

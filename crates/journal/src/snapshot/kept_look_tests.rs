@@ -12,17 +12,100 @@ fn area(root: &Path) -> Area {
 }
 
 fn seen(tree: &Tree) -> Vec<(PathBuf, Vec<TreeEntry>)> {
-    let mut seen: Vec<_> = tree
-        .listings
-        .iter()
-        .map(|(path, listing)| (path.clone(), listing.entries.clone()))
-        .collect();
-    seen.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut seen = Vec::new();
+    let all = &tree.listings;
+    all.for_each(|path, listing| seen.push((path.to_path_buf(), listing.entries.clone())));
     seen
 }
 
+const MANY: WatchLimits = WatchLimits {
+    directories: 1000,
+    files: 1000,
+};
+
 #[test]
 fn what_is_listed_again_is_what_a_whole_look_sees() {
+    every_step_is_seen(MANY);
+}
+
+#[test]
+fn also_what_is_over_the_limit_of_watches_is_seen() {
+    for limits in [(0, 0), (1, 0), (7, 1), (40, 0)] {
+        every_step_is_seen(WatchLimits {
+            directories: limits.0,
+            files: limits.1,
+        });
+    }
+}
+
+#[test]
+fn what_is_over_the_limit_of_watches_is_listed_each_time_and_nothing_else() {
+    let place = tempfile::tempdir().unwrap();
+    for number in 0..30 {
+        fs::create_dir_all(place.path().join(format!("d{number}"))).unwrap();
+    }
+    let area = area(place.path());
+    let limits = WatchLimits {
+        directories: 21,
+        files: 0,
+    };
+    let (mut kept, _) = KeptLook::of(&area, limits).unwrap();
+    if kept.watch.is_none() {
+        return haft_testkit::skip("nothing can be watched here");
+    }
+    assert_eq!(kept.listed, 31);
+    kept.again(&area).unwrap();
+    assert_eq!(kept.listed, 10);
+    // One that goes makes room for another.
+    let mut watched = Vec::new();
+    kept.listings
+        .for_each(|path, _| watched.push(path.to_path_buf()));
+    watched.retain(|path| path != place.path() && !kept.unwatched.contains(path));
+    let gone = watched.pop().unwrap();
+    fs::remove_dir(gone).unwrap();
+    for _ in 0..3 {
+        kept.again(&area).unwrap();
+    }
+    assert_eq!(kept.listed, 9);
+}
+
+#[test]
+fn where_nothing_is_reported_everything_is_listed() {
+    let place = tempfile::tempdir().unwrap();
+    for number in 0..30 {
+        fs::create_dir_all(place.path().join(format!("d{number}"))).unwrap();
+    }
+    let area = area(place.path());
+    let (mut kept, _) = KeptLook::of(&area, MANY).unwrap();
+    kept.watch = None;
+    fs::write(place.path().join("d3/f"), "x").unwrap();
+    let tree = kept.again(&area).unwrap();
+    assert_eq!(kept.listed, 31);
+    assert_eq!(seen(&tree), seen(&area.look(None).unwrap()));
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_any_more_is_unseen_and_not_empty() {
+    if rustix::process::geteuid().is_root() {
+        return haft_testkit::skip("root may read everything");
+    }
+    let place = tempfile::tempdir().unwrap();
+    let closed = place.path().join("closed");
+    fs::create_dir_all(closed.join("in")).unwrap();
+    let area = area(place.path());
+    let (mut kept, _) = KeptLook::of(&area, MANY).unwrap();
+    fs::write(closed.join("f"), "x").unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    let tree = kept.again(&area).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(
+        tree.why_unseen(&closed.join("f"))
+            .unwrap()
+            .contains("cannot be read")
+    );
+}
+
+fn every_step_is_seen(limits: WatchLimits) {
     let place = tempfile::tempdir().unwrap();
     let (root, outside) = (place.path().join("w"), place.path().join("o"));
     for number in 0..30 {
@@ -34,15 +117,11 @@ fn what_is_listed_again_is_what_a_whole_look_sees() {
     fs::write(outside.join("in/deep/f"), "y").unwrap();
     fs::write(outside.join("linked"), "z").unwrap();
     let area = area(&root);
-    let Some(mut kept) = KeptLook::of(&area, &area.look().unwrap()) else {
-        return haft_testkit::skip("nothing can be watched here");
-    };
-    // The first time all were listed before they were watched.
-    assert!(kept.again(&area).is_none());
-    assert!(kept.adopt(&area.look().unwrap()));
+    let (mut kept, first) = KeptLook::of(&area, limits).unwrap();
+    assert_eq!(seen(&first), seen(&area.look(None).unwrap()));
     let at = |name: &str| root.join(name);
     type Step<'a> = (&'a str, &'a dyn Fn());
-    let steps: [Step<'_>; 14] = [
+    let steps: [Step<'_>; 17] = [
         ("nothing", &|| {}),
         ("a file is written", &|| {
             fs::write(at("d1/e/f"), "longer").unwrap()
@@ -82,11 +161,21 @@ fn what_is_listed_again_is_what_a_whole_look_sees() {
         ("which is written there", &|| {
             fs::write(outside.join("linked"), "zz").unwrap()
         }),
+        ("its directory is renamed", &|| {
+            fs::rename(at("d9"), at("d10/d9")).unwrap()
+        }),
+        ("and it is written again", &|| {
+            fs::write(outside.join("linked"), "zzz").unwrap()
+        }),
+        ("a mode is changed by the name there", &|| {
+            let mode = fs::Permissions::from_mode(0o600);
+            fs::set_permissions(outside.join("linked"), mode).unwrap();
+        }),
     ];
     for (what, step) in steps {
         step();
-        let tree = kept.again(&area).expect("little has changed").unwrap();
-        let whole = area.look().unwrap();
+        let tree = kept.again(&area).unwrap();
+        let whole = area.look(None).unwrap();
         assert_eq!(seen(&tree), seen(&whole), "{what}");
         assert_eq!(tree.entries, whole.entries, "{what}");
     }
@@ -99,17 +188,15 @@ fn what_was_not_touched_is_the_same_listing() {
         fs::create_dir_all(place.path().join(format!("d{number}"))).unwrap();
     }
     let area = area(place.path());
-    let first = area.look().unwrap();
-    let Some(mut kept) = KeptLook::of(&area, &first) else {
+    let (mut kept, first) = KeptLook::of(&area, MANY).unwrap();
+    if kept.watch.is_none() {
         return haft_testkit::skip("nothing can be watched here");
-    };
-    assert!(kept.adopt(&area.look().unwrap()));
-    kept.unsure.clear();
+    }
     fs::write(place.path().join("d1/f"), "").unwrap();
-    let again = kept.again(&area).unwrap().unwrap();
-    let same = |path: &&PathBuf| Arc::ptr_eq(&first.listings[*path], &again.listings[*path]);
-    let mut changed: Vec<_> = again.listings.keys().filter(|path| !same(path)).collect();
-    changed.sort();
+    let again = kept.again(&area).unwrap();
+    assert_eq!(kept.listed, 1);
+    let different = first.listings.different(&again.listings);
+    let changed: Vec<_> = different.into_iter().map(|one| one.0).collect();
     // The times of the one directory are listed in the other.
     assert_eq!(changed, [place.path(), &place.path().join("d1")]);
 }

@@ -6,25 +6,29 @@
 //!
 //! - `walk`, `rank`: the look, and what matters most in it
 //! - `kept_look`, `watch`: the last look, and what happened since
-//! - `preimages`: the contents, kept for the session
+//! - `listings`, `shared_map`: states that share what is the same in them
+//! - `preimages`: the contents, kept for the session; `backlog`: those that came too late
 //! - `compare`: what is different
 //!
 //! Hard links: names of one file inside the working directories are names of one file again after an
 //! undo; a name outside keeps what the command wrote. Extended attributes of files are restored,
 //! those of directories are not. Pipes, sockets and devices that a command removes are named only.
 
+mod backlog;
 mod compare;
 mod kept_look;
+mod listings;
 pub(crate) mod preimages;
 mod rank;
+mod shared_map;
 mod walk;
 mod watch;
 
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use preimages::clone;
@@ -36,10 +40,11 @@ use crate::open::resolve;
 use crate::stamp::now_ns;
 use crate::undo::{Left, RecordState, Swept, Undone, now};
 use crate::write_grant::WriteGrant;
-use compare::TreeComparison;
-use kept_look::{KeptLook, is_inside};
+use compare::{KnownObjects, TreeComparison};
+pub(crate) use kept_look::KeptLook;
 use preimages::{Budget, Filled, Shelf, ShelvedFile};
 use walk::{TooMuch, grouped};
+use watch::WatchLimits;
 
 /// Where a command may change files.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +64,7 @@ pub struct SweepLimits {
     pub entries: usize,
     /// For each of the two looks.
     pub look: Duration,
-    /// For keeping contents. The next command goes on where this one stopped.
+    /// For keeping contents before a command; the rest is kept while no one waits for it.
     pub keep: Duration,
     /// Contents kept, per session.
     pub bytes: u64,
@@ -125,8 +130,11 @@ struct TreeState {
 pub struct CommandChanges {
     /// What it is undone by; `None` if nothing was changed, or nothing can be undone.
     pub unit: Option<String>,
+    /// Files and directories that are new.
     pub created: Vec<PathBuf>,
+    /// Files whose content, mode or target is another.
     pub modified: Vec<PathBuf>,
+    /// Files and directories that are gone.
     pub removed: Vec<PathBuf>,
     /// Those of the created and modified ones for which the caller's question said yes.
     pub control: Vec<PathBuf>,
@@ -189,7 +197,7 @@ impl Journal {
             ));
             area.roots.clear();
             area.deadline = Instant::now().checked_add(limits.look);
-            looked = area.look().map_err(|reason| limits.why(reason));
+            looked = area.look(None).map_err(|reason| limits.why(reason));
         }
         let seen = looked.and_then(|tree| {
             let budget = Budget {
@@ -199,6 +207,11 @@ impl Journal {
             };
             let filled = self.shelf().fill(&tree, budget, &|| history.nameless());
             let filled = filled.map_err(|error| format!("contents cannot be kept: {error}"))?;
+            let unhurried = Budget {
+                deadline: None,
+                ..budget
+            };
+            backlog::work_on(&self.shelf, unhurried);
             std::thread::sleep(compare::until_certain(&tree, &filled.new));
             Ok(TreeState {
                 tree,
@@ -216,31 +229,28 @@ impl Journal {
 
     /// Looks at everything, or at what has changed since the last look.
     fn look(&self, area: &Area) -> Result<Tree, TooMuch> {
-        if !is_inside(area) {
-            return area.look();
+        if area.roots.is_empty() {
+            return area.look(None);
         }
-        // Taken while it is used: another command meanwhile looks for itself.
-        let kept = self.shelf().look.take().filter(|kept| kept.fits(area));
-        if let Some(mut kept) = kept {
-            let tree = match kept.again(area) {
-                Some(tree) => tree?,
-                None => {
-                    let tree = area.look()?;
-                    if !kept.adopt(&tree) {
-                        return Ok(tree);
-                    }
+        let (inside, outside) = area.split();
+        let mut tree = {
+            // Others wait: what this one finds out, they need not.
+            let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+            match look.take().filter(|kept| kept.fits(&inside)) {
+                Some(mut kept) => {
+                    let tree = kept.again(&inside)?;
+                    *look = Some(kept);
                     tree
                 }
-            };
-            self.shelf().look = Some(kept);
-            return Ok(tree);
-        }
-        let tree = area.look()?;
-        if !self.shelf().unwatched {
-            let kept = KeptLook::of(area, &tree);
-            let mut shelf = self.shelf();
-            shelf.unwatched = kept.is_none();
-            shelf.look = kept;
+                None => {
+                    let (kept, tree) = KeptLook::of(&inside, WatchLimits::of_system())?;
+                    *look = Some(kept);
+                    tree
+                }
+            }
+        };
+        if let Some(outside) = outside {
+            tree.add(outside.look(None)?);
         }
         Ok(tree)
     }
@@ -274,19 +284,14 @@ impl Journal {
             return changed;
         };
         let roots = before.area.roots.clone();
-        let filled = before
-            .seen
-            .as_ref()
-            .map(|seen| seen.filled.contents.clone());
-        let contents = filled.unwrap_or_default();
         let compared = self.compare(before, is_control, &mut changed);
-        let (swept, left) = compared.unwrap_or_else(|why| {
+        let (swept, left, contents) = compared.unwrap_or_else(|why| {
             let left = roots.into_iter().map(|path| Left {
                 path,
                 why: why.clone(),
             });
             changed.uncovered = Some(why.clone());
-            (Vec::new(), left.collect())
+            (Vec::new(), left.collect(), HashMap::new())
         });
         changed.not_restorable = left
             .iter()
@@ -296,11 +301,7 @@ impl Journal {
         if left.is_empty() && swept.iter().all(is_only_time) {
             return changed;
         }
-        let by_hash: HashMap<&str, &ShelvedFile> = contents
-            .values()
-            .map(|kept| (kept.hash.as_str(), &**kept))
-            .collect();
-        let kept_content = |hash: &str| match by_hash.get(hash) {
+        let kept_content = |hash: &str| match contents.get(hash) {
             Some(kept) => kept.content(),
             None => Err(io::ErrorKind::NotFound.into()),
         };
@@ -316,7 +317,7 @@ impl Journal {
         before: Before,
         is_control: &dyn Fn(&Path) -> bool,
         changed: &mut CommandChanges,
-    ) -> Result<(Vec<Swept>, Vec<Left>), String> {
+    ) -> Result<Compared, String> {
         let limits = self.sweep_limits;
         let seen = before.seen?;
         let mut area = before.area;
@@ -338,9 +339,12 @@ impl Journal {
             claimed: &claimed,
             limits,
             is_control,
-            known: OnceCell::new(),
+            later: self.shelf().contents(),
+            known: KnownObjects::default(),
+            needed: RefCell::default(),
         };
-        comparison.make(changed)
+        let (swept, left) = comparison.make(changed)?;
+        Ok((swept, left, comparison.needed.into_inner()))
     }
 
     /// Takes back single paths of what a command changed: a new file goes, a changed one becomes what
@@ -354,6 +358,9 @@ impl Journal {
         self.required_history()?.take_back(ticket, unit, paths)
     }
 }
+
+/// What is recorded, what cannot be, and the contents that the record needs, by hash.
+type Compared = (Vec<Swept>, Vec<Left>, HashMap<String, Arc<ShelvedFile>>);
 
 fn area_of(sweep: &Sweep, own: &Path) -> Area {
     let real = |path: &PathBuf| resolve(path).ok().map(|found| found.real);

@@ -5,7 +5,7 @@
 //! that changes something has what it needs copied to where records name it. What has been kept once
 //! is known by its stamp: the second command only looks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -16,9 +16,10 @@ use std::time::Instant;
 
 use rustix::fs::OFlags;
 
-use super::kept_look::KeptLook;
+use super::listings::Listings;
 use super::rank::Rank;
-use super::walk::{EntryKind, Listing, Listings, Tree};
+use super::shared_map::SharedMap;
+use super::walk::{EntryKind, Listing, Tree, threads_for};
 use crate::commit::Attributes;
 use crate::open::open_real;
 use crate::stamp::{ContentHash, Stamp, now_ns};
@@ -60,7 +61,7 @@ impl ShelvedFile {
 pub(crate) type Object = (u64, u64);
 
 /// All that is kept, by object.
-pub(crate) type Contents = HashMap<Object, Arc<ShelvedFile>>;
+pub(crate) type Contents = SharedMap<Object, Arc<ShelvedFile>>;
 
 /// What a session may keep.
 #[derive(Debug, Clone, Copy)]
@@ -72,16 +73,18 @@ pub(crate) struct Budget {
 
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
-    contents: Arc<Contents>,
+    contents: Contents,
     packs: Vec<Pack>,
     /// What of the last tree could not be kept, and why.
-    unkept: Arc<HashMap<Object, String>>,
-    /// The directories of the last tree, if there was time for all of them; and how much they hold.
-    complete: Option<(Arc<Listings>, u64)>,
-    /// The last look, kept up to date.
-    pub(crate) look: Option<KeptLook>,
-    /// Nothing can be watched here.
-    pub(crate) unwatched: bool,
+    unkept: SharedMap<Object, Arc<str>>,
+    /// The directories of the last tree; and how much of them is kept.
+    complete: Option<(Listings, u64)>,
+    /// What there was no time for; the most important is the last.
+    pub(super) backlog: Vec<WantedContent>,
+    /// Someone works on that.
+    pub(super) is_worked_on: bool,
+    /// How much was kept since everything was counted last.
+    since_counted: u64,
     /// Where there was too much to look at, why, and when: it is not tried again at once.
     pub(crate) gave_up: Option<(Vec<PathBuf>, String, Instant)>,
 }
@@ -89,15 +92,16 @@ pub(crate) struct Shelf {
 /// What [`Shelf::fill`] has kept, and why not the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Filled {
-    pub(crate) contents: Arc<Contents>,
-    pub(crate) unkept: Arc<HashMap<Object, String>>,
+    pub(crate) contents: Contents,
+    pub(crate) unkept: SharedMap<Object, Arc<str>>,
     /// The directories that are new since the last time.
     pub(crate) new: Vec<Arc<Listing>>,
     /// How many were read now.
     pub(crate) copied: usize,
 }
 
-struct WantedContent {
+#[derive(Debug)]
+pub(super) struct WantedContent {
     rank: Rank,
     path: PathBuf,
     stamp: Stamp,
@@ -115,20 +119,20 @@ impl Shelf {
         let held: u64 = self.packs.iter().map(|pack| pack.end).sum();
         if held > budget.bytes.saturating_mul(2) {
             // Mostly what is no longer needed: begin anew.
-            *self = Self {
-                look: self.look.take(),
-                unwatched: self.unwatched,
-                ..Self::default()
-            };
+            *self = Self::default();
+        }
+        if self.since_counted > budget.bytes / 4 {
+            // Some of what is counted may be gone by now.
+            self.complete = None;
+            self.since_counted = 0;
         }
         let Known {
-            mut contents,
+            contents,
             wanted,
             bytes,
             new,
         } = self.known(tree);
-        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
-        let threads = threads.min(wanted.len() / 64 + 1);
+        let threads = threads_for(wanted.len());
         while self.packs.len() < threads && !wanted.is_empty() {
             self.packs.push(Pack::new(new_pack()?));
         }
@@ -149,62 +153,115 @@ impl Shelf {
                 copier.work(pack);
             }
         });
-        let done = copier
-            .done
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        let in_time = budget
-            .deadline
-            .is_none_or(|deadline| Instant::now() < deadline);
-        let mut unkept = match self.complete.take() {
-            Some(_) => std::mem::take(&mut self.unkept),
-            None => Arc::default(),
-        };
-        let mut copied = 0;
-        let mut uncertain = HashSet::new();
-        for (object, result) in done {
-            match result {
-                Ok(kept) => {
-                    copied += 1;
-                    if !kept.certain {
-                        uncertain.insert(object);
-                    }
-                    Arc::make_mut(&mut contents).insert(object, Arc::new(kept));
-                }
-                Err(why) => {
-                    Arc::make_mut(&mut unkept).insert(object, why);
-                }
-            }
+        let bytes = copier.bytes.load(Ordering::Relaxed);
+        let done = copier.into_done();
+        if self.complete.take().is_none() {
+            self.unkept = SharedMap::default();
+            self.backlog.clear();
         }
-        let bytes = copier.bytes.into_inner();
-        // Those of which a change might not show are looked at again.
-        let mut listings = Arc::clone(&tree.listings);
-        let unsure = wanted
-            .iter()
-            .filter(|one| uncertain.contains(&(one.stamp.device, one.stamp.inode)));
-        for one in unsure {
-            if let Some(directory) = one.path.parent() {
-                Arc::make_mut(&mut listings).remove(directory);
-            }
-        }
-        self.complete = in_time.then_some((listings, bytes));
-        self.contents = Arc::clone(&contents);
-        self.unkept = Arc::clone(&unkept);
+        self.contents = contents;
+        self.complete = Some((tree.listings.clone(), bytes));
+        let copied = self.take(wanted, done);
         Ok(Filled {
-            contents,
-            unkept,
+            contents: self.contents.clone(),
+            unkept: self.unkept.clone(),
             new,
             copied,
         })
     }
 
+    /// Takes over what became of the wanted contents; how many there are now.
+    fn take(&mut self, wanted: Vec<WantedContent>, done: Vec<CopiedContent>) -> usize {
+        let mut copied = 0;
+        let mut uncertain = HashSet::new();
+        let mut late = HashSet::new();
+        let mut replaced = 0;
+        for (object, result) in done {
+            match result {
+                Ok(kept) => {
+                    copied += 1;
+                    self.since_counted += kept.stamp.size;
+                    if !kept.certain {
+                        uncertain.insert(object);
+                    }
+                    if let Some(old) = self.contents.insert(object, Arc::new(kept)) {
+                        replaced += old.stamp.size;
+                    }
+                    self.unkept.remove(&object);
+                }
+                Err(why) => {
+                    if why == NO_TIME {
+                        late.insert(object);
+                    }
+                    self.unkept.insert(object, Arc::from(why));
+                }
+            }
+        }
+        let object = |one: &WantedContent| (one.stamp.device, one.stamp.inode);
+        if let Some((listings, bytes)) = &mut self.complete {
+            *bytes = bytes.saturating_sub(replaced);
+            // Those of which a change might not show are looked at again.
+            for one in wanted.iter().filter(|one| uncertain.contains(&object(one))) {
+                if let Some(directory) = one.path.parent() {
+                    listings.remove(directory);
+                }
+            }
+        }
+        let late = wanted.into_iter().filter(|one| late.contains(&object(one)));
+        self.backlog.extend(late.rev());
+        copied
+    }
+
+    /// Keeps some of what there was no time for, and says whether there was any. Others may go on
+    /// meanwhile.
+    pub(super) fn work_off(shelf: &Mutex<Self>, budget: Budget) -> bool {
+        let lock = || shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let (wanted, mut pack, before) = {
+            let mut shelf = lock();
+            let from = shelf.backlog.len().saturating_sub(BATCH);
+            let mut wanted = shelf.backlog.split_off(from);
+            wanted.reverse();
+            let bytes = shelf.complete.as_ref().map(|(_, bytes)| *bytes);
+            match (shelf.packs.pop(), bytes) {
+                (Some(pack), Some(bytes)) if !wanted.is_empty() => (wanted, pack, bytes),
+                (pack, _) => {
+                    shelf.packs.extend(pack);
+                    shelf.is_worked_on = false;
+                    return false;
+                }
+            }
+        };
+        let copier = Copier {
+            wanted: &wanted,
+            budget,
+            next: AtomicUsize::new(0),
+            bytes: AtomicU64::new(before),
+            done: Mutex::default(),
+        };
+        copier.work(&mut pack);
+        let more = copier.bytes.load(Ordering::Relaxed).saturating_sub(before);
+        let done = copier.into_done();
+        let mut shelf = lock();
+        shelf.packs.push(pack);
+        if let Some((_, bytes)) = &mut shelf.complete {
+            *bytes += more;
+        }
+        shelf.take(wanted, done);
+        true
+    }
+
+    /// All that is kept now.
+    pub(crate) fn contents(&self) -> Contents {
+        self.contents.clone()
+    }
+
     /// Sorts out what is kept already. Directories that the last tree had, too, need no look.
     fn known(&mut self, tree: &Tree) -> Known {
         let complete = self.complete.as_ref();
-        let known_before = Arc::clone(&self.contents);
+        let known_before = self.contents.clone();
         let mut contents = match complete {
             Some(_) => std::mem::take(&mut self.contents),
-            None => Arc::new(Contents::with_capacity(self.contents.len())),
+            None => Contents::default(),
         };
         let mut wanted = Vec::new();
         let mut new = Vec::new();
@@ -215,11 +272,7 @@ impl Shelf {
             let known = known_before.get(&object);
             if let Some(kept) = known.filter(|kept| kept.certain && kept.stamp.is_same(stamp)) {
                 // Hard links are counted once.
-                if adds
-                    && Arc::make_mut(&mut contents)
-                        .insert(object, kept.clone())
-                        .is_none()
-                {
+                if adds && contents.insert(object, Arc::clone(kept)).is_none() {
                     bytes += stamp.size;
                 }
                 return;
@@ -243,11 +296,12 @@ impl Shelf {
                 add(&entry.stamp, &|| path.clone(), None);
             }
         }
-        for (directory, listing) in tree.listings.iter() {
-            let before = complete.and_then(|(listings, _)| listings.get(directory));
-            if before.is_some_and(|before| Arc::ptr_eq(before, listing)) {
+        let nothing = Listings::default();
+        let before = complete.map_or(&nothing, |(listings, _)| listings);
+        for (directory, _, listing) in before.different(&tree.listings) {
+            let Some(listing) = listing else {
                 continue;
-            }
+            };
             new.push(Arc::clone(listing));
             for entry in listing
                 .entries
@@ -274,7 +328,7 @@ impl Shelf {
 
 /// What of a tree is kept already, and what is not.
 struct Known {
-    contents: Arc<Contents>,
+    contents: Contents,
     /// In order of preference.
     wanted: Vec<WantedContent>,
     /// How much is kept.
@@ -318,16 +372,12 @@ impl Pack {
             }
         }
         let from = self.collected.len();
-        let read = file.take(size + 1).read_to_end(&mut self.collected);
+        let read = read_whole(file, size, &mut self.collected);
         if let Err(error) = read {
             self.collected.truncate(from);
             return Err(error);
         }
         let content = &self.collected[from..];
-        if content.len() as u64 != size {
-            self.collected.truncate(from);
-            return Err(changed_meanwhile());
-        }
         let hash = ContentHash::of(content).to_string();
         let start = self.end + from as u64;
         if self.collected.len() > COLLECTED {
@@ -352,6 +402,31 @@ impl Pack {
     }
 }
 
+/// Appends exactly as many bytes as the file is to have. Mostly one call: a file that is longer by now
+/// fills the one byte more.
+fn read_whole(file: &File, size: u64, into: &mut Vec<u8>) -> io::Result<()> {
+    let (from, size) = (into.len(), usize::try_from(size).unwrap_or(usize::MAX));
+    into.resize(from.saturating_add(size).saturating_add(1), 0);
+    let mut at = from;
+    while at - from <= size {
+        match (&*file).read(&mut into[at..]) {
+            Ok(0) => break,
+            Ok(count) => at += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        // Less than was asked for is the end of a regular file; whether it is, its stamp says after.
+        if at - from == size {
+            break;
+        }
+    }
+    into.truncate(at);
+    if at - from != size {
+        return Err(changed_meanwhile());
+    }
+    Ok(())
+}
+
 /// Copies, or shares, without reading; `false` if that cannot be done here, or not all was there.
 fn copy_inside(from: &File, to: &File, start: u64, size: u64) -> bool {
     #[cfg(target_os = "linux")]
@@ -373,15 +448,29 @@ fn copy_inside(from: &File, to: &File, start: u64, size: u64) -> bool {
     }
 }
 
+/// Why something is not kept yet.
+const NO_TIME: &str = "there was no time for it";
+/// So many are kept at once while no one waits for it.
+const BATCH: usize = 256;
+
+/// A file, with its content or why there is none.
+type CopiedContent = (Object, Result<ShelvedFile, String>);
+
 struct Copier<'a> {
     wanted: &'a [WantedContent],
     budget: Budget,
     next: AtomicUsize,
     bytes: AtomicU64,
-    done: Mutex<Vec<(Object, Result<ShelvedFile, String>)>>,
+    done: Mutex<Vec<CopiedContent>>,
 }
 
 impl Copier<'_> {
+    fn into_done(self) -> Vec<CopiedContent> {
+        self.done
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn work(&self, pack: &mut Pack) {
         let mut own = Vec::new();
         while let Some(one) = self.wanted.get(self.next.fetch_add(1, Ordering::Relaxed)) {
@@ -405,7 +494,7 @@ impl Copier<'_> {
         }
         let deadline = self.budget.deadline;
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
-            return Err("there was no time for it".to_owned());
+            return Err(NO_TIME.to_owned());
         }
         if self.bytes.fetch_add(size, Ordering::Relaxed) + size > self.budget.bytes {
             self.bytes.fetch_sub(size, Ordering::Relaxed);

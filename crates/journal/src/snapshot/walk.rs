@@ -3,7 +3,7 @@
 //! All of it, also what is hidden or ignored. What git ignores comes last, so that a bound which is
 //! reached there costs the sight of those directories only. Links are never followed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::listings::Listings;
 use super::rank::{Ignores, Rank};
+use super::watch::TreeWatch;
 use crate::stamp::Stamp;
 
 /// One name in a directory.
@@ -85,24 +87,26 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn find(&self, name: &OsStr) -> Option<&TreeEntry> {
+        self.entries.get(self.position(name)?)
+    }
+
+    pub(crate) fn position(&self, name: &OsStr) -> Option<usize> {
         let by_name = |entry: &TreeEntry| entry.name.as_bytes().cmp(name.as_bytes());
-        let at = self.entries.binary_search_by(by_name).ok()?;
-        self.entries.get(at)
+        self.entries.binary_search_by(by_name).ok()
     }
 }
-
-/// Directories by their paths.
-pub(crate) type Listings = HashMap<PathBuf, Arc<Listing>>;
 
 /// What there was at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     /// Those that another look has, too, are as they were in that.
-    pub(crate) listings: Arc<Listings>,
+    pub(crate) listings: Listings,
     /// Where the walk began, and what else was asked for: these may be missing.
     pub(crate) points: BTreeMap<PathBuf, Option<TreeEntry>>,
     /// What could not be looked at, and why.
     pub(crate) unseen: BTreeMap<PathBuf, String>,
+    /// Directories whose changes are not reported.
+    pub(crate) unwatched: BTreeSet<PathBuf>,
     pub(crate) entries: usize,
 }
 
@@ -137,26 +141,42 @@ pub(crate) enum TooMuch {
 }
 
 impl Area {
-    /// `Err`: not even what git does not ignore could be looked at.
-    pub(crate) fn look(&self) -> Result<Tree, TooMuch> {
+    /// Directories are watched before they are listed. `Err`: not even what git does not ignore could
+    /// be looked at.
+    pub(crate) fn look(&self, watch: Option<&TreeWatch>) -> Result<Tree, TooMuch> {
         let mut tree = Tree::default();
         let first = self.look_at_points(&mut tree);
-        let found = self.run(first, 0, false)?;
-        tree.take(found.listings, found.unseen);
-        let later: Vec<PathBuf> = found.later.iter().map(|one| one.path.clone()).collect();
-        match self.run(found.later, found.count, true) {
-            Ok(found) => tree.take(found.listings, found.unseen),
+        let mut found = self.run(first, 0, false, watch)?;
+        let later = std::mem::take(&mut found.later);
+        let count = found.count;
+        tree.take(found);
+        let paths: Vec<PathBuf> = later.iter().map(|one| one.path.clone()).collect();
+        match self.run(later, count, true, watch) {
+            Ok(found) => tree.take(found),
             Err(reason) => {
                 let why = match reason {
                     TooMuch::Entries => format!("more than {} files", grouped(self.entries)),
                     TooMuch::Time => "looking at it took too long".to_owned(),
                 };
-                let unseen = later.into_iter().map(|path| (path, why.clone()));
+                let unseen = paths.into_iter().map(|path| (path, why.clone()));
                 tree.unseen.extend(unseen);
             }
         }
-        tree.entries = tree.listings.values().map(|one| one.entries.len()).sum();
+        tree.entries = tree.listings.entries();
         Ok(tree)
+    }
+
+    /// The same in two parts: the roots with what is named in them, and what is named elsewhere.
+    pub(super) fn split(&self) -> (Self, Option<Self>) {
+        let is_inside = |path: &&PathBuf| self.roots.iter().any(|root| path.starts_with(root));
+        let (inside, outside): (Vec<_>, Vec<_>) = self.named.iter().partition(is_inside);
+        let with = |roots: &[PathBuf], named: Vec<&PathBuf>| Self {
+            roots: roots.to_vec(),
+            named: named.into_iter().cloned().collect(),
+            ..self.clone()
+        };
+        let outside = (!outside.is_empty()).then(|| with(&[], outside));
+        (with(&self.roots, inside), outside)
     }
 
     /// Where it begins; gives the directories to be looked through.
@@ -182,23 +202,46 @@ impl Area {
         &self,
         directories: Vec<Pending>,
         already: usize,
+        watch: Option<&TreeWatch>,
         tree: &mut Tree,
     ) -> Result<(), TooMuch> {
         if !directories.is_empty() {
-            let found = self.run(directories, already, true)?;
-            tree.take(found.listings, found.unseen);
+            let found = self.run(directories, already, true, watch)?;
+            tree.take(found);
         }
         Ok(())
     }
 
-    /// The names in a directory, sorted, without what is left out.
-    pub(super) fn entries_in(&self, directory: &Path) -> io::Result<Vec<TreeEntry>> {
+    /// The names in a directory, sorted, without what is left out; and whether later changes of them
+    /// will be reported.
+    pub(super) fn list(
+        &self,
+        directory: &Path,
+        watch: Option<&TreeWatch>,
+    ) -> io::Result<(Vec<TreeEntry>, bool)> {
+        let watch = watch.filter(|watch| watch.add_directory(directory));
         let mut entries = entries_of(directory)?;
-        entries.retain(|entry| {
-            self.leave_out.is_empty() || !self.leave_out.contains(&directory.join(&entry.name))
-        });
+        if !self.leave_out.is_empty() {
+            entries.retain(|entry| !self.leave_out.contains(&directory.join(&entry.name)));
+        }
         entries.sort_unstable_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
-        Ok(entries)
+        let Some(watch) = watch else {
+            return Ok((entries, false));
+        };
+        let is_linked =
+            |entry: &TreeEntry| entry.kind() == EntryKind::File && entry.stamp.links > 1;
+        let linked = entries.iter().filter(|entry| is_linked(entry));
+        let is_watched = watch.set_files(directory, linked.map(|entry| &*entry.name));
+        // What was written before they were watched is seen now.
+        for entry in entries.iter_mut().filter(|entry| is_linked(entry)) {
+            if let Ok(found) = fs::symlink_metadata(directory.join(&entry.name)) {
+                let now = Stamp::of(&found);
+                if now.same_object(&entry.stamp) {
+                    entry.stamp = now;
+                }
+            }
+        }
+        Ok((entries, is_watched))
     }
 
     /// The directories among these names, with their ranks.
@@ -252,10 +295,17 @@ impl Area {
     }
 
     /// Everything below these directories; unless it is the last run, without what is ignored.
-    fn run(&self, start: Vec<Pending>, already: usize, last: bool) -> Result<WalkResult, TooMuch> {
+    fn run(
+        &self,
+        start: Vec<Pending>,
+        already: usize,
+        last: bool,
+        watch: Option<&TreeWatch>,
+    ) -> Result<WalkResult, TooMuch> {
         let shared = Shared {
             area: self,
             last,
+            watch,
             count: AtomicUsize::new(already),
             stopped: AtomicBool::new(false),
             late: AtomicBool::new(false),
@@ -265,10 +315,8 @@ impl Area {
             }),
             changed: Condvar::new(),
         };
-        // More threads than this wait for each other in the kernel.
-        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
         std::thread::scope(|scope| {
-            for _ in 1..threads {
+            for _ in 1..threads_for(usize::MAX) {
                 scope.spawn(|| shared.work());
             }
             shared.work();
@@ -291,13 +339,31 @@ impl Area {
 }
 
 impl Tree {
-    fn take(&mut self, listings: Vec<(PathBuf, Listing)>, unseen: Vec<(PathBuf, String)>) {
-        let listings = listings
-            .into_iter()
-            .map(|(path, listing)| (path, Arc::new(listing)));
-        Arc::make_mut(&mut self.listings).extend(listings);
-        self.unseen.extend(unseen);
+    fn take(&mut self, found: WalkResult) {
+        for (path, listing) in found.listings {
+            self.listings.insert(&path, Arc::new(listing));
+        }
+        self.unseen.extend(found.unseen);
+        self.unwatched.extend(found.unwatched);
     }
+
+    /// Adds what another look found elsewhere.
+    pub(super) fn add(&mut self, other: Self) {
+        other.listings.for_each(|path, listing| {
+            if !self.listings.contains(path) {
+                self.listings.insert(path, Arc::clone(listing));
+            }
+        });
+        self.points.extend(other.points);
+        self.unseen.extend(other.unseen);
+        self.entries = self.listings.entries();
+    }
+}
+
+/// More threads than this wait for each other in the kernel; few directories need but one.
+pub(super) fn threads_for(count: usize) -> usize {
+    let most = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
+    most.min(count / 64 + 1)
 }
 
 /// A directory that is still to be looked at.
@@ -325,6 +391,7 @@ struct WalkResult {
     listings: Vec<(PathBuf, Listing)>,
     unseen: Vec<(PathBuf, String)>,
     later: Vec<Pending>,
+    unwatched: Vec<PathBuf>,
     count: usize,
 }
 
@@ -339,6 +406,7 @@ struct Shared<'a> {
     area: &'a Area,
     /// Ignored directories are not put off any more.
     last: bool,
+    watch: Option<&'a TreeWatch>,
     count: AtomicUsize,
     stopped: AtomicBool,
     late: AtomicBool,
@@ -368,6 +436,7 @@ impl Shared<'_> {
         state.found.listings.append(&mut own.listings);
         state.found.unseen.append(&mut own.unseen);
         state.found.later.append(&mut own.later);
+        state.found.unwatched.append(&mut own.unwatched);
     }
 
     /// `None`: nothing is left to do, and no one can add anything.
@@ -391,8 +460,8 @@ impl Shared<'_> {
 
     /// One directory; gives those in it that are to be looked at now.
     fn list(&self, pending: Pending, found: &mut WalkResult) -> Vec<Pending> {
-        let entries = match self.area.entries_in(&pending.path) {
-            Ok(entries) => entries,
+        let (entries, is_watched) = match self.area.list(&pending.path, self.watch) {
+            Ok(found) => found,
             Err(error) if is_gone(&error) => return Vec::new(),
             Err(error) => {
                 let why = format!("it cannot be read: {error}");
@@ -435,6 +504,9 @@ impl Shared<'_> {
             } else {
                 below.push(next);
             }
+        }
+        if self.watch.is_some() && !is_watched {
+            found.unwatched.push(pending.path.clone());
         }
         let listing = Listing {
             entries,

@@ -24,8 +24,8 @@ fn everything_is_seen_and_ranked() {
     fs::write(at(".gitignore"), "out/\n*.log\n!kept.log\n").unwrap();
     fs::write(at("src/.gitignore"), "!out.log\n").unwrap();
     fs::write(at(".git/HEAD"), "x").unwrap();
-    let tree = area(dir.path(), 1000).look().unwrap();
-    let rank = |name: &str| tree.listings[&at(name)].rank;
+    let tree = area(dir.path(), 1000).look(None).unwrap();
+    let rank = |name: &str| tree.listings.get(&at(name)).unwrap().rank;
     let ranks = [
         ("src", Rank::Plain),
         ("out/deep", Rank::Ignored),
@@ -40,7 +40,7 @@ fn everything_is_seen_and_ranked() {
     let file = |directory: &str, name: &str| {
         let directory = dir.path().join(directory);
         let path = directory.join(name);
-        let listing = &tree.listings[&directory];
+        let listing = tree.listings.get(&directory).unwrap();
         listing.rank.of_file(&path, listing.ignores.as_deref())
     };
     assert_eq!(file(".", "a.log"), Rank::Ignored);
@@ -58,17 +58,20 @@ fn a_bound_hides_what_is_ignored_before_it_hides_all() {
     for number in 0..20 {
         fs::write(many.join(number.to_string()), "").unwrap();
     }
-    let tree = area(dir.path(), 10).look().unwrap();
+    let tree = area(dir.path(), 10).look(None).unwrap();
     assert_eq!(tree.entries, 1);
     let why = tree.why_unseen(&many.join("3")).unwrap();
     assert_eq!(why, "more than 10 files");
     fs::rename(&many, dir.path().join("modules")).unwrap();
-    assert_eq!(area(dir.path(), 10).look().unwrap_err(), TooMuch::Entries);
+    assert_eq!(
+        area(dir.path(), 10).look(None).unwrap_err(),
+        TooMuch::Entries
+    );
     let late = Area {
         deadline: Some(Instant::now()),
         ..area(dir.path(), 100)
     };
-    assert_eq!(late.look().unwrap_err(), TooMuch::Time);
+    assert_eq!(late.look(None).unwrap_err(), TooMuch::Time);
 }
 
 #[test]

@@ -1,10 +1,19 @@
 //! Which directories something happened in, as the kernel reports it.
+//!
+//! Directories are watched one by one. A file with several names may be written by a name elsewhere,
+//! which its directory is not told, so such a file is watched itself. What cannot be watched is said:
+//! over the limits, on file systems of other machines, or where reading is not permitted.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
-use std::{mem::MaybeUninit, os::fd::OwnedFd};
+use std::{
+    mem::MaybeUninit,
+    os::fd::OwnedFd,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 #[cfg(target_os = "linux")]
 use rustix::{
@@ -12,50 +21,185 @@ use rustix::{
     io::Errno,
 };
 
-/// Watches directories, not what is below them.
+/// How many directories and files are watched; the rest is looked at each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WatchLimits {
+    pub(crate) directories: usize,
+    pub(crate) files: usize,
+}
+
+/// The kernel keeps each watched file in memory.
+const MOST_FILES: usize = 1 << 16;
+
+impl WatchLimits {
+    /// A part of what a user may watch, so that editors still can.
+    pub(crate) fn of_system() -> Self {
+        let text = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
+        let all = text.ok().and_then(|text| text.trim().parse().ok());
+        let all: usize = all.unwrap_or(8192);
+        Self {
+            directories: all / 2,
+            files: (all / 3).min(MOST_FILES),
+        }
+    }
+}
+
 #[derive(Debug)]
-pub(crate) struct DirectoryWatch {
+pub(crate) struct TreeWatch {
     #[cfg(target_os = "linux")]
     queue: OwnedFd,
-    paths: HashMap<i32, PathBuf>,
+    #[cfg(target_os = "linux")]
+    places: Mutex<WatchedPlaces>,
+    #[cfg(target_os = "linux")]
+    limits: WatchLimits,
+}
+
+/// By the kernel's numbers, and back.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Default)]
+struct WatchedPlaces {
+    directories: HashMap<i32, Arc<Path>>,
+    numbers: HashMap<Arc<Path>, i32>,
+    /// Files, with the directories that have a name of them.
+    files: HashMap<i32, Vec<Arc<Path>>>,
+    files_of: HashMap<Arc<Path>, Vec<i32>>,
 }
 
 #[cfg(target_os = "linux")]
-impl DirectoryWatch {
-    /// `None`: this system does not report it, or no more.
-    pub(crate) fn new() -> Option<Self> {
+const OF_FILES: WatchFlags = WatchFlags::ATTRIB
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::DONT_FOLLOW);
+
+#[cfg(target_os = "linux")]
+const OF_DIRECTORIES: WatchFlags = OF_FILES
+    .union(WatchFlags::CREATE)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MOVED_FROM)
+    .union(WatchFlags::MOVED_TO)
+    .union(WatchFlags::ONLYDIR);
+
+#[cfg(target_os = "linux")]
+impl TreeWatch {
+    /// `None`: this system does not report it, or not to one more.
+    pub(crate) fn new(limits: WatchLimits) -> Option<Self> {
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         Some(Self {
             queue,
-            paths: HashMap::new(),
+            places: Mutex::default(),
+            limits,
         })
     }
 
-    /// `false`: it cannot be watched. One that is gone need not be.
-    pub(crate) fn add(&mut self, path: &Path) -> bool {
-        let wanted = WatchFlags::ATTRIB
-            | WatchFlags::CLOSE_WRITE
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MODIFY
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::MOVED_TO
-            | WatchFlags::ONLYDIR
-            | WatchFlags::DONT_FOLLOW;
-        match inotify::add_watch(&self.queue, path, wanted) {
-            // One that was moved here keeps its number.
-            Ok(number) => {
-                self.paths.insert(number, path.to_path_buf());
-                true
+    fn places(&self) -> MutexGuard<'_, WatchedPlaces> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called before the directory is listed. `false`: it must be listed each time.
+    pub(crate) fn add_directory(&self, path: &Path) -> bool {
+        {
+            let places = self.places();
+            let is_full = places.directories.len() >= self.limits.directories;
+            if is_full && !places.numbers.contains_key(path) {
+                return false;
             }
-            Err(error) => matches!(error, Errno::NOENT | Errno::NOTDIR),
+        }
+        if is_of_another_machine(path) {
+            return false;
+        }
+        let Ok(number) = inotify::add_watch(&self.queue, path, OF_DIRECTORIES) else {
+            return false;
+        };
+        let mut places = self.places();
+        let path: Arc<Path> = Arc::from(path);
+        // One that was moved here keeps its number.
+        places.directories.insert(number, Arc::clone(&path));
+        let old = places.numbers.insert(Arc::clone(&path), number);
+        if let Some(old) = old.filter(|old| *old != number)
+            && places.directories.get(&old) == Some(&path)
+        {
+            places.directories.remove(&old);
+            let _ = inotify::remove_watch(&self.queue, old);
+        }
+        true
+    }
+
+    /// Watches exactly these files in a directory for writes by other names. To be called before their
+    /// states are read. `false`: the directory must be listed each time.
+    pub(crate) fn set_files<'a>(
+        &self,
+        directory: &Path,
+        names: impl Iterator<Item = &'a std::ffi::OsStr>,
+    ) -> bool {
+        let mut numbers = Vec::new();
+        let mut all = true;
+        for name in names {
+            let room = self.places().files.len() + numbers.len() < self.limits.files;
+            let added = room
+                .then(|| inotify::add_watch(&self.queue, directory.join(name), OF_FILES))
+                .transpose();
+            match added {
+                Ok(Some(number)) => numbers.push(number),
+                Ok(None) => {
+                    all = false;
+                    break;
+                }
+                // One that is gone was reported for the directory.
+                Err(Errno::NOENT) => {}
+                Err(_) => {
+                    all = false;
+                    break;
+                }
+            }
+        }
+        let mut places = self.places();
+        let before = places.files_of.remove(directory).unwrap_or_default();
+        if numbers.is_empty() && before.is_empty() {
+            return all;
+        }
+        let directory: Arc<Path> = Arc::from(directory);
+        for number in &numbers {
+            let directories = places.files.entry(*number).or_default();
+            if !directories.contains(&directory) {
+                directories.push(Arc::clone(&directory));
+            }
+        }
+        let kept: HashSet<i32> = numbers.iter().copied().collect();
+        self.drop_files(
+            &mut places,
+            &directory,
+            before.into_iter().filter(|one| !kept.contains(one)),
+        );
+        if !numbers.is_empty() {
+            places.files_of.insert(directory, numbers);
+        }
+        all
+    }
+
+    fn drop_files(
+        &self,
+        places: &mut WatchedPlaces,
+        directory: &Path,
+        numbers: impl Iterator<Item = i32>,
+    ) {
+        for number in numbers {
+            let Some(directories) = places.files.get_mut(&number) else {
+                continue;
+            };
+            directories.retain(|one| **one != *directory);
+            if directories.is_empty() {
+                places.files.remove(&number);
+                // The kernel has done so already if the file is gone.
+                let _ = inotify::remove_watch(&self.queue, number);
+            }
         }
     }
 
     /// The directories in which something happened since this was asked last. `None`: more than could
     /// be reported.
-    pub(crate) fn changed(&mut self) -> Option<HashSet<PathBuf>> {
+    pub(crate) fn changed(&self) -> Option<HashSet<Arc<Path>>> {
         let mut changed = HashSet::new();
+        let mut numbers = HashSet::new();
         let mut buffer = vec![MaybeUninit::uninit(); 64 << 10];
         let mut events = inotify::Reader::new(&self.queue, &mut buffer);
         let mut lost = false;
@@ -63,52 +207,80 @@ impl DirectoryWatch {
             match events.next() {
                 Ok(event) => {
                     lost |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-                    if let Some(path) = self.paths.get(&event.wd())
-                        && !changed.contains(path)
-                    {
-                        changed.insert(path.clone());
-                    }
+                    numbers.insert(event.wd());
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => break,
                 Err(_) => return None,
             }
         }
+        let places = self.places();
+        for number in numbers {
+            changed.extend(places.directories.get(&number).cloned());
+            changed.extend(places.files.get(&number).into_iter().flatten().cloned());
+        }
         (!lost).then_some(changed)
     }
 
-    /// Forgets directories that are gone.
-    pub(crate) fn forget(&mut self, is_gone: &dyn Fn(&Path) -> bool) {
-        let gone: Vec<i32> = self
-            .paths
-            .iter()
-            .filter(|(_, path)| is_gone(path))
-            .map(|(number, _)| *number)
-            .collect();
-        for number in gone {
-            self.paths.remove(&number);
+    /// Forgets a directory that is gone from where it was.
+    pub(crate) fn forget(&self, path: &Path) {
+        let mut places = self.places();
+        if let Some(number) = places.numbers.remove(path)
+            && places
+                .directories
+                .get(&number)
+                .is_some_and(|now| **now == *path)
+        {
+            places.directories.remove(&number);
             // The kernel has done so already if it was removed.
             let _ = inotify::remove_watch(&self.queue, number);
         }
+        let files = places.files_of.remove(path).unwrap_or_default();
+        self.drop_files(&mut places, path, files.into_iter());
     }
 }
 
+/// What another machine, or a program, changes there is not reported.
+#[cfg(target_os = "linux")]
+fn is_of_another_machine(path: &Path) -> bool {
+    // NFS, SMB, CIFS, SMB2, 9p, Ceph, AFS, Coda, FUSE, VirtualBox
+    const MAGIC: [u32; 10] = [
+        0x6969,
+        0x517b,
+        0xff53_4d42,
+        0xfe53_4d42,
+        0x0102_1997,
+        0x00c3_6400,
+        0x5346_414f,
+        0x7375_7245,
+        0x6573_5546,
+        0x786f_4256,
+    ];
+    rustix::fs::statfs(path).is_ok_and(|found| MAGIC.contains(&(found.f_type as u32)))
+}
+
 #[cfg(not(target_os = "linux"))]
-impl DirectoryWatch {
+impl TreeWatch {
     /// Nothing is reported here.
-    pub(crate) fn new() -> Option<Self> {
+    pub(crate) fn new(_: WatchLimits) -> Option<Self> {
         None
     }
 
-    pub(crate) fn add(&mut self, _: &Path) -> bool {
+    pub(crate) fn add_directory(&self, _: &Path) -> bool {
         false
     }
 
-    pub(crate) fn changed(&mut self) -> Option<HashSet<PathBuf>> {
+    pub(crate) fn set_files<'a>(
+        &self,
+        _: &Path,
+        _: impl Iterator<Item = &'a std::ffi::OsStr>,
+    ) -> bool {
+        false
+    }
+
+    pub(crate) fn changed(&self) -> Option<HashSet<Arc<Path>>> {
         None
     }
 
-    pub(crate) fn forget(&mut self, _: &dyn Fn(&Path) -> bool) {
-        self.paths.clear();
-    }
+    pub(crate) fn forget(&self, _: &Path) {}
 }

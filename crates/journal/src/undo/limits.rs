@@ -13,8 +13,11 @@ use crate::error::JournalError;
 /// How much is kept per session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UndoLimits {
+    /// All pre-images together.
     pub bytes: u64,
+    /// Older units go.
     pub age: Duration,
+    /// More units go, the oldest first.
     pub units: usize,
 }
 

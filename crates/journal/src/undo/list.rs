@@ -17,12 +17,17 @@ use crate::stamp::ContentHash;
 pub struct UnitSummary {
     /// What it is undone by.
     pub id: String,
+    /// The call that made it.
     pub call: String,
+    /// The tool that made it.
     pub tool: String,
+    /// When it began.
     pub time: SystemTime,
+    /// What it changed.
     pub files: Vec<FileSummary>,
     /// What it took back, or some of it, if it is an undo.
     pub undoes: Vec<String>,
+    /// What became of it.
     pub state: UnitState,
     /// Could it be undone now? If not, why.
     pub undoable: Result<(), String>,
@@ -32,28 +37,40 @@ pub struct UnitSummary {
     pub about: String,
 }
 
+/// One file of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSummary {
     /// As the call named it.
     pub given: PathBuf,
+    /// After all links.
     pub real: PathBuf,
+    /// What was done to it.
     pub change: ChangeKind,
+    /// Lines added.
     pub added: u64,
+    /// Lines removed.
     pub removed: u64,
 }
 
+/// What was done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
+    /// It was not there before.
     Created,
+    /// It holds something else.
     Changed,
+    /// It is gone.
     Removed,
 }
 
+/// What became of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnitState {
     /// It stands.
     Made,
+    /// It was undone.
     Undone {
+        /// The unit that undid it.
         by: String,
     },
     /// It failed, or was taken back after a crash.

@@ -197,7 +197,7 @@ fn digest_below(path: &Path, entries: u64) -> Option<String> {
         deadline: std::time::Instant::now().checked_add(Duration::from_secs(60)),
         ..Area::default()
     };
-    let tree = area.look().ok()?;
+    let tree = area.look(None).ok()?;
     Some(digest(&tree, path))
 }
 

@@ -56,7 +56,7 @@ pub struct UndoHistory {
     /// Filled at the first mutation.
     tally: Mutex<Option<Tally>>,
     /// Outcomes that could not be written. They come before the next intent: what a unit did is
-    /// told by its files only as long as no later unit changes them.
+    /// known from its files only as long as no later unit changes them.
     unsaid: Mutex<Vec<Record>>,
 }
 
@@ -71,12 +71,14 @@ impl UndoHistory {
         }
     }
 
+    /// The same, with other bounds on what is kept.
     #[must_use]
     pub fn with_limits(mut self, limits: UndoLimits) -> Self {
         self.limits = limits;
         self
     }
 
+    /// Where it is.
     pub fn folder(&self) -> &Path {
         self.store.folder()
     }

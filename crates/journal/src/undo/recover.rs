@@ -21,9 +21,13 @@ use crate::stamp::ContentHash;
 /// What recovery found and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
+    /// The unit that was interrupted.
     pub unit: String,
+    /// The tool that made it.
     pub tool: String,
+    /// Its files.
     pub files: Vec<PathBuf>,
+    /// What became of it.
     pub verdict: RecoveryVerdict,
 }
 
@@ -100,7 +104,7 @@ impl UndoHistory {
             let (ending, note) = match verdict {
                 RecoveryVerdict::Completed => (Ending::Made, "completed before a crash"),
                 RecoveryVerdict::NeverHappened => (Ending::NotMade, "interrupted before it began"),
-                RecoveryVerdict::TakenBack => (Ending::NotMade, "interrupted and taken back"),
+                RecoveryVerdict::TakenBack => (Ending::NotMade, "interrupted and reverted"),
                 RecoveryVerdict::Unclear => (
                     Ending::Unclear,
                     "interrupted, and a file was changed by someone else since",

@@ -5,7 +5,7 @@
 //! what is now. An undo is a unit like any other, so it can be undone.
 //!
 //! Bytes are restored exactly. A file that still exists keeps the attributes it
-//! has (mutations never change them, so other ones are someone's wish); a file
+//! has (mutations never change them, so other ones are wanted); a file
 //! that is made again gets those it had. Times are not set back: a build must
 //! see that the file changed.
 
@@ -45,6 +45,7 @@ pub enum Which {
 /// Whether to do it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
+    /// Do it.
     Apply,
     /// Only say what would be done.
     Preview,
@@ -57,6 +58,7 @@ pub struct Undone {
     pub unit: Option<String>,
     /// The units taken back, newest first, with their tools.
     pub undid: Vec<(String, String)>,
+    /// What it changes.
     pub files: Vec<UndoneFile>,
     /// Only in a preview: why it would be refused.
     pub conflict: Option<String>,
@@ -69,10 +71,13 @@ pub struct Undone {
 /// One file of an undo.
 #[derive(Debug)]
 pub struct UndoneFile {
+    /// As the call named it.
     pub given: PathBuf,
+    /// After all links.
     pub real: PathBuf,
     /// What the undo does to it.
     pub change: ChangeKind,
+    /// From what it holds to what it held before.
     pub patch: Patch,
 }
 

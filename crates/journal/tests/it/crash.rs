@@ -226,7 +226,7 @@ fn check(folder: &Path, done: &[String]) -> usize {
         );
         // Undone to the last step already: fine, too.
         if let Err(error) = all {
-            assert!(error.to_string().contains("taken back already"), "{error}");
+            assert!(error.to_string().contains("undone already"), "{error}");
         }
     }
     for number in 0..FILES {

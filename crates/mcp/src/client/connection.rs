@@ -10,6 +10,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 
 use super::{
     handler::InputRequests,
@@ -91,10 +92,6 @@ impl Connection {
         inputs: Arc<dyn InputRequests>,
     ) -> Result<Self, GreetingError> {
         let Opened { peer, control } = opened;
-        let plain = |error| GreetingError {
-            error,
-            is_old: false,
-        };
         let mut closing = CloseUnlessKept(Some(Arc::clone(&control)));
         let mut connection = Self {
             peer,
@@ -105,58 +102,68 @@ impl Connection {
             inputs,
             is_closing: AtomicBool::new(true),
         };
-        if greeting == Greeting::Newest {
-            match connection.discover(capabilities).await {
-                Ok(true) => {
-                    connection.kept(&mut closing);
-                    return Ok(connection);
-                }
-                Ok(false) => {}
-                Err(error @ PeerError::Closed(_)) => {
-                    return Err(GreetingError {
-                        error,
-                        is_old: true,
-                    });
-                }
-                Err(error) => return Err(plain(error)),
-            }
+        let greeted = match greeting {
+            Greeting::Newest => connection.negotiate(capabilities).await,
+            Greeting::Initialize => connection.initialize(capabilities).await,
+        };
+        if let Err(error) = greeted {
+            let is_old = greeting == Greeting::Newest && matches!(error, PeerError::Closed(_));
+            return Err(GreetingError { error, is_old });
         }
-        connection.initialize(capabilities).await.map_err(plain)?;
         connection.kept(&mut closing);
         Ok(connection)
     }
 
     fn kept(&self, closing: &mut CloseUnlessKept) {
         closing.0 = None;
+        Arc::clone(&self.control).begun();
         self.is_closing.store(false, Ordering::Relaxed);
     }
 
-    /// Asks for the revisions it knows; `false`: it is of the older kind.
-    async fn discover(&mut self, capabilities: &Value) -> Result<bool, PeerError> {
-        let meta = own_meta(Revision::NEWEST, capabilities);
-        let params = json!({"_meta": meta});
+    /// Asks for the revisions it knows, and greets it the old way where it knows no newer one. A server that says
+    /// nothing may only be slow to start, so it is then asked both ways, and the first good answer counts.
+    async fn negotiate(&mut self, capabilities: &Value) -> Result<(), PeerError> {
+        let params = json!({"_meta": own_meta(Revision::NEWEST, capabilities)});
         self.control.agreed(Revision::NEWEST);
-        let limit = Patience::of(PROBE);
-        let asked = self
-            .peer
-            .request_within("server/discover", params, limit, |_| {})
-            .await;
-        let dates: Vec<String> = match &asked {
-            Ok(answer) => texts(&answer["supportedVersions"]),
-            Err(PeerError::Answered(error)) if error.code == code::UNSUPPORTED_REVISION => {
-                let data = error.data.clone().unwrap_or_default();
-                texts(&data["supported"])
+        let peer = self.peer.clone();
+        let mut asking = Box::pin(peer.request("server/discover", params));
+        let mut greeting = match timeout(PROBE, &mut asking).await {
+            Ok(Err(error @ (PeerError::Closed(_) | PeerError::Unauthorized { .. }))) => {
+                return Err(error);
             }
-            Err(PeerError::Closed(_)) => return asked.map(|_| false),
-            Err(error @ PeerError::Unauthorized { .. }) => return Err(error.clone()),
-            Err(_) => Vec::new(),
+            Ok(asked) => match modern(asked) {
+                Some(found) => return self.is_modern(found, capabilities),
+                None => {
+                    self.control.agreed(Revision::NEWEST_WITH_INITIALIZE);
+                    return self.initialize(capabilities).await;
+                }
+            },
+            Err(_) => Box::pin(peer.request("initialize", hello(capabilities))),
         };
-        let newest = Revision::newest_of(dates.iter().map(String::as_str));
-        let (Ok(answer), Some(revision)) = (asked, newest.filter(|one| !one.has_initialize()))
-        else {
-            self.control.agreed(Revision::NEWEST_WITH_INITIALIZE);
-            return Ok(false);
-        };
+        self.control.agreed(Revision::NEWEST_WITH_INITIALIZE);
+        tokio::select! {
+            asked = &mut asking => match modern(asked) {
+                Some(found) => self.is_modern(found, capabilities),
+                None => {
+                    let answer = greeting.await?;
+                    self.is_initialized(&answer)
+                }
+            },
+            greeted = &mut greeting => match greeted {
+                Ok(answer) => self.is_initialized(&answer),
+                Err(refused) => match modern(asking.await) {
+                    Some(found) => self.is_modern(found, capabilities),
+                    None => Err(refused),
+                },
+            },
+        }
+    }
+
+    fn is_modern(
+        &mut self,
+        (revision, answer): (Revision, Value),
+        capabilities: &Value,
+    ) -> Result<(), PeerError> {
         self.revision = revision;
         self.control.agreed(revision);
         self.meta = Some(own_meta(revision, capabilities));
@@ -165,16 +172,15 @@ impl Connection {
             capabilities: answer["capabilities"].clone(),
             instructions: answer["instructions"].as_str().map(str::to_owned),
         };
-        Ok(true)
+        Ok(())
     }
 
     async fn initialize(&mut self, capabilities: &Value) -> Result<(), PeerError> {
-        let hello = json!({
-            "protocolVersion": Revision::NEWEST_WITH_INITIALIZE.as_str(),
-            "capabilities": capabilities,
-            "clientInfo": own_info(),
-        });
-        let answer = self.peer.request("initialize", hello).await?;
+        let answer = self.peer.request("initialize", hello(capabilities)).await?;
+        self.is_initialized(&answer)
+    }
+
+    fn is_initialized(&mut self, answer: &Value) -> Result<(), PeerError> {
         let date = answer["protocolVersion"].as_str().unwrap_or_default();
         self.revision = Revision::parse(date).ok_or_else(|| {
             let known: Vec<&str> = Revision::ALL.iter().map(|one| one.as_str()).collect();
@@ -453,6 +459,22 @@ fn close_later(control: &Arc<dyn TransportControl>) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(async move { control.close().await });
     }
+}
+
+/// The newest revision without `initialize` that a server knows, with what it answered.
+fn modern(asked: Result<Value, PeerError>) -> Option<(Revision, Value)> {
+    let answer = asked.ok()?;
+    let dates = texts(&answer["supportedVersions"]);
+    let newest = Revision::newest_of(dates.iter().map(String::as_str))?;
+    (!newest.has_initialize()).then_some((newest, answer))
+}
+
+fn hello(capabilities: &Value) -> Value {
+    json!({
+        "protocolVersion": Revision::NEWEST_WITH_INITIALIZE.as_str(),
+        "capabilities": capabilities,
+        "clientInfo": own_info(),
+    })
 }
 
 fn own_info() -> Value {

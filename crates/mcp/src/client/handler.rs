@@ -22,6 +22,11 @@ pub trait ClientHost: Send + Sync {
     /// Something that a person should know.
     fn warn(&self, text: &str);
 
+    /// Something that a person should know at once, in the middle of their work.
+    fn notice(&self, text: &str) {
+        self.warn(text);
+    }
+
     /// The directories the session works in.
     fn roots(&self) -> Vec<PathBuf>;
 

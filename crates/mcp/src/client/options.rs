@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
-use super::{ServerScope, transport::ServerLaunch};
+use haft_contract::HttpStreams;
+
+use super::{ServerScope, ServerTokens, transport::ServerLaunch};
 
 /// How servers are connected and called.
 #[derive(Clone)]
@@ -23,6 +25,10 @@ pub struct ClientOptions {
     pub folder: PathBuf,
     /// Where lists of tools are kept until the next session.
     pub cache: Option<PathBuf>,
+    /// How addresses are reached; `None`: they are not.
+    pub http: Option<Arc<dyn HttpStreams>>,
+    /// Who knows tokens for addresses.
+    pub tokens: Option<Arc<dyn ServerTokens>>,
     /// How programs are started.
     pub launch: ServerLaunch,
     /// The whole environment of a program that is started for an entry of this scope, before its own variables.
@@ -56,6 +62,8 @@ impl Default for ClientOptions {
             deferred: false,
             folder: std::env::temp_dir(),
             cache: None,
+            http: None,
+            tokens: None,
             launch: ServerLaunch {
                 guard: None,
                 cwd: PathBuf::from("/"),

@@ -17,12 +17,14 @@ use tokio::{
 };
 
 use super::{
-    ClientHost, ClientOptions, Connection, ServerEntry, ServerKind, ServerLink,
+    ClientHost, ClientOptions, Connection, RemoteServer, ServerEntry, ServerKind, ServerLink,
     cache::{self, KeptList},
     connection::Greeting,
     definition::{Defaults, Definition},
     handler::{ClientHandler, ServerNews},
-    stdio,
+    http,
+    remote::RemoteAccess,
+    sse, stdio,
     tool::ServerTool,
     transport::{self, Opened},
 };
@@ -59,7 +61,10 @@ pub(super) enum ServerStatus {
     Connected(Arc<Connection>),
     Failed(String),
     /// A person must log in first.
-    NeedsAuth(String),
+    NeedsAuth {
+        why: String,
+        challenge: String,
+    },
     Disabled,
 }
 
@@ -69,7 +74,7 @@ impl ServerStatus {
             Self::Pending => "pending",
             Self::Connected(_) => "connected",
             Self::Failed(_) => "failed",
-            Self::NeedsAuth(_) => "needs-auth",
+            Self::NeedsAuth { .. } => "needs-auth",
             Self::Disabled => "disabled",
         }
     }
@@ -139,12 +144,20 @@ impl ServerHandle {
         match &*status {
             ServerStatus::Connected(connection) => Ok(Arc::clone(connection)),
             ServerStatus::Failed(why) => Err(format!("it is not connected: {why}")),
-            ServerStatus::NeedsAuth(why) => Err(format!(
+            ServerStatus::NeedsAuth { why, .. } => Err(format!(
                 "it is not connected: {why}; a person logs in with `haft mcp login {}`",
                 self.name()
             )),
             ServerStatus::Disabled => Err("it is switched off".to_owned()),
             ServerStatus::Pending => Err("it is not connected yet; try again later".to_owned()),
+        }
+    }
+
+    /// What it refused a stranger with, where it wants to know who asks.
+    pub fn challenge(&self) -> Option<String> {
+        match &*self.status.borrow() {
+            ServerStatus::NeedsAuth { challenge, .. } => Some(challenge.clone()),
+            _ => None,
         }
     }
 
@@ -167,9 +180,9 @@ impl ServerHandle {
     }
 
     /// Tells a person something about it.
-    pub(super) fn warn(&self, text: &str) {
+    pub(super) fn notice(&self, text: &str) {
         if let Some(shared) = self.shared.get() {
-            shared.host.warn(text);
+            shared.host.notice(text);
         }
     }
 
@@ -255,8 +268,9 @@ impl ServerHandle {
         tokio::spawn(async move {
             let ended = stop.clone();
             tokio::select! {
-                () = server.supervise(&shared) => {}
+                biased;
                 () = ended.cancelled() => {}
+                () = server.supervise(&shared) => {}
             }
         });
     }
@@ -311,7 +325,7 @@ impl ServerHandle {
                         failures = 0;
                     }
                     if failures == 0 {
-                        shared.host.warn(&format!(
+                        shared.host.notice(&format!(
                             "MCP server {}: {why}; it is connected again",
                             self.name()
                         ));
@@ -342,7 +356,10 @@ impl ServerHandle {
                 .host
                 .warn(&format!("MCP server {}: {error}", self.name()));
             self.status.send_replace(match error {
-                PeerError::Unauthorized { .. } => ServerStatus::NeedsAuth(error.to_string()),
+                PeerError::Unauthorized { challenge, .. } => ServerStatus::NeedsAuth {
+                    why: error.to_string(),
+                    challenge: challenge.clone(),
+                },
                 error => ServerStatus::Failed(error.to_string()),
             });
             self.changed();
@@ -483,10 +500,30 @@ impl ServerHandle {
                     Arc::clone(handler) as _,
                 )
             }
-            ServerKind::Http(_) | ServerKind::Sse(_) | ServerKind::WebSocket(_) => {
-                Err("servers of this type cannot be reached from here".to_owned())
+            ServerKind::Http(server) => Ok(http::open(
+                self.access(shared, server)?,
+                Arc::clone(handler) as _,
+            )),
+            ServerKind::Sse(server) => Ok(sse::open(
+                self.access(shared, server)?,
+                Arc::clone(handler) as _,
+            )),
+            ServerKind::WebSocket(_) => {
+                Err("servers of type ws cannot be reached from here".to_owned())
             }
         }
+    }
+
+    fn access(&self, shared: &ClientShared, server: RemoteServer) -> Result<RemoteAccess, String> {
+        let streams = shared.options.http.clone();
+        Ok(RemoteAccess {
+            name: self.name().to_owned(),
+            server,
+            streams: streams.ok_or("nothing can be reached over HTTP from here")?,
+            tokens: shared.options.tokens.clone(),
+            environment: (shared.options.environment)(self.entry.scope),
+            printed: Mutex::default(),
+        })
     }
 
     fn kept_list(&self, shared: &ClientShared) -> Option<KeptList> {

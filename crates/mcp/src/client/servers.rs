@@ -46,6 +46,8 @@ pub struct ServerDetails {
     pub scope: &'static str,
     /// Why it failed.
     pub error: Option<String>,
+    /// What is started or reached, in one line.
+    pub target: String,
     /// Its entry, as it was written.
     pub config: Value,
     /// What it says of itself, once it is connected.
@@ -407,7 +409,8 @@ impl Servers {
                 }
                 others.push(own);
             }
-            if let ServerStatus::Failed(why) | ServerStatus::NeedsAuth(why) = server.status() {
+            if let ServerStatus::Failed(why) | ServerStatus::NeedsAuth { why, .. } = server.status()
+            {
                 others.push(format!("(server {}: {why})", server.name()));
             }
         }
@@ -435,12 +438,13 @@ impl Servers {
                 name: entry.name.clone(),
                 status: status.name(),
                 scope: entry.scope.name(),
+                target: entry.in_short(),
                 config: entry.config.clone(),
                 ..ServerDetails::default()
             };
             match &status {
                 ServerStatus::Pending | ServerStatus::Disabled => {}
-                ServerStatus::Failed(why) | ServerStatus::NeedsAuth(why) => {
+                ServerStatus::Failed(why) | ServerStatus::NeedsAuth { why, .. } => {
                     details.error = Some(why.clone())
                 }
                 ServerStatus::Connected(connection) => {

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    ffi::OsString,
+    env,
+    ffi::{OsStr, OsString},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -38,10 +41,11 @@ pub(crate) fn open(
     launch: &ServerLaunch,
     handler: Arc<dyn PeerHandler>,
 ) -> Result<Opened, String> {
+    let found = find(command, environment, &launch.cwd)?;
     let mut starting = match &launch.guard {
-        Some(guard) => Command::from(haft_sandbox::guarded(guard, command)),
+        Some(guard) => Command::from(haft_sandbox::guarded(guard, &found)),
         None => {
-            let mut plain = Command::new(command);
+            let mut plain = Command::new(&found);
             plain.process_group(0);
             plain
         }
@@ -92,6 +96,37 @@ pub(crate) fn open(
         peer,
         control: program,
     })
+}
+
+/// The program that a command names: one that is not there is no reason to try again.
+fn find(
+    command: &str,
+    environment: &BTreeMap<OsString, OsString>,
+    cwd: &Path,
+) -> Result<PathBuf, String> {
+    if command.contains('/') {
+        let path = cwd.join(command);
+        return match path.is_file() {
+            true => Ok(path),
+            false => Err(format!(
+                "{command} cannot be started: there is no such file"
+            )),
+        };
+    }
+    let path = environment.get(OsStr::new("PATH"));
+    let folders = path
+        .map(|path| env::split_paths(path).collect::<Vec<_>>())
+        .unwrap_or_default();
+    let found = folders
+        .iter()
+        .map(|folder| folder.join(command))
+        .find(|path| {
+            let mode = path
+                .metadata()
+                .map(|found| (found.is_file(), found.permissions().mode()));
+            mode.is_ok_and(|(is_file, mode)| is_file && mode & 0o111 != 0)
+        });
+    found.ok_or_else(|| format!("{command} cannot be started: it is in no folder of PATH"))
 }
 
 /// Where messages wait to be written.

@@ -93,7 +93,7 @@ impl ServerTool {
             answer.get("structuredContent"),
         ) && let Some(problem) = schema.problems(structured).first()
         {
-            server.warn(&format!(
+            server.notice(&format!(
                 "the structured answer of {} is not what its schema says: {problem}",
                 definition.spec.name
             ));
@@ -101,7 +101,7 @@ impl ServerTool {
         let texts = output.content.iter().filter_map(Content::as_text);
         let length: usize = texts.map(|text| text.chars().count()).sum();
         if length > LONG {
-            server.warn(&format!(
+            server.notice(&format!(
                 "the result of {} is long: {length} characters",
                 definition.spec.name
             ));

@@ -29,6 +29,9 @@ pub(crate) trait TransportControl: Send + Sync {
         let _ = revision;
     }
 
+    /// The greeting is over.
+    fn begun(self: Arc<Self>) {}
+
     /// Ends it: a program that was started is asked to end, then made to.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})

@@ -23,7 +23,7 @@ impl Anthropic {
         }
         let url = http::join(self.base_url(), "v1", "messages/count_tokens")?;
         let body = body::counting(request);
-        let headers = self.options.headers(&request.model)?;
+        let headers = self.options.headers(&request.model, false, cancel).await?;
         let response = self.http.post(&url, headers, body, cancel).await?;
         let count: Count = short::read(&self.http, response, cancel).await?;
         Ok(count.input_tokens)
@@ -33,7 +33,7 @@ impl Anthropic {
     pub async fn models(&self, cancel: &CancellationToken) -> Result<Vec<ModelInfo>, ModelError> {
         let mut url = http::join(self.base_url(), "v1", "models")?;
         url.query_pairs_mut().append_pair("limit", "1000");
-        let headers = self.options.headers("")?;
+        let headers = self.options.headers("", false, cancel).await?;
         let response = self.http.get(&url, headers, cancel).await?;
         let list: Value = short::read(&self.http, response, cancel).await?;
         ModelInfo::expect_list(&list)

@@ -4,6 +4,8 @@ mod body;
 mod endpoints;
 mod stream;
 
+use std::sync::Arc;
+
 use haft_contract::{CancellationToken, secrets};
 use reqwest::{
     Response,
@@ -11,9 +13,9 @@ use reqwest::{
 };
 
 use crate::{
-    ErrorKind, EventStream, Http, Model, ModelError, ModelRequest,
+    ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelRequest,
     generate::{Out, generate},
-    http,
+    http, key,
     listing::split_window,
 };
 
@@ -41,12 +43,14 @@ pub struct AnthropicOptions {
     pub api_key: Option<String>,
     /// Sent as a bearer token, and then alone.
     pub auth_token: Option<String>,
-    /// Features that are not for everybody yet.
+    /// Features that are not for everyone yet.
     pub betas: Vec<String>,
     /// More headers, one `Name: value` a line.
     pub custom_headers: String,
     /// The prompt cache keeps things for an hour, not for five minutes.
     pub cache_for_an_hour: bool,
+    /// Fetches the key, where none is given.
+    pub key_helper: Option<Arc<dyn KeyHelper>>,
 }
 
 // By hand, so that no key ends in a log.
@@ -106,13 +110,37 @@ impl AnthropicOptions {
         }
     }
 
-    /// For a request to this model.
-    fn headers(&self, model: &str) -> Result<HeaderMap, ModelError> {
+    /// For a request to this model. The key may have to be fetched; `is_refused`: the last one was no good.
+    async fn headers(
+        &self,
+        model: &str,
+        is_refused: bool,
+        cancel: &CancellationToken,
+    ) -> Result<HeaderMap, ModelError> {
+        if self.auth_token.is_some() || self.api_key.is_some() {
+            return self.headers_with(model, None);
+        }
+        let key = key::fetch(self.key_helper.as_ref(), is_refused, cancel).await?;
+        self.headers_with(model, key.as_deref())
+    }
+
+    /// May a key that was refused be followed by another?
+    fn can_renew(&self) -> bool {
+        self.key_helper.is_some() && self.auth_token.is_none() && self.api_key.is_none()
+    }
+
+    fn headers_with(&self, model: &str, fetched: Option<&str>) -> Result<HeaderMap, ModelError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
         match (&self.auth_token, &self.api_key) {
+            // Which of both a gateway reads is not known.
+            (None, None) if fetched.is_some() => {
+                let key = fetched.unwrap_or_default().trim();
+                http::secret(&mut headers, "x-api-key", key)?;
+                http::secret(&mut headers, "authorization", &format!("Bearer {key}"))?;
+            }
             (Some(token), _) => {
                 http::secret(
                     &mut headers,
@@ -162,12 +190,21 @@ impl Anthropic {
     ) -> Result<Response, ModelError> {
         let url = http::join(self.base_url(), "v1", "messages")?;
         let body = body::body(request, self.options.cache_for_an_hour);
-        let headers = self.options.headers(&request.model)?;
-        let response = self.http.post(&url, headers, body, cancel).await?;
-        if response.status().is_success() {
-            return Ok(response);
+        let mut is_refused = false;
+        loop {
+            let headers = self.options.headers(&request.model, is_refused, cancel);
+            let headers = headers.await?;
+            let body = body.clone();
+            let response = self.http.post(&url, headers, body, cancel).await?;
+            if response.status().is_success() {
+                return Ok(response);
+            }
+            let error = http::answer::refusal(&self.http, response, cancel).await;
+            if is_refused || error.kind != ErrorKind::Auth || !self.options.can_renew() {
+                return Err(error);
+            }
+            is_refused = true;
         }
-        Err(http::answer::refusal(&self.http, response, cancel).await)
     }
 
     async fn run(
@@ -207,7 +244,7 @@ mod tests {
             "ANTHROPIC_CUSTOM_HEADERS" => Some("X-One: 1\nX-Two:2\n".to_owned()),
             _ => Some(String::new()),
         });
-        let headers = options.headers("").unwrap();
+        let headers = options.headers_with("", None).unwrap();
         assert_eq!(headers["authorization"], "Bearer token-1");
         assert!(!headers.contains_key("x-api-key"));
         assert_eq!(
@@ -227,7 +264,7 @@ mod tests {
             api_key: Some("sk\n1".to_owned()),
             ..AnthropicOptions::default()
         };
-        let error = options.headers("").unwrap_err();
+        let error = options.headers_with("", None).unwrap_err();
         assert_eq!(
             error.to_string(),
             "no access to the provider: the key holds characters that cannot be sent, such as a line break; set another"
@@ -238,10 +275,10 @@ mod tests {
     fn without_a_key_nobody_is_asked_unless_it_is_a_server_of_ones_own() {
         let mut options = AnthropicOptions::default();
         assert_eq!(
-            options.headers("").unwrap_err().to_string(),
+            options.headers_with("", None).unwrap_err().to_string(),
             "no access to the provider: no key is set; set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
         );
         options.base_url = "http://localhost:8080".to_owned();
-        assert!(options.headers("").is_ok());
+        assert!(options.headers_with("", None).is_ok());
     }
 }

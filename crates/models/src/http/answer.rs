@@ -15,7 +15,7 @@ use haft_contract::{CalendarTime, CancellationToken};
 /// How much of a refusal is read.
 const LONGEST_REFUSAL: usize = 64 * 1024;
 
-/// How much of an answer is quoted that nobody understands.
+/// How much of an answer is quoted that no one understands.
 const QUOTED: usize = 200;
 
 /// Is it one piece of JSON, from a server that does not stream?

@@ -8,6 +8,7 @@ pub(crate) mod body;
 mod plain;
 mod proxy;
 pub(crate) mod short;
+mod streams;
 
 use std::{
     error::Error,
@@ -100,7 +101,7 @@ pub struct Http {
 struct Inner {
     options: HttpOptions,
     client: OnceLock<Client>,
-    /// For addresses that begin with http://: it knows no certificates, so nobody waits for them.
+    /// For addresses that begin with http://: it knows no certificates, so no one waits for them.
     plain: OnceLock<Client>,
 }
 
@@ -210,7 +211,7 @@ fn names_proxy() -> bool {
         .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// What comes first: the end of the future, or being told to stop.
+/// What comes first: the end of the future, or being asked to stop.
 pub(crate) async fn until_cancelled<T>(
     cancel: &CancellationToken,
     future: impl Future<Output = T>,

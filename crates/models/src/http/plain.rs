@@ -25,7 +25,7 @@ impl Http {
             return Err(format!("{}: only http and https are spoken", request.url));
         }
         let headers = headers(&request.headers)?;
-        // Whoever stops waiting drops the request.
+        // One that stops waiting drops the request.
         let never = CancellationToken::new();
         let response = self
             .post(&url, headers, Bytes::from(request.body), &never)

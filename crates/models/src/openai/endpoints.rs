@@ -37,7 +37,7 @@ impl OpenAi {
     }
 
     async fn get(&self, url: Url, cancel: &CancellationToken) -> Result<Value, ModelError> {
-        let headers = self.options.headers()?;
+        let headers = self.options.headers(false, cancel).await?;
         let response = self.http.get(&url, headers, cancel).await?;
         short::read(&self.http, response, cancel).await
     }

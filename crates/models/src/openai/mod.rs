@@ -22,9 +22,9 @@ use reqwest::{
 };
 
 use crate::{
-    ErrorKind, EventStream, Http, Model, ModelError, ModelEvent, ModelRequest,
+    ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelEvent, ModelRequest,
     generate::{Out, generate},
-    http,
+    http, key,
 };
 use body::Accepted;
 pub use quirks::{EchoReasoning, Quirks};
@@ -57,6 +57,8 @@ pub struct OpenAiOptions {
     pub custom_headers: String,
     /// How the server differs; `None`: as is known of its address.
     pub quirks: Option<Quirks>,
+    /// Fetches the key, where none is given.
+    pub key_helper: Option<Arc<dyn KeyHelper>>,
 }
 
 // By hand, so that no key ends in a log.
@@ -132,11 +134,24 @@ impl OpenAiOptions {
         Ok(url)
     }
 
-    fn headers(&self) -> Result<HeaderMap, ModelError> {
+    /// The key may have to be fetched; `is_refused`: the last one was no good.
+    async fn headers(
+        &self,
+        is_refused: bool,
+        cancel: &CancellationToken,
+    ) -> Result<HeaderMap, ModelError> {
+        if self.api_key.is_some() {
+            return self.headers_with(self.api_key.as_ref());
+        }
+        let key = key::fetch(self.key_helper.as_ref(), is_refused, cancel).await?;
+        self.headers_with(key.as_ref())
+    }
+
+    fn headers_with(&self, key: Option<&String>) -> Result<HeaderMap, ModelError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        match &self.api_key {
+        match key {
             Some(key) if self.api_key_header => http::secret(&mut headers, "api-key", key)?,
             Some(key) => {
                 http::secret(
@@ -206,16 +221,22 @@ impl OpenAi {
         cancel: &CancellationToken,
     ) -> Result<(Response, usize), ModelError> {
         let url = self.options.url("chat/completions")?;
+        let mut is_refused = false;
         loop {
             let sent = self.accepted(quirks);
             let body = body::body(request, quirks, sent);
             let asked = body.len();
-            let headers = self.options.headers()?;
+            let headers = self.options.headers(is_refused, cancel).await?;
             let response = self.http.post(&url, headers, body, cancel).await?;
             if response.status().is_success() {
                 return Ok((response, asked));
             }
             let error = http::answer::refusal(&self.http, response, cancel).await;
+            let can_renew = self.options.key_helper.is_some() && self.options.api_key.is_none();
+            if error.kind == ErrorKind::Auth && can_renew && !is_refused {
+                is_refused = true;
+                continue;
+            }
             if !self.learn(&error, sent, quirks) {
                 return Err(error);
             }
@@ -269,11 +290,11 @@ mod tests {
     fn without_a_key_nobody_is_asked_unless_it_is_a_server_of_ones_own() {
         let mut options = OpenAiOptions::default();
         assert_eq!(
-            options.headers().unwrap_err().to_string(),
+            options.headers_with(None).unwrap_err().to_string(),
             "no access to the provider: no key is set; set OPENAI_API_KEY, or the base URL of a server that needs none"
         );
         options.base_url = "http://localhost:8080".to_owned();
-        assert!(options.headers().is_ok());
+        assert!(options.headers_with(None).is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Arguments that are nearly JSON.
 //!
 //! Only what cannot change a value is mended: fences around it, commas too many, brackets that were not
-//! closed. A string that was cut off stays cut off, and the model is told.
+//! closed. A string that was cut off stays cut off, and the model reads that.
 
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ const CLOSE: &str = "</think>";
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     state: ThinkState,
-    /// What cannot be told yet: it may be the beginning of a tag.
+    /// What is not certain yet: it may be the beginning of a tag.
     pending: String,
 }
 

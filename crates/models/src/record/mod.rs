@@ -4,7 +4,7 @@
 //! a part is written once, when it first occurs, so a recording grows with the session and not with its
 //! square. Events name the request they belong to, because requests of subagents overlap.
 //!
-//! Put a [`Recorder`] outermost, around retries too: a replay then tells of the waits without waiting.
+//! Put a [`Recorder`] outermost, around retries too: a replay then reports the waits without waiting.
 
 mod recorder;
 mod replay;

@@ -98,7 +98,7 @@ impl Recorder {
                     out.send(event).await;
                 }
                 Err(error) => {
-                    // Whoever cancelled will do so again, or not; it is no part of what the model said.
+                    // A cancellation comes from outside; it is no part of what the model said.
                     if error.kind != ErrorKind::Cancelled {
                         let line = Line::Error {
                             request: number,

@@ -107,7 +107,7 @@ async fn what_people_read() {
 
 #[tokio::test]
 async fn nobody_listens() {
-    // Bound and dropped, so that nobody else has it.
+    // Bound and dropped, so that no one else has it.
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()

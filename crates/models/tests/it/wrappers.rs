@@ -302,7 +302,7 @@ async fn being_told_to_stop_ends_the_wait_for_a_retry() {
     struct Never(CancellationToken);
     impl Clock for Never {
         fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
-            // Whoever waits is told to stop.
+            // The one that waits is stopped.
             self.0.cancel();
             Box::pin(std::future::pending())
         }

@@ -36,7 +36,7 @@ impl OpenContent {
         }
     }
 
-    /// What it means without a look at any tool, as far as that can be told.
+    /// What it means without a look at any tool, as far as that can be known.
     pub(super) fn read(self, class: RuleClass, tool: &str) -> Result<RuleContent, String> {
         if let Some((name, _)) = self.parameter()
             && PRIMARY.contains(&name)

@@ -287,7 +287,7 @@ fn without_dots(pattern: &str) -> Result<(String, usize), String> {
             ("" | ".", _) => {}
             ("..", None) => up += 1,
             ("..", Some(before)) if before.contains(WILD) => {
-                return Err("where `..` behind a wildcard leads cannot be told".to_owned());
+                return Err("where `..` behind a wildcard leads is not known".to_owned());
             }
             ("..", Some(_)) => {
                 parts.pop();

@@ -128,7 +128,7 @@ impl Rule {
             ToolName::Server(_) | ToolName::Fitting(_) => "",
         };
         let class = match (plain, list, &content) {
-            // What may not be written may not be edited: whoever denies one way means the file.
+            // What may not be written may not be edited: a denial of one way means the file.
             ("Write", List::Deny | List::Ask, Some(_)) => RuleClass::Edits,
             _ => RuleClass::of(plain),
         };

@@ -91,7 +91,7 @@ pub(super) fn is_module(path: &Path) -> bool {
 
 /// Is everything in this directory one of these files?
 pub(super) fn is_control_folder(path: &Path) -> bool {
-    // No file of this name is named by anybody.
+    // No file of this name is named by anyone.
     const ANY: &str = "\u{1}";
     in_git(path).is_none() && is_protected(&path.join(ANY))
 }
@@ -150,7 +150,7 @@ fn folders(directory: &Path) -> Vec<PathBuf> {
     folders.map(|entry| entry.path()).collect()
 }
 
-/// The names by which such files are told, at least: more is asked about than is refused.
+/// The names by which such files are known, at least: more is asked about than is refused.
 pub(super) fn names() -> ControlNames {
     let own =
         |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };

@@ -294,7 +294,7 @@ impl<'a> Reading<'a> {
         found
     }
 
-    /// The same, each read; what cannot be read is told.
+    /// The same, each read; what cannot be read is reported.
     fn read<T: PartialEq>(
         &mut self,
         key: &str,

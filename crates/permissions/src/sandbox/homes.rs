@@ -1,4 +1,4 @@
-//! The homes of people are closed to a command whose reads cannot be told beforehand: it sees the
+//! The homes of people are closed to a command whose reads are not known beforehand: it sees the
 //! working directories, the system, the tools that live in a home, and what this very call may read.
 //!
 //! A line that is judged to read only is always run like this: what it may read is known, and is opened.
@@ -169,7 +169,7 @@ pub(super) struct Homes {
     pub(super) closed: Vec<PathBuf>,
     /// As they are called.
     pub(super) open: Vec<PathBuf>,
-    /// What keeps the reads from being told, as written.
+    /// What keeps the reads from being known, as written.
     pub(super) untold: Option<String>,
 }
 

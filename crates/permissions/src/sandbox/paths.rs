@@ -1,6 +1,6 @@
 //! Which files a command may change, and which it may not even read.
 //!
-//! What the kernel is told are paths of what is there ([`look`](super::look)); what a command makes is
+//! The kernel gets paths of what is there ([`look`](super::look)); what a command makes is
 //! judged when it makes it ([`control`]).
 
 use std::{
@@ -268,7 +268,7 @@ fn granted(policy: &Policy, facts: &Facts) -> Vec<PermittedPath> {
                 let removed = how == WriteKind::Removal;
                 granted.extend(places.iter().map(|touched| one(&touched.real, removed)));
             }
-            // A pattern: its directory, unless that is more than anybody means.
+            // A pattern: its directory, unless that is more than anyone means.
             Where::Below(Some(places)) => {
                 let wide = |path: &Path| {
                     policy.home.as_deref() == Some(path)
@@ -450,7 +450,7 @@ impl ProtectedPaths {
 impl ControlRules for ProtectedPaths {
     fn names(&self) -> ControlNames {
         ControlNames {
-            // Patterns are not told by names.
+            // Patterns are not known by names.
             all: !self.sandbox.deny_write.is_empty() || !self.locked.is_empty(),
             ..control::names()
         }

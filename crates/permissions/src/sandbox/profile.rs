@@ -66,7 +66,7 @@ fn without_lifting(policy: &Policy, facts: &Facts) -> Option<(Confined, ProfileR
         return Some((Confined::ReadOnly, ProfileReason::ReadOnly));
     }
     let bypass = policy.mode == PermissionMode::BypassPermissions;
-    // Where a sandbox is all that lets a command run, nobody agreed to what it may reach.
+    // Where a sandbox is all that lets a command run, no one agreed to what it may reach.
     let agreed = !(sandbox.enabled == Some(true) && sandbox.lets_through);
     let network = agreed && allow::reads_network(policy, shell);
     Some(match sandbox.enabled {

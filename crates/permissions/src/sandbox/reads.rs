@@ -1,4 +1,4 @@
-//! Can it be told beforehand what a line reads? Not where an expansion names the file, where a list or a
+//! Is it known beforehand what a line reads? Not where an expansion names the file, where a list or a
 //! search does, or where links are followed below a directory.
 
 use haft_shell::{Effect, EffectVerdict, LinePart, Start, Value};
@@ -20,7 +20,7 @@ const FOLLOWING: &[(&[&str], &str)] = &[
     (&["ag"], "f"),
 ];
 
-/// Programs that follow them without being told to.
+/// Programs that follow them without being asked to.
 const ALWAYS: [&str; 12] = [
     "7z", "7za", "7zr", "cloc", "ctags", "diff", "diff3", "meld", "scp", "sdiff", "zip", "zipgrep",
 ];
@@ -28,7 +28,7 @@ const ALWAYS: [&str; 12] = [
 /// Words in long options that say the same.
 const LONG: [&str; 4] = ["--deref", "--follow", "-follow", "--copy-"];
 
-/// What in the line keeps its reads from being told, as written; `None`: they can be.
+/// What in the line keeps its reads from being known, as written; `None`: they are known.
 pub(super) fn untold(shell: &ShellFacts) -> Option<String> {
     if shell.analysis.unreadable.is_some() {
         return Some(shell.line.clone());

@@ -1,4 +1,4 @@
-//! The same sandbox by another program: some systems let nobody but bubblewrap make name spaces.
+//! The same sandbox by another program: some systems let no one but bubblewrap make name spaces.
 
 use std::path::PathBuf;
 use std::{collections::BTreeSet, env, ffi::OsString, io};
@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, env, ffi::OsString, io};
 use super::{close, mounts};
 use crate::{SandboxProfile, protocol::Plan};
 
-/// What bubblewrap is told. It starts this program again, which then confines itself further.
+/// The arguments of bubblewrap. It starts this program again, which then confines itself further.
 pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |words: &[&OsString]| arguments.extend(words.iter().map(|word| (*word).clone()));

@@ -251,7 +251,7 @@ fn refused(profile: &SandboxProfile) -> io::Result<BTreeMap<i64, Vec<SeccompRule
 }
 
 /// Which pairs of sockets are refused where there are no others: those whose ends can be turned to
-/// somebody else, by naming whom a packet is for.
+/// someone else, by naming whom a packet is for.
 fn pairs() -> io::Result<Vec<SeccompRule>> {
     [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM]
         .into_iter()

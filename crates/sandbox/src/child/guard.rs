@@ -113,7 +113,7 @@ struct Guard<'a> {
     replaced: u32,
     /// How the shell ended.
     status: Option<WaitStatus>,
-    /// That it did was told.
+    /// That it did was reported.
     ended: bool,
     deadline: Option<Instant>,
 }
@@ -122,7 +122,7 @@ struct Guard<'a> {
 enum Watched {
     /// Nothing of the command is left.
     Gone,
-    /// Whoever wanted it is gone.
+    /// The one that wanted it is gone.
     Unwanted,
 }
 
@@ -222,7 +222,7 @@ impl<'a> Guard<'a> {
         })
     }
 
-    /// Until nothing is left, or nobody wants it any more.
+    /// Until nothing is left, or no one wants it any more.
     fn watch(&mut self, plan: &Plan) -> io::Result<Watched> {
         let mut look = LOOK_FIRST;
         loop {
@@ -250,7 +250,7 @@ impl<'a> Guard<'a> {
                 return Ok(Watched::Unwanted);
             }
             if changed && self.is_uncovered(Cover::uncovered_by_change)? {
-                // Nothing runs yet: whoever wants something run takes another sandbox.
+                // Nothing runs yet: the caller takes another sandbox.
                 if !self.ordered && !heard {
                     return Ok(Watched::Unwanted);
                 }
@@ -457,7 +457,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Another shell for one that ended before it could take the command: the snapshot made it end,
-    /// or another command killed all shells it saw. `false`: the command ran, or nobody wants it.
+    /// or another command killed all shells it saw. `false`: the command ran, or no one wants it.
     fn replace(&mut self, plan: &Plan) -> io::Result<bool> {
         let Some(output) = self.output.as_ref() else {
             return Ok(false);
@@ -497,7 +497,7 @@ impl<'a> Guard<'a> {
             self.shell.hear();
         }
         let mut told = Vec::new();
-        // Whoever still holds the other end must not hold us: what is there is read, no more.
+        // A process that still holds the other end must not hold us: what is there is read, no more.
         let _ = self.shell.report.read_to_end(&mut told);
         let cwd = told.strip_suffix(b"\n").filter(|path| !path.is_empty());
         // Looking at every process of the machine takes time, and is hardly ever needed.

@@ -71,7 +71,7 @@ pub(super) fn step<T, E: Into<io::Error>>(
     work().map_err(|error| Step::new(name, &error.into()))
 }
 
-/// Does a step for a path that was there before. If it is not now, somebody has moved it, and it may be
+/// Does a step for a path that was there before. If it is not now, someone has moved it, and it may be
 /// back the next time: that says nothing about what can be done here.
 pub(super) fn step_at<T, E: Into<io::Error>>(
     path: &Path,
@@ -105,7 +105,7 @@ pub(super) fn main() -> i32 {
     let Ok((plan, file, channel)) = receive(&socket) else {
         return 2;
     };
-    // Here, and not sooner by our process: whatever happens to that, somebody removes it.
+    // Here, and not sooner by our process: whatever happens to that, someone removes it.
     if let Err(error) = scratch::make(&plan.scratch) {
         let error = format!("{}: {error}", plan.scratch.display());
         return say(&channel, &Keeper::NoScratch { error });

@@ -28,7 +28,7 @@ use crate::{SandboxProfile, Workspace, protocol::Plan};
 /// Devices that do no harm.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// An empty file and an empty directory that nobody may enter, in the sandbox's own `/dev`: they lie
+/// An empty file and an empty directory that no one may enter, in the sandbox's own `/dev`: they lie
 /// over what is hidden.
 const MASK_FILE: &str = ".hidden-file";
 const MASK_DIRECTORY: &str = ".hidden-directory";
@@ -171,7 +171,7 @@ fn devices(staging: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o1777).create(&shm)?;
     fs::DirBuilder::new().mode(0o755).create(&pts)?;
     tmpfs(&shm, "mode=1777,size=25%")?;
-    // A terminal is a convenience: some systems let nobody have one of their own.
+    // A terminal is a convenience: some systems let no one have one of their own.
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     let _ = mount(
         "devpts",
@@ -200,7 +200,7 @@ fn freeze(writable: &[PathBuf]) -> io::Result<()> {
         }
         let flags = flags | MountFlags::RDONLY | MountFlags::BIND;
         match mount_remount(&path, flags, c"") {
-            // Another mount lies over it, or nobody here can walk there: then no command can.
+            // Another mount lies over it, or no one here can walk there: then no command can.
             Ok(()) | Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {}
             // The one that lies over it is another's, and was or will be dealt with by its own name.
             Err(Errno::INVAL) => {}
@@ -337,7 +337,7 @@ fn parts(path: &Path) -> Vec<OsString> {
 
 /// Sockets to be hidden: those that are known, and all that lie beside one of them or in the place of
 /// the system's daemons. A socket may have got its name after it was bound, or be listened on from
-/// another network space, and then nothing tells of it.
+/// another network space, and then nothing shows it.
 pub(super) fn sockets(plan: &Plan) -> BTreeSet<PathBuf> {
     let SandboxProfile::Workspace(workspace) = &plan.profile else {
         return BTreeSet::new(); // it has no sockets to reach them with
@@ -429,7 +429,7 @@ fn unescape(text: &str) -> OsString {
     OsString::from_vec(plain)
 }
 
-/// Lays a device over a file, where devices cannot be opened: then even root is told that it may not,
+/// Lays a device over a file, where devices cannot be opened: then even root gets an error,
 /// and does not take the file for an empty one. `false`: that cannot be done here, and nothing was.
 fn deny(path: &Path) -> bool {
     if mount_bind("/dev/null", path).is_err() {
@@ -457,7 +457,7 @@ fn deny(path: &Path) -> bool {
 
 /// Lays an empty file or directory over what is there; what is not there needs none.
 fn hide(path: &Path) -> io::Result<()> {
-    // Gone, or nobody here can walk there.
+    // Gone, or no one here can walk there.
     let Ok(metadata) = fs::metadata(path) else {
         return Ok(());
     };

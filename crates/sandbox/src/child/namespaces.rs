@@ -49,7 +49,7 @@ pub(super) fn has_network(profile: &SandboxProfile) -> bool {
     }
 }
 
-/// Root's new space holds all users, so that files of others stay what they are. Only somebody who
+/// Root's new space holds all users, so that files of others stay what they are. Only someone who
 /// stays outside may say that: a second process, which then ends.
 fn among_all_users() -> io::Result<()> {
     let process = getpid();
@@ -76,7 +76,7 @@ fn among_all_users() -> io::Result<()> {
     }
 }
 
-/// A map in which everybody is who they are, of one whose lines are `INSIDE OUTSIDE HOW-MANY`: a
+/// A map in which everyone is who they are, of one whose lines are `INSIDE OUTSIDE HOW-MANY`: a
 /// container does not know all users there could be.
 fn everyone(known: &str) -> String {
     let line = |line: &str| {
@@ -87,7 +87,7 @@ fn everyone(known: &str) -> String {
     known.lines().filter_map(line).collect()
 }
 
-/// Says of this process who it is, where nobody did. That is all that a user may say.
+/// Says of this process who it is, where no one did. That is all that a user may say.
 fn map_self(uid: u32, gid: u32) -> io::Result<()> {
     let empty = |map: &str| Ok::<_, io::Error>(fs::read_to_string(map)?.trim().is_empty());
     if empty("/proc/self/uid_map")? {

@@ -181,7 +181,7 @@ fn become_shell(
 }
 
 /// What the shell does. On one line, so that the command's first line is line 1 in its messages. It
-/// closes what our process was started with and nobody meant for commands, reads the snapshot, waits for a line on the first file, reads directory, file to source and command
+/// closes what our process was started with and no one meant for commands, reads the snapshot, waits for a line on the first file, reads directory, file to source and command
 /// from the second, says on the third that it did, runs it, and tells there where it ended up. What it
 /// was given is closed before the command runs, so that no process of it holds or finds it. Builtins
 /// are named as such: a snapshot may define functions of any name.

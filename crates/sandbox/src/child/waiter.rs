@@ -1,5 +1,5 @@
 //! The waiter of a sandbox: it stays outside, where no confined command can reach it, and leaves nothing
-//! behind, whoever of the others was killed or stopped.
+//! behind, whichever of the others was killed or stopped.
 
 use std::{os::fd::OwnedFd, path::Path, process};
 

@@ -29,9 +29,9 @@ pub(super) struct Dialer {
 pub(super) enum Failure {
     /// It was decided so.
     Refused(String),
-    /// It was allowed, but nobody knows the name.
+    /// It was allowed, but no one knows the name.
     Unresolved(String),
-    /// It was allowed, but nobody answers there.
+    /// It was allowed, but no one answers there.
     Unreachable(String, io::ErrorKind),
 }
 
@@ -97,7 +97,7 @@ impl Dialer {
             }
         };
         // One address out of bounds spoils them all: a name that points outside and inside at once
-        // is a trick, or a network that nobody here can tell from one.
+        // is a trick, or a network that no one here can tell from one.
         if let Err(because) = check_all(&reach, &host, &addresses) {
             return Err(self.refused(entry, because));
         }

@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a client that has its answer may go on sending what nobody wants.
+/// How long a client that has its answer may go on sending what no one wants.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// How a connection came to its end.
@@ -16,7 +16,7 @@ const GOODBYE: Duration = Duration::from_secs(5);
 pub(super) enum End {
     /// Everything was passed on.
     Whole,
-    /// Somebody broke off.
+    /// Someone broke off.
     Broken,
 }
 
@@ -40,7 +40,7 @@ impl End {
     }
 }
 
-/// Returns once the client has left, as far as that can be told: not after it has sent something.
+/// Returns once the client has left, as far as that can be known: not after it has sent something.
 pub(super) async fn gone(reader: &mut (impl AsyncBufRead + Unpin)) {
     if matches!(reader.fill_buf().await, Ok(buffer) if !buffer.is_empty()) {
         std::future::pending().await

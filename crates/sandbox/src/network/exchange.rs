@@ -1,7 +1,7 @@
 //! One plain HTTP request and its answer.
 //!
-//! Both are framed anew, and both sides are told that the connection ends with them: there is no
-//! second request that nobody judged.
+//! Both are framed anew, and both sides learn that the connection ends with them: there is no
+//! second request that no one judged.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ impl Exchange {
             let framing = head.fields.framing(head.version);
             let framing = framing.map_err(|error| ProxyReply::bad_gateway(&error))?;
             match head.status {
-                // Nobody asked for another protocol: that field is not passed on.
+                // No one asked for another protocol: that field is not passed on.
                 101 => {
                     let error = ReadError::Malformed("it changes the protocol");
                     return Err(ProxyReply::bad_gateway(&error));

@@ -43,7 +43,7 @@ pub enum GateVerdict {
     },
 }
 
-/// Decides by rules alone, for when there is nobody to ask: what no rule allows is refused, and so is a
+/// Decides by rules alone, for when there is no one to ask: what no rule allows is refused, and so is a
 /// plain request that could change something (any method but `GET` and `HEAD`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ByRules(

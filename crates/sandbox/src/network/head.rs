@@ -22,7 +22,7 @@ pub(super) struct RequestHead {
     pub(super) fields: Fields,
 }
 
-/// Where a request wants to go. The host is as sent: nobody has looked at it yet.
+/// Where a request wants to go. The host is as sent: no one has looked at it yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// `CONNECT host:port`.
@@ -76,7 +76,7 @@ pub(super) struct Fields(Vec<(String, Vec<u8>)>);
 /// How long the body of a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// Nobody said.
+    /// No one said.
     Unsaid,
     Length(u64),
     Chunked,

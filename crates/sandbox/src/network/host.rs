@@ -1,4 +1,4 @@
-//! Host names and addresses, checked before anybody judges them.
+//! Host names and addresses, checked before anyone judges them.
 
 use std::{
     fmt,

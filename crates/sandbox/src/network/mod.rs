@@ -3,7 +3,7 @@
 //! A command whose namespace has no network reaches one port, and [`Proxy`] listens there. It speaks
 //! HTTP (`CONNECT`, and plain requests in absolute form) and SOCKS5 on that port. The road of a request:
 //!
-//! 1. the host's bytes are checked ([`Host`]), before anybody judges them: what two parsers could read
+//! 1. the host's bytes are checked ([`Host`]), before anyone judges them: what two parsers could read
 //!    differently is refused;
 //! 2. the [`Gate`] judges, by rules or by asking;
 //! 3. only then is the name resolved, once: a refused name never leaves in a DNS query;
@@ -15,9 +15,9 @@
 //! tree anyway: it accepts what this refuses because two servers may read it differently. Lines that end
 //! in a bare LF, empty lines before a request, two Host fields, `Content-Length` twice with the same value
 //! or beside `Transfer-Encoding` (which it drops without a word), `Transfer-Encoding: gzip, chunked`;
-//! and it shows nobody the bytes, so that none of that could be checked afterwards.
+//! and it shows no one the bytes, so that none of that could be checked afterwards.
 //!
-//! What this cannot do: a tunnel (`CONNECT`, SOCKS) is not looked into. Whoever is allowed a host may
+//! What this cannot do: a tunnel (`CONNECT`, SOCKS) is not looked into. A command that is allowed a host may
 //! send it anything in there, by any method, and ask that server for another site it also serves. Only
 //! plain HTTP shows its method and URL to the gate.
 

@@ -73,7 +73,7 @@ impl Default for ProxyOptions {
 }
 
 impl Proxy {
-    /// Serves whoever connects to the listener, within the current tokio runtime. The listener may
+    /// Serves the clients of the listener, within the current tokio runtime. The listener may
     /// belong to another network namespace; connections go out from the one of this process.
     pub fn serve(listener: std::net::TcpListener, gate: Arc<dyn Gate>) -> io::Result<Self> {
         Self::serve_with(listener, gate, ProxyOptions::default())
@@ -105,7 +105,7 @@ impl Proxy {
         }
     }
 
-    /// Serves whoever connects to one more listener.
+    /// Serves the clients of one more listener.
     pub(crate) fn accept_from(&self, listener: std::net::TcpListener) -> io::Result<Accepting> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         listener.set_nonblocking(true)?;

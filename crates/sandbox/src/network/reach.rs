@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::{Host, Special, address::embedded};
 
-/// All public addresses, and those others that somebody named one by one.
+/// All public addresses, and those others that someone named one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedAddresses {
     named: Vec<IpAddr>,

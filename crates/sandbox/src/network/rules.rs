@@ -40,7 +40,7 @@ impl HostRules {
     /// Which addresses of a host may be reached, once it is allowed.
     ///
     /// An address that is not public is reached only if a rule names the address itself. A rule that
-    /// names the host is not enough: whoever owns the name chooses where it points, and could point it at
+    /// names the host is not enough: its owner chooses where it points, and could point it at
     /// this machine. The one exception is `localhost`, which means loopback by definition.
     pub fn reach(&self, host: &Host, port: u16) -> AllowedAddresses {
         let named = self

@@ -56,7 +56,7 @@ pub(super) async fn serve(
     let reply = opened
         .as_ref()
         .map_or_else(|reply| *reply, |_| Reply::Succeeded);
-    // Which address we have outside is nobody's business.
+    // Which address we have outside is no one's business.
     let bytes = [VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0];
     let end = match (writer.write_all(&bytes).await, opened) {
         (Err(_), _) => End::Broken,
@@ -68,7 +68,7 @@ pub(super) async fn serve(
     end.close(&mut reader, writer).await;
 }
 
-/// Greets, and hears what is wanted. The inner error is to be answered.
+/// Greets, and reads what is wanted. The inner error is to be answered.
 async fn shake(
     reader: &mut BufReader<ReadHalf<'_>>,
     writer: &mut WriteHalf<'_>,

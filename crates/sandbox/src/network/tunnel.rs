@@ -13,7 +13,7 @@ use super::{
     idle::IdleClock,
 };
 
-/// Joins client and server. When one says that it has sent everything, the other is told, and may go
+/// Joins client and server. When one says that it has sent everything, the other learns of it, and may go
 /// on sending, for as long as it is not silent for too long.
 pub(super) async fn join(
     from_client: &mut (impl AsyncBufRead + Unpin),

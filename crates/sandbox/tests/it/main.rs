@@ -5,7 +5,7 @@
 //! - `lifetime`: nothing outlives whom it belongs to; `soak`: hundreds of commands leave nothing
 //! - `network`: the proxy, through real sockets on loopback
 //! - `closed`: directories of which hardly anything is seen
-//! - `scenarios`: attempts to get out, everywhere and by everybody
+//! - `scenarios`: attempts to get out, everywhere and by everyone
 
 #![expect(
     clippy::unwrap_used,

@@ -28,7 +28,7 @@ pub(crate) fn mark() -> String {
     format!("mark-{}-{next}-end", std::process::id())
 }
 
-/// A user that nobody else is: limits are counted by user.
+/// A user that no one else is: limits are counted by user.
 pub(crate) fn nobody() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     1_000_000 + std::process::id() * 8 + NEXT.fetch_add(1, Ordering::Relaxed)

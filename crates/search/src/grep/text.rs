@@ -1,6 +1,6 @@
 //! The single matches in a text that someone else has read.
 //!
-//! Grep says which lines match; whoever replaces needs to know what in them. Both ask the same regex
+//! Grep says which lines match; a replacement needs to know what in them. Both ask the same regex
 //! in the same way: one line at a time without its line feed, or in multiline mode the whole text.
 
 use std::ops::Range;

@@ -16,7 +16,7 @@ use crate::words::counted;
 /// Longest final text that goes to the model inline, in characters, and what can be asked for at most.
 const CAP: usize = 32_000;
 const HIGHEST_CAP: usize = 160_000;
-/// A subagent ends by itself, by its limits or because somebody stops it; this is for none of these.
+/// A subagent ends by itself, by its limits or because someone stops it; this is for none of these.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Hands a task to a subagent: a model with tools of its own and an empty conversation, which answers with one
@@ -38,7 +38,7 @@ pub(crate) struct Input {
     model: Option<String>,
     /// How hard it tries.
     effort: Option<Effort>,
-    /// Do not wait: you are told when it is done.
+    /// Do not wait: you will be notified when it is done.
     run_in_background: Option<bool>,
     /// For messages, beside its id.
     name: Option<String>,
@@ -174,7 +174,7 @@ impl Tool for Agent {
             )));
         }
         if input.prompt.trim().is_empty() {
-            let text = "`prompt` is empty: say what the subagent shall do.";
+            let text = "`prompt` is empty: say what the subagent should do.";
             return Err(ToolError::Refused(text.to_owned()));
         }
         let subagents = cx.services.get::<Subagents>()?;
@@ -264,7 +264,7 @@ fn launched(input: &Input, receipt: &BackgroundHandle) -> ToolOutput {
         model,
     } = receipt;
     let text = format!(
-        "The subagent works in the background. You are told when it is done; go on with something else, or \
+        "The subagent works in the background. You will be notified when it is done; go on with something else, or \
          end your turn. Its final message will also be in {}\n[agent id: {agent}]",
         output_file.display()
     );

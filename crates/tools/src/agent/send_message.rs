@@ -13,8 +13,8 @@ const LONGEST_SUMMARY: usize = 200;
 
 /// Says something to a subagent that you launched before.
 ///
-/// One that is at work hears it before its next step. One that is done goes on in the background with all
-/// it knows from before, and you are told when it is done again.
+/// One that is at work reads it before its next step. One that is done goes on in the background with all
+/// it knows from before, and you will be notified when it is done again.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -77,7 +77,7 @@ impl Tool for SendMessage {
         };
         Ok(match subagents.0.send(letter, cx).await? {
             MessageDelivery::Delivered { agent } => {
-                let text = format!("Delivered: agent {agent} hears it before its next step.");
+                let text = format!("Delivered: agent {agent} reads it before its next step.");
                 ToolOutput::text(text).with_structured(json!({
                     "status": "delivered",
                     "agentId": agent,
@@ -85,7 +85,7 @@ impl Tool for SendMessage {
             }
             MessageDelivery::Resumed(receipt) => {
                 let text = format!(
-                    "Agent {} was done; it goes on in the background. You are told when it is done again. \
+                    "Agent {} was done; it goes on in the background. You will be notified when it is done again. \
                      Its final message will also be in {}",
                     receipt.agent,
                     receipt.output_file.display()

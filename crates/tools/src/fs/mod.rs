@@ -99,7 +99,7 @@ fn explain(error: JournalError, cwd: &Path) -> String {
             ..
         } => format!(
             "{error} Nothing was changed. Repair that place with a shell command, or write the \
-             whole file anew with Write."
+             whole file again with Write."
         ),
         JournalError::Binary { .. } => {
             format!("{error} Use a shell command made for this type of file.")

@@ -8,7 +8,7 @@ use haft_contract::{
 };
 use haft_journal::{
     NotebookEdited, Patch,
-    notebook::{CellChange, CellType},
+    notebook::{CellChange, CellType, Spliced},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -170,6 +170,18 @@ impl Tool for NotebookEdit {
         Ok(ToolOutput::text(text).with_structured(structured))
     }
 
+    async fn preview(&self, input: &Input, cx: &CallContext) -> Option<Card> {
+        let target = target(&cx.cwd.join(&input.notebook_path), cx).ok()?;
+        let change = input.change();
+        let checked = ask(cx, move |journal| journal.check_notebook(target, &change));
+        let spliced = checked.await.ok()?.ok()?;
+        let source = source_patch(&spliced, input);
+        let card = self.render_use(input)?;
+        let summary = format!("{} {}", card.summary, patch::summary(&source));
+        // The outputs go, too, where the source stays as it is.
+        Some(patch::preview(card, &source)?.with_summary(summary))
+    }
+
     fn render_use(&self, input: &Input) -> Option<Card> {
         let path = input.notebook_path.display().to_string();
         let cell = input.cell_id.as_deref().unwrap_or_default();
@@ -197,9 +209,8 @@ impl Tool for NotebookEdit {
     }
 }
 
-/// What the model reads: the change of the source, not of the JSON around it.
-fn text(edited: &NotebookEdited, input: &Input, name: &str) -> String {
-    let spliced = &edited.spliced;
+/// The change of the source, not of the JSON around it.
+fn source_patch(spliced: &Spliced, input: &Input) -> Patch {
     let old = spliced.old_source.as_deref().unwrap_or_default();
     let new = match input.edit_mode {
         Mode::Delete => "",
@@ -210,7 +221,13 @@ fn text(edited: &NotebookEdited, input: &Input, name: &str) -> String {
         "" => String::new(),
         source => format!("{source}\n"),
     };
-    let source = Patch::between(lines(old).as_bytes(), lines(new).as_bytes());
+    Patch::between(lines(old).as_bytes(), lines(new).as_bytes())
+}
+
+/// What the model reads.
+fn text(edited: &NotebookEdited, input: &Input, name: &str) -> String {
+    let spliced = &edited.spliced;
+    let source = source_patch(spliced, input);
     let mut text = format!(
         "{} cell {} ({}) in {name} {}",
         input.edit_mode.done(),

@@ -180,7 +180,7 @@ impl Tool for Glob {
 }
 
 /// Splits a pattern that is an absolute path or starts with `../` or `~/`. The path may be relative:
-/// `..` is left in it for whoever resolves it.
+/// `..` is left in it for the caller, who resolves it.
 fn place_in_path(pattern: &str, path: &str) -> Option<(String, String)> {
     if let Some(rest) = pattern.strip_prefix("~/") {
         return Some(("~".to_owned(), format!("./{rest}")));

@@ -16,14 +16,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Asks the person to choose, where their wishes cannot be found out otherwise. They can always answer
+/// Asks the person to choose, where you cannot find out otherwise what they want. They can always answer
 /// in their own words: give no option for that.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
     #[schemars(length(min = 1, max = 4))]
     questions: Vec<UserQuestion>,
-    /// By question. Absent where nobody answered.
+    /// By question. Absent where no one answered.
     #[schemars(skip)]
     #[serde(default)]
     answers: Map<String, Value>,
@@ -33,7 +33,7 @@ pub(crate) struct Input {
     annotations: BTreeMap<String, Annotation>,
     #[schemars(skip)]
     #[serde(default)]
-    #[expect(dead_code, reason = "others send it, and nobody here reads it")]
+    #[expect(dead_code, reason = "others send it, and it is not read here")]
     metadata: Value,
     /// Words of theirs that answer no question in particular.
     #[schemars(skip)]

@@ -101,12 +101,12 @@ pub(crate) async fn after(
         };
         said.notes.push(match undone {
             Ok(()) => format!(
-                "Taken back, because it decides what other programs run: {names}. Use Write or \
+                "Reverted, because it decides what other programs run: {names}. Use Write or \
                  Edit for it, so that the user can be asked."
             ),
             Err(error) => format!(
                 "It made or changed {names}, which decides what other programs run, and that \
-                 could not be taken back: {error}. Tell the user."
+                 could not be reverted: {error}. Tell the user."
             ),
         });
         said

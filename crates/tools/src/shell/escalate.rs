@@ -156,7 +156,7 @@ pub(crate) async fn ask(
             ))
         }
         ApprovalAnswer::Nobody => Asked::Not(format!(
-            "The sandbox kept it from: {told}. Nobody can be asked. What would allow it: {}{closed}",
+            "The sandbox kept it from: {told}. No one can be asked. What would allow it: {}{closed}",
             remedy(&grants, confinement.profile)
         )),
     }
@@ -168,7 +168,7 @@ fn why_closed(refused: &[Refused], confinement: &Confinement) -> String {
     let reads = |one: &Refused| matches!(one, Refused::Read(_) | Refused::Homes);
     match &confinement.untold {
         Some(untold) if refused.iter().any(reads) => format!(
-            " Home directories are closed to this line, since it cannot be told beforehand what `{}` \
+            " Home directories are closed to this line, since it is not known beforehand what `{}` \
              reads. Name each file plainly, without expansions and without following links: then its \
              path is judged.",
             escaped(untold.trim().as_ref())
@@ -217,7 +217,7 @@ fn words(refused: &Refused) -> String {
         Refused::Homes => "reading something in a home directory".to_owned(),
         Refused::Network(Some(host)) => format!("talking to {host}"),
         Refused::Network(None) => "using the network".to_owned(),
-        Refused::Other(line) => format!("something that it told as \"{line}\""),
+        Refused::Other(line) => format!("something it reported as \"{line}\""),
     }
 }
 
@@ -277,7 +277,7 @@ fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Conf
             Grant::Read(_) | Grant::Host(_) | Grant::Network => None,
         })
         .collect();
-    // Whoever lets a file be made in a directory does not let control files be made there.
+    // A grant to make files in a directory does not cover control files.
     let meant = grants.iter().filter_map(|grant| match grant {
         Grant::Control(path) => Some(path),
         Grant::Path(path) => {
@@ -323,7 +323,7 @@ fn open(wider: &mut Confinement, grants: &[Grant]) {
     }
     let stores = &wider.stores;
     let in_store = |path: &PathBuf| stores.iter().any(|store| path.starts_with(store));
-    // Of a store only what was named: whoever opens a home does not open the keys in it.
+    // Of a store only what was named: a grant for a home does not open the keys in it.
     let keys: Vec<PathBuf> = read.iter().filter(|path| in_store(path)).cloned().collect();
     let hidden = wider.hidden.iter();
     let hidden = hidden.flat_map(|hidden| but_for(hidden, &keys));

@@ -98,7 +98,7 @@ fn signal(number: i32) -> Option<&'static str> {
         10 => "SIGUSR1",
         11 => "SIGSEGV (segmentation fault)",
         12 => "SIGUSR2",
-        13 => "SIGPIPE (nobody reads its output any more)",
+        13 => "SIGPIPE (its output is no longer read)",
         14 => "SIGALRM",
         15 => "SIGTERM",
         24 => "SIGXCPU (out of processor time)",

@@ -128,7 +128,7 @@ impl HostGate {
             | ApprovalAnswer::Updated { .. } => false,
             ApprovalAnswer::Nobody => {
                 return refuse(format!(
-                    "No rule allows {about}, and nobody can be asked. To allow it, add \"{}\" to \
+                    "No rule allows {about}, and no one can be asked. To allow it, add \"{}\" to \
                      `sandbox.network.allowedDomains`.",
                     request.host
                 ));

@@ -91,6 +91,9 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
     if lower.contains("attempt to write a readonly database") {
         return Some(Refused::Other(line.trim().to_owned()));
     }
+    if let Some(path) = unmade(line, &lower, confined) {
+        return Some(Refused::Write(path));
+    }
     if let Some(refused) = unread(line, &lower, &lines[..at], confined) {
         return Some(refused);
     }
@@ -103,6 +106,26 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
     let path = path_in(line, from, to).or_else(|| path_above(&lines[..at]))?;
     let path = absolute(confined.cwd, path);
     (confined.forbidden)(&path).then_some(Refused::Write(path))
+}
+
+/// What could not be made because its directory is not seen, though it is there.
+fn unmade(line: &str, lower: &str, confined: &Confined<'_>) -> Option<PathBuf> {
+    const MAKES: [&str; 4] = [
+        "cannot create",
+        "cannot touch",
+        "unable to create",
+        "could not create",
+    ];
+    const MISSING: [&str; 2] = ["directory nonexistent", "no such file or directory"];
+    if !MAKES.iter().any(|words| lower.contains(words)) {
+        return None;
+    }
+    let words = MISSING.iter().find(|words| lower.contains(**words))?;
+    let from = lower.find(words)?;
+    let path = path_in(line, from, from + words.len())?;
+    let path = absolute(confined.cwd, path);
+    (confined.unreadable)(path.parent()?)?;
+    Some(path)
 }
 
 /// Words that tell of a file that is not seen, or not to be opened.

@@ -57,6 +57,23 @@ fn a_file_that_could_not_be_read_is_named() {
     assert_eq!(found(unnamed, 1), [Refused::Homes]);
 }
 
+#[test]
+fn a_file_that_could_not_be_made_in_a_directory_that_is_not_seen_is_named() {
+    let cases = [
+        "t.sh: 1: cannot create /h/d/x: Directory nonexistent",
+        "touch: cannot touch '/h/d/x': No such file or directory",
+        "cp: cannot create regular file '/h/d/x': No such file or directory",
+        "mkdir: cannot create directory ‘/h/d/x’: No such file or directory",
+        "fatal: Unable to create '/h/d/x': No such file or directory",
+    ];
+    for line in cases {
+        assert_eq!(found(line, 0), [write("/h/d/x")], "{line}");
+        // Where the directory is really missing, anyone is told the same.
+        let elsewhere = line.replace("/h/d/x", "/e/d/x");
+        assert_eq!(found(&elsewhere, 0), [], "{elsewhere}");
+    }
+}
+
 fn write(path: &str) -> Refused {
     Refused::Write(PathBuf::from(path))
 }

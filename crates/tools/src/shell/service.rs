@@ -398,6 +398,10 @@ impl Shell {
 
     /// Where commands have their temporary files: a short path, since the names of sockets in it
     /// must fit into 107 bytes. It goes away with the last of them.
+    ///
+    /// A folder in `/tmp`, and not a `/tmp` of its own: what a person put there (`look at /tmp/log`)
+    /// and the sockets of their programs stay in sight, and nothing that a command leaves there would
+    /// vanish without a word. It is no weaker: all else in `/tmp` cannot be changed unasked.
     pub(crate) fn scratch(&self) -> PathBuf {
         let short = self.scratch.get_or_init(|| short_folder(Path::new("/tmp")));
         short.clone().unwrap_or_else(|| self.folder.join("scratch"))

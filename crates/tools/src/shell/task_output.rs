@@ -29,7 +29,7 @@ const MOST: usize = 30_000;
 
 /// Returns what a background task printed since you last asked, and how far it is.
 ///
-/// Waits for its end, up to `timeout`, unless `block` is false. You are told when a task ends, and
+/// Waits for its end, up to `timeout`, unless `block` is false. You will be notified when a task ends, and
 /// its output file can be read at any time, so there is no need to ask again and again.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -18,7 +18,7 @@ pub(crate) fn hint(tail: &str) -> Option<String> {
     });
     if let Some(question) = question {
         return Some(format!(
-            "It seems to wait for input: \"{}\". Nobody can type here. {}",
+            "It seems to wait for input: \"{}\". No one can type here. {}",
             clipped(last.trim()),
             question.advice
         ));
@@ -28,7 +28,7 @@ pub(crate) fn hint(tail: &str) -> Option<String> {
         let found = SIGNS.iter().find(|sign| sign.words.is_match(line));
         if let Some(sign) = found {
             return Some(format!(
-                "It wanted input: \"{}\". Nobody can type here. {}",
+                "It wanted input: \"{}\". No one can type here. {}",
                 clipped(line.trim()),
                 sign.advice
             ));

@@ -18,7 +18,7 @@ use serde_json::json;
 /// So many files one command may mention.
 const MOST_MENTIONS: usize = 20;
 
-/// The skills of a session, as a service for `Skill` and for whoever reads what a person types.
+/// The skills of a session, as a service for `Skill` and for faces that read what a person types.
 #[derive(Debug, Clone)]
 pub struct SkillBook {
     /// The skills.
@@ -56,7 +56,7 @@ pub struct Invoked {
     pub allowed: Vec<String>,
     /// It would permit more, but the directory is not trusted.
     pub is_held_back: bool,
-    /// What hooks said of its commands and files. Where the model called it, they are told already.
+    /// What hooks said of its commands and files. Where the model called it, they are reported already.
     pub hooks: HookVerdict,
 }
 
@@ -115,7 +115,7 @@ impl SkillBook {
     }
 
     /// Calls a skill. Commands in its text, and files that a command mentions, go through `aside`. The
-    /// error is for whoever called it; nothing of the skill has been said then.
+    /// error is for the caller; nothing of the skill has been said then.
     pub async fn invoke(
         &self,
         name: &str,

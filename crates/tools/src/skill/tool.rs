@@ -147,8 +147,7 @@ impl Tool for Skill {
             false => format!("The skill {name} is loaded: its instructions follow."),
         };
         if invoked.is_held_back {
-            text += " What it would permit is not permitted: nobody has said that this directory is \
-                     trusted.";
+            text += " What it would permit is not permitted: this directory is not trusted.";
         }
         let mut output = ToolOutput::text(text).with_structured(structured);
         output.patches = invoked.patches();
@@ -225,7 +224,7 @@ async fn fork(invoked: Invoked, cx: &CallContext) -> Result<ToolOutput, ToolErro
         LaunchOutcome::InBackground(receipt) => {
             structured["agentId"] = json!(receipt.agent);
             format!(
-                "The skill {name} is carried out by a subagent in the background. You are told when it \
+                "The skill {name} is carried out by a subagent in the background. You will be notified when it \
                  is done.\n[agent id: {}]",
                 receipt.agent
             )

@@ -110,3 +110,39 @@ async fn calls_and_their_results() {
     }
     insta::assert_snapshot!(session.masked(&text));
 }
+
+#[tokio::test]
+async fn a_question_about_a_cell_shows_its_real_lines() {
+    let session = Session::new([]);
+    let notebook = json!({
+        "cells": [{
+            "cell_type": "code", "id": "a1", "metadata": {}, "execution_count": null, "outputs": [],
+            "source": ["one\n", "two\n", "three"],
+        }],
+        "metadata": {}, "nbformat": 4, "nbformat_minor": 5,
+    });
+    let path = session.project.path("n.ipynb");
+    session.project.write("n.ipynb", &format!("{notebook:#}\n"));
+    let read = json!({"file_path": "n.ipynb"});
+    session.say("Read", read).await.ok();
+    let asked = async |mut input: serde_json::Value| {
+        input["notebook_path"] = json!(path);
+        let bound = session.bind("NotebookEdit", input);
+        let card = bound.preview(&session.context()).await;
+        card.map(|card| drawn(&card))
+    };
+    let replaced = json!({"cell_id": "a1", "new_source": "one\n2\nthree"});
+    let replaced = asked(replaced).await.unwrap();
+    assert!(replaced.contains("| cell a1 "), "{replaced}");
+    let lines = "  ± @1 @1\n  ±  one\n  ± -two\n  ± +2\n  ±  three";
+    assert!(replaced.ends_with(lines), "{replaced}");
+    let deleted = json!({"cell_id": "a1", "new_source": "", "edit_mode": "delete"});
+    let deleted = asked(deleted).await.unwrap();
+    assert!(
+        deleted.ends_with("  ± -one\n  ± -two\n  ± -three"),
+        "{deleted}"
+    );
+    // What would be refused shows nothing but what was asked for.
+    let unknown = json!({"cell_id": "a2", "new_source": "x"});
+    assert_eq!(asked(unknown).await, None);
+}

@@ -17,6 +17,7 @@
 //! - `parts`: a file larger than an answer, read to its end
 //! - `replace`: many files by a regular expression
 //! - `grep`: the same text as ripgrep's
+//! - `wording`: where a call meets something unusual
 
 #![expect(
     clippy::unwrap_used,
@@ -42,3 +43,4 @@ mod structured;
 mod texts;
 mod undo;
 mod vectors;
+mod wording;

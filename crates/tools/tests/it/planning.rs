@@ -59,7 +59,7 @@ fn session() -> Session {
     session
 }
 
-/// Makes the calls, and writes down everything anybody is told.
+/// Makes the calls, and writes down everything anyone is told.
 async fn told(session: &Session, mode: PermissionMode, calls: &[(&str, Value)]) -> String {
     let mut text = String::new();
     for (name, input) in calls {

@@ -204,7 +204,7 @@ async fn vector_08_what_a_skill_permits_is_for_the_turn_and_only_where_the_proje
     let untrusted = session(&files, false, &json!({}));
     let output = call(&untrusted, json!({"skill": "d"})).await.unwrap();
     assert_eq!(output.patches, [rule(RuleList::Deny, "Write")]);
-    assert!(text_of(&output).contains("nobody has said that this directory is trusted"));
+    assert!(text_of(&output).contains("this directory is not trusted"));
 }
 
 #[tokio::test]

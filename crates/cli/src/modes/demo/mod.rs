@@ -106,7 +106,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
 fn config(scratch: &Scratch) -> anyhow::Result<SessionConfig> {
     let args = SessionArgs {
         cwd: Some(scratch.project().to_path_buf()),
-        // Nothing of the user's own: what is shown is the same for everybody.
+        // Nothing of the user's own: what is shown is the same for everyone.
         setting_sources: Some(String::new()),
         permission_mode: Some(Mode::AcceptEdits),
         allowed_tools: vec!["Bash(./test.sh)".to_owned()],

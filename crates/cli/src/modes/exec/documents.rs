@@ -39,7 +39,7 @@ impl Documents {
                 self.begun = line;
                 continue;
             }
-            // Whoever indents begins no inner line with a bracket that opens: another text begins here.
+            // Indented JSON begins no inner line with an opening bracket: another text begins here.
             if line.starts_with(b"{") || line.starts_with(b"[") {
                 self.ahead = Some(line);
                 return Some(self.whole());

@@ -46,7 +46,7 @@ struct DialogState {
 
 /// A call that waits or runs.
 struct OpenCall {
-    /// Its id, as whoever made it wrote it.
+    /// Its id, as its author wrote it.
     id: Value,
     /// Once it runs.
     cancel: Option<CancellationToken>,
@@ -88,7 +88,7 @@ impl Dialog {
         let answer = meant(line)?;
         let sender = self.state().questions.remove(id);
         match sender {
-            // Whoever asked may be gone.
+            // The one that asked may be gone.
             Some(sender) => drop(sender.send(answer)),
             None => tracing::debug!(id, "no question of this id waits"),
         }
@@ -124,7 +124,7 @@ impl Dialog {
         state.ids.retain(|_, known| known != id);
     }
 
-    /// Who hears which calls run.
+    /// Who learns which calls run.
     pub(super) fn observer(self: &Arc<Self>) -> Arc<dyn CallObserver> {
         Arc::clone(self) as _
     }

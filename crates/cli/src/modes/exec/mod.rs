@@ -80,7 +80,7 @@ async fn next_request(documents: &mut Documents) -> Option<Arrived> {
     }
 }
 
-/// Reads at any time: what is no request is heard at once.
+/// Reads at any time: what is no request is served at once.
 fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::UnboundedReceiver<Arrived> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {

@@ -25,7 +25,7 @@ struct CallbackIdentity<'a> {
     matcher: &'a str,
 }
 
-/// Handlers that ask the other end, as `initialize` names them. What makes no sense is told in words.
+/// Handlers that ask the other end, as `initialize` names them. What makes no sense is an error in words.
 pub(super) fn read(
     hooks: &NamedList<CallbackMatcher>,
     channel: &Arc<Channel>,

@@ -40,7 +40,7 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
-    /// Also tell of each hook as it starts, prints and ends; those of the beginning are always told of.
+    /// Also report each hook as it starts, prints and ends; those of the beginning are always reported.
     #[arg(long)]
     pub(crate) include_hook_events: bool,
 
@@ -73,7 +73,7 @@ pub(crate) struct Headless {
     pub(crate) agent: Option<String>,
 
     /// MCP servers: files, or JSON itself, {"mcpServers": {"NAME": {…}}}. Those of type `sdk`, which the
-    /// program at the other end runs, are connected; others are told of as failed.
+    /// program at the other end runs, are connected; others are reported as failed.
     #[arg(long, value_name = "FILE-OR-JSON", num_args = 1..)]
     pub(crate) mcp_config: Vec<String>,
 
@@ -86,7 +86,7 @@ pub(crate) struct Headless {
     #[arg(long, value_name = "WHO")]
     pub(crate) permission_prompt_tool: Option<String>,
 
-    /// A folder with skills, commands and agents of a plugin; may be given again.
+    /// A folder with skills, commands and agents of a plugin; repeatable.
     #[arg(long, value_name = "DIR")]
     pub(crate) plugin_dir: Vec<PathBuf>,
 
@@ -150,7 +150,7 @@ pub(crate) struct ModelFlags {
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Models that take over when the first is overloaded or does not exist, set off by commas.
+    /// Models that take over when the first is overloaded or does not exist, separated by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) fallback_model: Vec<String>,
 
@@ -181,7 +181,7 @@ pub(crate) struct ModelFlags {
     #[arg(long, value_name = "LEVEL")]
     pub(crate) effort: Option<String>,
 
-    /// Features of the provider that are not for everybody yet.
+    /// Features of the provider that are not for everyone yet.
     #[arg(long, value_name = "LIST", num_args = 1.., value_delimiter = ',')]
     pub(crate) betas: Vec<String>,
 
@@ -198,7 +198,7 @@ pub(crate) struct ModelFlags {
     pub(crate) script: Option<PathBuf>,
 }
 
-/// What the model is told before anybody speaks.
+/// The system prompt.
 #[derive(Debug, Args)]
 pub(crate) struct PromptFlags {
     /// In place of our own system prompt; empty for none.
@@ -260,7 +260,7 @@ pub(crate) struct SessionFlags {
     #[arg(long, conflicts_with_all = ["go_on", "resume"])]
     pub(crate) no_session_persistence: bool,
 
-    /// Also tell each line of the conversation as it is written down, for whoever keeps it elsewhere.
+    /// Also report each line of the conversation as it is saved, for programs that keep it elsewhere.
     #[arg(long)]
     pub(crate) session_mirror: bool,
 
@@ -269,7 +269,7 @@ pub(crate) struct SessionFlags {
     pub(crate) name: Option<String>,
 }
 
-/// Flags of the convention that mean nothing here, and harm nobody.
+/// Flags of the convention that mean nothing here, and harm no one.
 #[derive(Debug, Args)]
 pub(crate) struct Ignored {
     #[arg(long, hide = true)]

@@ -159,7 +159,7 @@ impl Reader {
             agents: agents.into_iter().map(status::agent).collect(),
             output_style: extensions.output_style.clone(),
             available_output_styles: extensions.styles.clone(),
-            models: Vec::new(),
+            models: self.session.models().iter().map(status::model).collect(),
             account: Map::new(),
             hook_on_failure_supported: true,
             pid: Some(std::process::id()),

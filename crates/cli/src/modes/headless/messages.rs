@@ -1,4 +1,4 @@
-//! What is told, as messages.
+//! What is reported, as messages.
 
 use std::borrow::Cow;
 

@@ -38,7 +38,7 @@ pub(super) struct Output {
     format: OutputFormat,
     verbose: bool,
     partial: bool,
-    /// What subagents say and think is told too.
+    /// What subagents say and think is reported, too.
     forwards: AtomicBool,
     /// All hooks are reported, not only those of the beginning.
     hooks: bool,
@@ -64,13 +64,13 @@ struct OutputState {
     said: &'static str,
     /// The next run is about the same message.
     goes_on: bool,
-    /// A result has been told.
+    /// A result has been reported.
     has_result: bool,
     /// The first write that failed.
     failed: Option<io::Error>,
 }
 
-/// Is the other end told whether we are at work?
+/// Does the other end learn whether we are at work?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum States {
     No,
@@ -147,7 +147,7 @@ impl Output {
         state.session = Some(next);
     }
 
-    /// What subagents say and think is told too, from now on.
+    /// What subagents say and think is reported, too, from now on.
     pub(super) fn forward_subagent_text(&self) {
         self.forwards.store(true, Ordering::Relaxed);
     }
@@ -228,7 +228,7 @@ impl Output {
         self.put(notice(level, text));
     }
 
-    /// The next run is still about the same message: its beginning is not told.
+    /// The next run is still about the same message: its beginning is not reported.
     pub(super) fn goes_on(&self) {
         self.state().goes_on = true;
     }
@@ -351,7 +351,7 @@ impl Output {
         }
     }
 
-    /// Tells of a call that was refused without asking: what a person or a PreToolUse hook refused they
+    /// Reports a call that was refused without asking: what a person or a PreToolUse hook refused they
     /// know themselves.
     fn put_denied(&self, state: &mut OutputState, finished: &CallResult, agent: Option<&Tag>) {
         let Some(Denied::Unasked { kind, reason, .. }) = &finished.metadata.denied else {

@@ -54,7 +54,7 @@ impl Person {
     }
 
     fn note(&self, finished: &CallResult) {
-        // Whoever was asked knows.
+        // The person who was asked knows.
         let Some(Denied::Unasked { remedy, .. }) = &finished.metadata.denied else {
             return;
         };

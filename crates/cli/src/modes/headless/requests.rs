@@ -7,7 +7,6 @@ use haft_protocol::{
     ReloadPluginsRequest, RequestId, RewindAnswer, RewindRequest, ServerRequest, SessionAnswer,
     SkillsAnswer,
 };
-use serde_json::Map;
 
 use super::{input::Reader, status};
 
@@ -100,8 +99,8 @@ impl Reader {
                 "reload_plugins_busy: a message is being answered; ask again then".to_owned(),
             );
         }
-        let found = self.session.reload_extensions();
-        let agents = self.session.agents(&Map::new()).into_iter();
+        let found = self.session.reload_plugins()?;
+        let agents = found.agents.unwrap_or_default().into_iter();
         Ok(SessionAnswer::Plugins(Box::new(PluginsAnswer {
             commands: found.commands.iter().map(status::command).collect(),
             agents: agents.map(status::agent).collect(),
@@ -129,7 +128,7 @@ impl Reader {
         let channel = Arc::clone(&self.channel);
         let (message, dry) = (request.user_message_id, request.dry_run);
         if self.session.is_running() {
-            let busy = "files cannot be taken back while a message is answered: interrupt it first";
+            let busy = "files cannot be reverted while a message is answered: interrupt it first";
             channel.respond(id, Err(busy.to_owned()));
             return;
         }

@@ -1,15 +1,15 @@
 //! What the program at the other end may ask of a session, as answers.
 
 use haft_host::{
-    AgentDetails, CommandDetails, ContextUsage, FileContents, PluginDetails, RewoundFiles,
-    ServerChanges, ServerDetails, ServerList,
+    AgentDetails, CommandDetails, ContextUsage, FileContents, ModelOption, PluginDetails,
+    RewoundFiles, ServerChanges, ServerDetails, ServerList,
 };
 use haft_protocol::{
     ContextCategory, ContextMcpTool, ContextUsageAnswer, DescribedAgent, DescribedCommand,
     DescribedTool, FileAnswer, ListedServer, ListedServerTool, LoadedPlugin, McpStatusAnswer,
     RewindAnswer, ServerProblem, ServerState, ServersAnswer, ToolHints,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How full the model's window is.
 pub(super) fn usage(used: &ContextUsage) -> ContextUsageAnswer {
@@ -50,7 +50,7 @@ pub(super) fn usage(used: &ContextUsage) -> ContextUsageAnswer {
         raw_max_tokens: used.window,
         percentage,
         model: used.model.clone(),
-        is_auto_compact_enabled: true,
+        is_auto_compact_enabled: !used.keeps_everything,
         mcp_tools: mcp_tools.collect(),
         ..ContextUsageAnswer::default()
     }
@@ -63,6 +63,15 @@ pub(super) fn command(command: &CommandDetails) -> DescribedCommand {
         description: command.description.clone(),
         argument_hint: command.argument_hint.clone(),
     }
+}
+
+/// A model that can be chosen.
+pub(super) fn model(model: &ModelOption) -> Value {
+    json!({
+        "value": model.value,
+        "displayName": model.display_name,
+        "description": model.description,
+    })
 }
 
 /// A kind of subagents.

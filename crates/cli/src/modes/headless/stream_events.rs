@@ -14,13 +14,13 @@ use super::messages::{stop_name, usage};
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     usage: Usage,
-    /// It has stopped; what it cost may be told after that.
+    /// It has stopped; what it cost may be reported after that.
     stop: Option<StopReason>,
     is_open: bool,
 }
 
 impl Pieces {
-    /// What a piece is told as. `model`: who is asked.
+    /// What a piece is reported as. `model`: who is asked.
     pub(super) fn of<'e>(&mut self, event: &'e ModelEvent, model: &str) -> Vec<StreamEvent<'e>> {
         let mut told = Vec::new();
         match event {
@@ -74,7 +74,7 @@ impl Pieces {
         told
     }
 
-    /// The end of the reply, if it has not been told.
+    /// The end of the reply, if it has not been reported.
     pub(super) fn end(&mut self) -> Vec<StreamEvent<'static>> {
         if !std::mem::take(&mut self.is_open) {
             return Vec::new();

@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 const CALLS: &str = "engine/tests/it/hooks/mod.rs";
 const KINDS: &str = "engine/tests/it/hooks/kinds.rs";
+const WHICH: &str = "engine/tests/it/hooks/which.rs";
 const MOMENTS: &str = "engine/tests/it/hooks/moments.rs";
 const LOOP: &str = "agent/tests/it/hooks.rs";
 const BINARY: &str = "cli/tests/it/headless/hooks.rs";
@@ -107,10 +108,10 @@ const VECTORS: [(u8, &str, &str); 34] = [
         KINDS,
         "v28_v29_a_server_decides_by_what_it_says_and_only_by_that",
     ),
-    (30, CALLS, "v30_v31_v32_v33_which_hooks_run_and_how"),
-    (31, CALLS, "v30_v31_v32_v33_which_hooks_run_and_how"),
-    (32, CALLS, "v30_v31_v32_v33_which_hooks_run_and_how"),
-    (33, CALLS, "v30_v31_v32_v33_which_hooks_run_and_how"),
+    (30, WHICH, "v30_v31_v32_v33_which_hooks_run_and_how"),
+    (31, WHICH, "v30_v31_v32_v33_which_hooks_run_and_how"),
+    (32, WHICH, "v30_v31_v32_v33_which_hooks_run_and_how"),
+    (33, WHICH, "v30_v31_v32_v33_which_hooks_run_and_how"),
     (34, BINARY, "v34_a_call_that_is_put_off_ends_the_run"),
 ];
 

@@ -10,10 +10,11 @@
 //! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
-//! - `sessions`: going on, forking, forgetting, listing
+//! - `sessions`: going on, forking, forgetting, listing; `settings`: those that act on the model
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
-//! - `server`: a provider on this machine; `tools_on_demand`: tools that are sent by name only
+//! - `mcp_programs`: MCP servers that are programs; `server`: a provider on this machine
+//! - `tools_on_demand`: tools that are sent by name only
 
 mod answers;
 mod attachments;
@@ -23,6 +24,7 @@ mod ends;
 mod extensions;
 mod hook_vectors;
 mod hooks;
+mod mcp_programs;
 mod models;
 mod planning;
 mod plugins;
@@ -30,6 +32,7 @@ mod requests;
 mod server;
 mod servers;
 mod sessions;
+mod settings;
 mod subagents;
 mod talk;
 mod tools_on_demand;

@@ -389,7 +389,7 @@ fn a_budget_works_by_the_list_and_a_model_without_a_price_goes_on() {
     let result = lines(&ran).pop().unwrap();
     assert_eq!((ran.code, &result["result"]), (0, &json!("Hello.")));
     assert_eq!(result["usage"]["output_tokens"], 40);
-    insta::assert_snapshot!(ran.stderr, @"haft: --max-budget-usd: the price of m-1 is not known, so what it costs does not count; its tokens are counted. Give the price with --prices, or with modelPrices in the settings");
+    insta::assert_snapshot!(ran.stderr, @"haft: the budget in USD does not cover m-1: its price is not known. Its tokens are counted. Add its price to modelPrices in the settings");
 }
 
 #[test]

@@ -312,7 +312,7 @@ fn whoever_sleeps_is_woken_by_a_word() {
     assert_eq!(talk.end().1, 0);
 }
 
-/// What every session pays for before anybody has said a word.
+/// What every session pays for before anyone has said a word.
 #[test]
 fn the_first_request_stays_small() {
     let dir = tempdir().unwrap();

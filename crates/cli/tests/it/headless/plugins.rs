@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::{answer, call, lines, scripted, text};
+use super::{Talk, answer, call, lines, scripted, text};
 use crate::binary::Ran;
 
 fn put(root: &Path, path: &str, text: &str) {
@@ -63,7 +63,12 @@ fn hooks_servers_and_settings_of_a_plugin_count_or_are_reported() {
     assert_eq!(heard.trim(), kit.to_str().unwrap());
     assert_eq!(init["mcp_servers"][0]["name"], "plugin:kit:db");
     let told = ran.stderr.replace(dir.path().to_str().unwrap(), "[dir]");
-    insta::assert_snapshot!(told);
+    // The server is connected beside the rest, so that its end may come before that is reported.
+    let told: Vec<&str> = told
+        .lines()
+        .filter(|line| !line.contains("MCP server"))
+        .collect();
+    insta::assert_snapshot!(told.join("\n"));
 }
 
 #[test]
@@ -151,12 +156,9 @@ fn the_servers_of_a_project_are_never_silent() {
     // To name the scope is enough.
     let (trusted, init) = ran(dir.path(), &["--setting-sources", "user,project"]);
     assert_eq!(init["mcp_servers"][0]["name"], "db");
-    assert_eq!(init["mcp_servers"][0]["status"], "failed");
-    assert!(
-        trusted.stderr.contains("MCP server db"),
-        "{}",
-        trusted.stderr
-    );
+    // It is connected beside the rest.
+    assert!(["failed", "pending"].contains(&init["mcp_servers"][0]["status"].as_str().unwrap()));
+    assert_eq!(trusted.code, 0);
     let (left, init) = ran(dir.path(), &["--strict-mcp-config"]);
     assert_eq!(
         (left.stderr.as_str(), &init["mcp_servers"]),
@@ -198,4 +200,79 @@ fn odd_settings_rules_and_heads_are_reported_once_each() {
         .as_array()
         .unwrap();
     assert_eq!(denied.len(), 1, "the old rule still denies: {messages:#?}");
+}
+
+#[test]
+fn a_plugin_is_read_anew_with_all_it_brings() {
+    let dir = tempdir().unwrap();
+    let kit = dir.path().join("kit");
+    plugin(&kit);
+    fs::write(dir.path().join("a.txt"), "x\n").unwrap();
+    let read = |id: &str| json!({"type": "tool_use", "id": id, "name": "Read", "input": {"file_path": "a.txt"}});
+    let agent = json!({
+        "subagent_type": "kit:helper", "description": "helps", "prompt": "help",
+    });
+    let turns = json!([
+        [read("one")],
+        [text("one")],
+        [read("two")],
+        [text("two")],
+        [call("Agent", agent)],
+        [text("helped")],
+        [text("three")],
+    ]);
+    let mut command = scripted(dir.path(), &turns);
+    let mut talk = Talk::new(command.args(["--plugin-dir", "kit", "--strict-mcp-config"]));
+    talk.user("first");
+    talk.hear_until("result");
+    let heard = |name: &str| {
+        let text = fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+        text.lines().count()
+    };
+    assert_eq!((heard("heard"), heard("later")), (1, 0));
+    let hooks = fs::read_to_string(kit.join("hooks/hooks.json")).unwrap();
+    put(&kit, "hooks/hooks.json", &hooks.replace("/heard", "/later"));
+    let helper = "---\nname: helper\ndescription: Helps.\n---\nHelp.";
+    put(&kit, "agents/helper.md", helper);
+    put(&kit, "commands/greet.md", "Say hello.");
+    put(
+        &kit,
+        "skills/new/SKILL.md",
+        "---\ndescription: New.\n---\nDo it.",
+    );
+    let manifest = json!({"name": "kit", "version": "3.0"}).to_string();
+    put(&kit, ".claude-plugin/plugin.json", &manifest);
+    talk.request("q", &json!({"subtype": "reload_plugins"}));
+    let answer = talk.hear_until("control_response").pop().unwrap();
+    let answer = &answer["response"]["response"];
+    let names = |list: &Value| {
+        let names = list
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].clone());
+        names.collect::<Vec<Value>>()
+    };
+    assert!(
+        names(&answer["agents"]).contains(&json!("kit:helper")),
+        "{answer}"
+    );
+    for command in ["kit:greet", "kit:new"] {
+        assert!(
+            names(&answer["commands"]).contains(&json!(command)),
+            "{answer}"
+        );
+    }
+    assert_eq!(answer["plugins"][0]["version"], "3.0");
+    talk.user("second");
+    talk.hear_until("result");
+    assert_eq!((heard("heard"), heard("later")), (1, 1));
+    talk.user("third");
+    let told = talk.hear_until("result");
+    let told = serde_json::to_string(&told).unwrap();
+    assert!(
+        told.contains("helped") && !told.contains("There is no agent"),
+        "{told}"
+    );
+    talk.end();
 }

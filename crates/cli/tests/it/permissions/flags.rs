@@ -126,10 +126,10 @@ fn a_file_is_named_from_where_the_command_is_typed() {
 fn settings_that_were_asked_for_and_are_not_there_end_it() {
     let place = Place::new(&[("work/broken.json", "{\n\"permissions\": ]}")]);
     for (given, said) in [
-        ("{\"permissions\": ", "haft: --settings: line 1"),
+        ("{\"permissions\": ", "haft: given settings: line 1"),
         (
             "nowhere.json",
-            "haft: --settings: /work/nowhere.json is no file",
+            "haft: given settings: /work/nowhere.json is no file",
         ),
         ("broken.json", "haft: /work/broken.json:2: "),
         (".", "it is not a regular file"),

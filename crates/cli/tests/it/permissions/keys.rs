@@ -531,9 +531,9 @@ fn what_was_kept_from_a_line_is_named_with_what_would_allow_it() {
     assert_eq!(
         plain(&answers[0]),
         "Exit code 1\ncat: ~/notes.txt: No such file or directory\nThe sandbox kept it from: reading \
-         ~/notes.txt. Nobody can be asked. What would allow it: the rule `Read(/~/notes.txt)` in \
+         ~/notes.txt. No one can be asked. What would allow it: the rule `Read(/~/notes.txt)` in \
          `permissions.allow` of the user's own settings, or someone to ask. Home directories are \
-         closed to this line, since it cannot be told beforehand what `$(cat notes.list)` reads. \
+         closed to this line, since it is not known beforehand what `$(cat notes.list)` reads. \
          Name each file plainly, without expansions and without following links: then its path is \
          judged."
     );

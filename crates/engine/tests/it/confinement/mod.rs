@@ -1,11 +1,10 @@
-//! How a command is told to be confined, by a toy in the place of Bash.
+//! How a command is to be confined, by a toy in the place of Bash.
 
 use std::{fs, sync::Arc};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, Confined, Confinement,
-    ConfinementStrength, Effects, HostVerdict, NetworkAccess, PermissionMode, ProbeConfinement,
-    Services,
+    ConfinementStrength, Effects, NetworkAccess, PermissionMode, ProbeConfinement, Services,
 };
 use haft_engine::{
     Engine, Registry, Scheduler,
@@ -37,6 +36,7 @@ impl Approver for Yes {
 }
 
 mod files;
+mod hosts;
 mod strength;
 
 struct Session {
@@ -199,13 +199,6 @@ fn network(confinement: &Confinement) -> &'static str {
         NetworkAccess::Nobody => "nobody",
         NetworkAccess::ByRule(_) => "by rule",
         NetworkAccess::Anybody => "anybody",
-    }
-}
-
-fn passage(confinement: &Confinement, host: &str) -> HostVerdict {
-    match &confinement.network {
-        NetworkAccess::ByRule(hosts) => hosts.judge(host, 443),
-        other => panic!("{other:?}"),
     }
 }
 
@@ -533,64 +526,6 @@ async fn rows_102_and_103_by_settings_files() {
 }
 
 #[tokio::test]
-async fn hosts_come_from_settings_and_rules() {
-    let settings = json!({
-        "sandbox": {
-            "enabled": true,
-            "network": {
-                "allowedDomains": ["*.example.com", "one.org:22"],
-                "deniedDomains": ["bad.example.com"],
-            },
-        },
-        "permissions": {
-            "allow": ["WebFetch(domain:docs.rs)", "WebFetch(domain:both.org)"],
-            "deny": ["WebFetch(domain:evil.example.com)"],
-            "ask": ["WebFetch(domain:both.org)"],
-        },
-    });
-    let machine = Machine::new([(USER, settings.to_string().as_str())]);
-    let mut session = Session::of_settings(machine, true).await;
-    let confinement = session.run("make").await;
-    for (host, expected) in [
-        ("a.example.com", HostVerdict::Allowed),
-        ("docs.rs", HostVerdict::Allowed),
-        ("bad.example.com", HostVerdict::Denied),
-        ("evil.example.com", HostVerdict::Denied),
-        ("both.org", HostVerdict::Ask),
-        ("one.org", HostVerdict::Ask),
-        ("other.org", HostVerdict::Ask),
-    ] {
-        assert_eq!(passage(&confinement, host), expected, "{host}");
-    }
-}
-
-#[tokio::test]
-async fn the_administrator_may_be_the_only_one_to_name_hosts() {
-    let managed = json!({"sandbox": {"network": {
-        "allowManagedDomainsOnly": true, "allowedDomains": ["good.org"],
-    }}});
-    let user = json!({
-        "sandbox": {"enabled": true, "network": {"allowedDomains": ["mine.org"]}},
-        "permissions": {"allow": ["WebFetch(domain:docs.rs)"]},
-    });
-    let (managed, user) = (managed.to_string(), user.to_string());
-    let machine = Machine::new([
-        (crate::machine::MANAGED, managed.as_str()),
-        (USER, user.as_str()),
-    ]);
-    let mut session = Session::of_settings(machine, true).await;
-    let confinement = session.run("make").await;
-    for (host, expected) in [
-        ("good.org", HostVerdict::Allowed),
-        ("mine.org", HostVerdict::Denied),
-        ("docs.rs", HostVerdict::Denied),
-        ("other.org", HostVerdict::Denied),
-    ] {
-        assert_eq!(passage(&confinement, host), expected, "{host}");
-    }
-}
-
-#[tokio::test]
 async fn with_files_open_only_the_network_is_confined() {
     let settings = r#"{"sandbox": {"enabled": true, "filesystem": {"disabled": true}}}"#;
     let machine = Machine::new([(USER, settings), ("p/.npmrc", "")]);
@@ -615,24 +550,4 @@ async fn an_untrusted_project_may_switch_the_sandbox_on_but_not_let_commands_thr
     let mut session = Session::of_settings(trusted, true).await;
     session.run("make").await;
     assert_eq!(session.asked(), [""; 0]);
-}
-
-#[tokio::test]
-async fn what_reads_from_a_service_is_asked_about_and_runs_with_that_reach_alone() {
-    let mut session = Session::new(Machine::new([]), Setup::default()).await;
-    let confinement = session.run("gh pr list").await;
-    assert_eq!(session.asked().len(), 1);
-    assert_eq!(confinement.profile, Confined::ReadOnly);
-    assert!(matches!(confinement.network, NetworkAccess::Anybody));
-    assert!(confinement.writable.is_empty() && confinement.caches.is_empty());
-    // What needs no service has no network either.
-    let confinement = session.run("gh --version").await;
-    assert!(matches!(confinement.network, NetworkAccess::Nobody));
-    // A rule is as good as an answer.
-    let allow = r#"{"permissions": {"allow": ["Bash(kubectl get *)"]}}"#;
-    let mut session = Session::new(Machine::new([(USER, allow)]), Setup::default()).await;
-    let confinement = session.run("kubectl get pods | head").await;
-    assert_eq!(session.asked().len(), 0);
-    assert_eq!(confinement.profile, Confined::ReadOnly);
-    assert!(matches!(confinement.network, NetworkAccess::Anybody));
 }

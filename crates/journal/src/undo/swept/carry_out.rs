@@ -92,7 +92,7 @@ impl UndoHistory {
         Ok(unit)
     }
 
-    /// Keeps what the tasks overwrite or remove. What is too large for that is told.
+    /// Keeps what the tasks overwrite or remove. What is too large for that is reported.
     fn keep_present(&self, plan: &mut UndoPlan) -> Result<(), JournalError> {
         let store = self.store();
         let sync = plan.tasks.len() <= SYNCED_SINGLY;
@@ -204,7 +204,7 @@ impl UndoHistory {
         let mut all = Vec::new();
         for one in swept {
             let looked = look_at(&one.path)?;
-            // Where only modes or times are to change, nothing can be told.
+            // Where only modes or times are to change, nothing can be known.
             if !(looked.is(&one.after) && looked.is(&one.before)) {
                 all.push(found(&looked, one));
             }

@@ -2,7 +2,7 @@
 //!
 //! The same promises as for single files: all or nothing, only if everything is still as the command
 //! left it, and an undo is a unit that can be undone. What a command changed and no one could keep is
-//! told, and left as it is.
+//! reported, and left as it is.
 //!
 //! - `plan`: what is to be done, or why not
 //! - `carry_out`: that, step by step; and what became of it after a crash
@@ -31,7 +31,7 @@ use crate::write_grant::WriteGrant;
 /// So many files are shown with what changed in them, if they are no larger than this.
 const SHOWN_FILES: usize = 50;
 const SHOWN_BYTES: u64 = 1 << 20;
-/// So many conflicts are told.
+/// So many conflicts are listed.
 const TOLD: usize = 10;
 
 impl UndoHistory {
@@ -185,7 +185,7 @@ impl UndoHistory {
         })
     }
 
-    /// The files among the tasks, as people are told.
+    /// The files among the tasks, as people see them.
     fn describe(&self, tasks: &[Task]) -> Vec<UndoneFile> {
         let told = tasks
             .iter()

@@ -86,7 +86,7 @@ impl<'a> Acting<'a> {
         call: &'a Call,
         permits: &'a HashMap<NameUse, bool>,
     ) -> Result<Self, Stop> {
-        // A program that shows itself to nobody cannot be helped, and may do what it may.
+        // A program that shows itself to no one cannot be helped, and may do what it may.
         let caller = Caller::of(call).map_err(|_| Stop::Continue)?;
         Ok(Self {
             mediator,

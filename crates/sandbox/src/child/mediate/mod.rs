@@ -119,7 +119,7 @@ impl Mediator {
                 let permits = HashMap::new();
                 Ok(self.carry_out(Parked { call, permits }, asks))
             }
-            // It was interrupted, or whoever made it is gone.
+            // It was interrupted, or the process that made it is gone.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
                 Ok(None)
             }
@@ -185,7 +185,7 @@ impl Mediator {
                 }
             },
         };
-        // Whoever made it may be gone.
+        // The process that made it may be gone.
         let _ = notify::answer(self.listener.as_fd(), &call, &answer);
         None
     }

@@ -1,4 +1,4 @@
-//! When somebody wants a command, or a sandbox, to end.
+//! When someone wants a command, or a sandbox, to end.
 
 use std::{fs, time::Duration};
 
@@ -114,7 +114,7 @@ async fn a_second_shorter_grace_counts() {
     running.kill(Duration::MAX);
     running.kill(Duration::ZERO);
     gone(&mut running).await;
-    running.kill(Duration::ZERO); // nobody is there to hear it
+    running.kill(Duration::ZERO); // no one is there to hear it
     assert_eq!(marked(&mark), []);
     place.sandbox.close().await;
 }
@@ -188,7 +188,7 @@ async fn closing_ends_what_runs_and_a_later_command_gets_a_new_sandbox() {
         assert!(!place.dir.path().join("scratch").exists());
         for running in &mut commands {
             gone(running).await;
-            // Its shell ended by itself, or nobody saw how.
+            // Its shell ended by itself, or no one saw how.
             let how = running.exited().await.how;
             assert!(!matches!(how, ExitKind::Exited(1..)), "{how:?}");
         }

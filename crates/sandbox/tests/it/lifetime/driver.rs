@@ -11,8 +11,12 @@ use std::{
 use haft_sandbox::{
     ClosedDirectories, GuardedNames, Line, Mechanism, Network, SandboxProfile, Workspace,
 };
+use rustix::process::{Signal, getpid, kill_process};
 use tempfile::TempDir;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{sleep, timeout},
+};
 
 use super::{nasty, read_until, sandbox, scarce};
 use crate::{
@@ -92,7 +96,7 @@ impl Driver {
                 }
             }
         };
-        // What it waits for has limits; this one is for what nobody thought of.
+        // What it waits for has limits; this one is for what no one thought of.
         let status = timeout(10 * LONG, ended).await.unwrap();
         assert!(status.success(), "{status}\n{}", self.said());
     }
@@ -143,6 +147,7 @@ async fn driver() {
     .into_iter()
     .find(|mechanism| best == mechanism.name())
     .unwrap();
+    obey_signals();
     match work.to_str().unwrap() {
         "commands" => commands(&dir, best).await,
         "short" => short(&dir, best).await,
@@ -151,6 +156,30 @@ async fn driver() {
         "crowded" => scarce::crowded(&dir, best).await,
         "soak" => soak::work(&dir, best).await,
         other => panic!("no such work: {other}"),
+    }
+}
+
+/// The tests may be run with signals ignored, as by `nohup`. Here each of them ends the
+/// process at once, as it does by default.
+fn obey_signals() {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
+    for kind in [
+        SignalKind::hangup(),
+        SignalKind::interrupt(),
+        SignalKind::quit(),
+        SignalKind::terminate(),
+    ] {
+        if ignored >> (kind.as_raw_value() - 1) & 1 == 0 {
+            continue;
+        }
+        // What is handled is not ignored by the processes that are started later either.
+        let mut arrived = signal(kind).unwrap();
+        tokio::spawn(async move {
+            arrived.recv().await;
+            kill_process(getpid(), Signal::KILL).unwrap();
+        });
     }
 }
 

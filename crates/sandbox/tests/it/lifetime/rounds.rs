@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::driver::Driver;
 
-/// A moment nobody chose.
+/// A moment no one chose.
 fn moment(most: Duration) -> Duration {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     most.mul_f64(f64::from(now.unwrap().subsec_nanos() % 1_000_003) / 1_000_003.0)
@@ -52,13 +52,33 @@ async fn nothing_is_left_when_our_process_is_killed_while_it_sets_a_sandbox_up()
 #[tokio::test]
 async fn a_signal_to_our_group_ends_our_process_and_so_everything() {
     for signal in ["-INT", "-TERM", "-HUP", "-KILL"] {
-        let mut driver = Driver::start("short", Mechanism::Namespaces);
-        driver.running().await;
-        let started = driver.below();
-        let kill = haft_testkit::command("kill")
-            .args([signal, "--", &format!("-{}", driver.child.id())])
-            .status();
-        assert!(kill.unwrap().success());
-        driver.nothing_left(&started).await;
+        ends_by(signal, Driver::start("short", Mechanism::Namespaces)).await;
     }
+}
+
+#[tokio::test]
+async fn so_it_does_where_the_tests_run_with_signals_ignored() {
+    let deaf = [
+        "bash",
+        "-c",
+        "trap '' HUP INT QUIT TERM; exec \"$@\"",
+        "bash",
+    ];
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        ends_by(
+            signal,
+            Driver::start_with("short", Mechanism::Namespaces, &deaf),
+        )
+        .await;
+    }
+}
+
+async fn ends_by(signal: &str, mut driver: Driver) {
+    driver.running().await;
+    let started = driver.below();
+    let kill = haft_testkit::command("kill")
+        .args([signal, "--", &format!("-{}", driver.child.id())])
+        .status();
+    assert!(kill.unwrap().success());
+    driver.nothing_left(&started).await;
 }

@@ -121,7 +121,7 @@ async fn one_address_inside_spoils_the_others() {
 async fn the_next_address_is_tried_when_one_does_not_answer() {
     let server = Canned::new(OK).await;
     let port = server.port;
-    // Nobody listens at the first: the server's socket is bound to the other alone.
+    // No one listens at the first: the server's socket is bound to the other alone.
     let allowed = ["app.test", "127.0.0.9", "127.0.0.1"];
     let rig = Rig::new(&allowed, &[("app.test", &[&["127.0.0.9", "127.0.0.1"]])]);
     assert_eq!(status(&rig.send(get("app.test", port)).await), "200");
@@ -149,7 +149,7 @@ async fn a_name_is_resolved_once_for_a_connection() {
     assert_eq!(rig.names.asked(), ["app.test", "app.test"]);
 }
 
-/// A query for a name that nobody allowed could carry data out.
+/// A query for a name that no one allowed could carry data out.
 #[tokio::test]
 async fn a_refused_name_is_not_resolved() {
     let rig = Rig::new(&["app.test"], &[]);

@@ -130,7 +130,7 @@ async fn more_connections_than_allowed_wait_their_turn() {
     }
     let mut third = rig.connect().await;
     third.write_all(REFUSED.as_bytes()).await.unwrap();
-    // With both slots taken nobody reads it.
+    // With both slots taken no one reads it.
     let early = tokio::time::timeout(Duration::from_millis(50), third.read_u8()).await;
     assert!(early.is_err());
     assert_eq!(rig.proxy.log().len(), 2);
@@ -182,7 +182,7 @@ async fn a_pending_question_ends_with_the_proxy() {
     assert_eq!(gate.most.load(Ordering::SeqCst), 3);
 }
 
-/// Nobody is to be asked for a client that has given up.
+/// No one is to be asked for a client that has given up.
 #[tokio::test]
 async fn a_pending_question_ends_with_its_client() {
     let gate = Arc::new(Silent::default());

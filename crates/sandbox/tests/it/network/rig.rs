@@ -153,7 +153,7 @@ impl Server {
     }
 }
 
-/// A port at which nobody listens, and nobody else will.
+/// A port at which no one listens, and no one else will.
 pub(super) struct Closed {
     _bound: TcpSocket,
     pub(super) port: u16,

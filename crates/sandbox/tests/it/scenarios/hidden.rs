@@ -1,4 +1,4 @@
-//! Hidden files: nobody in the sandbox reads them.
+//! Hidden files: no one in the sandbox reads them.
 
 use super::{
     stand::Around,

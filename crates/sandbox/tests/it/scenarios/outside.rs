@@ -25,7 +25,7 @@ pub(super) struct Spot {
     /// Below what may be changed by commands that may change files.
     pub(super) inside: PathBuf,
     pub(super) outside: PathBuf,
-    /// The reading end of the pipe outside: without one, nobody can write to it.
+    /// The reading end of the pipe outside: without one, no one can write to it.
     fifo: fs::File,
     /// What was there at first.
     fresh: BTreeMap<String, String>,
@@ -120,7 +120,7 @@ impl Spot {
         seen
     }
 
-    /// What reached somebody here since this was asked the last time.
+    /// What reached someone here since this was asked the last time.
     pub(super) fn heard(&mut self) -> Vec<String> {
         let mut heard: Vec<String> = self.daemons.iter_mut().flat_map(Daemons::heard).collect();
         let mut buffer = [0; 512];
@@ -233,7 +233,7 @@ fn look_at(path: &Path, seen: &mut BTreeMap<String, String>) {
 
 /// Daemons that listen, and a process that minds its own business.
 pub(super) struct Daemons {
-    /// A name that nobody else on this machine uses.
+    /// A name that no one else on this machine uses.
     tag: String,
     victim: Child,
     tcp: TcpListener,

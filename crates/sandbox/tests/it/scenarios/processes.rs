@@ -147,7 +147,7 @@ async fn whoever_kills_everyone_kills_only_the_sandbox() {
         &[View::ReadOnly, View::Nobody],
         async |stand| {
             let before = stand.ground.spots[0].look(true);
-            // Where signals get out, nobody must send one to all.
+            // Where signals get out, no one must send one to all.
             let victim = stand.ground.spots[0]
                 .names()
                 .into_iter()

@@ -128,7 +128,7 @@ if os.uname().machine == "x86_64" and call(0x40000000 | 39) == os.getpid(): prin
     ]
 }
 
-/// Each call with arguments that do nothing: what comes back says whether anybody listened. The kernel
+/// Each call with arguments that do nothing: what comes back says whether anyone listened. The kernel
 /// answers "not permitted" or "no such call", as the filter does, or it looked at the arguments.
 const CALLS: &str = r#"
 nothing = ctypes.c_void_p()

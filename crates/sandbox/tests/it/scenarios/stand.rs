@@ -268,7 +268,7 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// Can somebody else do here what this way of confining needs?
+/// Can someone else do here what this way of confining needs?
 fn is_possible(mechanism: Mechanism) -> bool {
     let line = match mechanism {
         Mechanism::Namespaces => "unshare -Urmn true",

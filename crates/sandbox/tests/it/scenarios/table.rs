@@ -97,7 +97,7 @@ pub(super) enum Unconfined {
     Succeeds,
     /// If root makes it.
     SucceedsForRoot,
-    /// If anybody but root makes it.
+    /// If anyone but root makes it.
     SucceedsForUsers,
     /// That depends on the machine.
     Depends,

@@ -82,7 +82,7 @@ pub(super) fn checked_out(arg: &Arg) -> Effect {
 
 /// Adds the read of a pathspec. Does it limit what is shown?
 fn pathspec(arg: &Arg, shows: ShownPaths, effects: &mut Vec<Effect>) -> bool {
-    // `:(magic)`, `:!exclude`, `:/from the top`: what they name cannot be told from here.
+    // `:(magic)`, `:!exclude`, `:/from the top`: what they name is not known here.
     if arg.text().is_some_and(|text| text.starts_with(':')) {
         return false;
     }

@@ -58,7 +58,7 @@ static GOFMT: Spec = Spec::reads("gofmt", "-d -e -l -s -r:")
     .strict()
     .judged(gofmt);
 
-/// It formats by no configuration, and prints unless it is told to write.
+/// It formats by no configuration, and prints unless it is asked to write.
 fn gofmt(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = parsed.finding(Operands::Files);
     if parsed.has("-w") {

@@ -15,7 +15,7 @@ pub(super) struct ReadAnswer {
     pub(super) output: ToolOutput,
     /// The file that was read, after all links.
     pub(super) real: PathBuf,
-    /// What of the file it shows, such as `lines 1–20`; `None` if nobody should be pointed to it.
+    /// What of the file it shows, such as `lines 1–20`; `None` if no one should be pointed to it.
     pub(super) part: Option<String>,
 }
 

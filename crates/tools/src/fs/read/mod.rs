@@ -103,7 +103,7 @@ impl Tool for Read {
     fn effects(&self, input: &Input) -> Effects {
         let effects = match input.file_path.exists() {
             true => Effects::reading([input.file_path.clone()]),
-            // The answer tells of files that were perhaps meant, so it depends on more than the path.
+            // The answer names files that were perhaps meant, so it depends on more than the path.
             false => Effects::READS,
         };
         Effects {

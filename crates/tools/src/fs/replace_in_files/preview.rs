@@ -1,4 +1,4 @@
-//! What a plan would do, told to the model and to programs.
+//! What a plan would do, as the model and programs read it.
 
 use std::{
     fmt::Write,

@@ -108,7 +108,7 @@ impl Run<'_> {
         answer.first = Some(INTERRUPTED.to_owned());
         let body = answer::of_failure(&due.job.capture, self.limits.failed_output);
         if let Some(watched) = due.watched.take() {
-            // Whoever interrupts does not want to wait; it is recorded all the same.
+            // A person who interrupts does not want to wait; it is recorded all the same.
             let command = self.input.command.clone();
             tokio::spawn(changes::after(watched, due.control(), command));
         }

@@ -255,7 +255,7 @@ impl Run<'_> {
         }
     }
 
-    /// Tells whoever listens what came since the last time, the end of it.
+    /// Reports what came since the last time, the end of it.
     fn tell(&self, capture: &Capture, told: &mut u64) {
         let total = capture.total();
         let new = usize::try_from(total - *told).unwrap_or(usize::MAX);

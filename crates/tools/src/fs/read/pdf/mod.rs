@@ -3,7 +3,7 @@
 //! It is read by a process of its own, see `haft_pdf`: PDFs come from anywhere.
 //!
 //! - `look`: has the file read, and pages drawn
-//! - `show`: what of that the model is told
+//! - `show`: what of that the model reads
 
 #[cfg(feature = "pdf")]
 mod look;

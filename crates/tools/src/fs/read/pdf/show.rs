@@ -1,4 +1,4 @@
-//! What the model is told about a PDF.
+//! What the model reads about a PDF.
 
 use std::fmt::Write;
 

@@ -1,0 +1,431 @@
+//! Commands that people run in their first hour, in the real sandbox: git, installs, services of their own.
+//!
+//! What a program of someone else's needs is tried with that program where it is there, and with a stand-in
+//! that opens the same files and sockets where it is not.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs,
+    io::{Read, Write},
+    mem::MaybeUninit,
+    net::TcpListener,
+    os::unix::{fs::PermissionsExt, net::UnixListener},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::binary::{Conversation, haft};
+
+/// A home, a project in it, and a session that is asked.
+struct Desk {
+    dir: TempDir,
+    path: String,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["work", "home", "bin"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let desk = Self {
+            path: String::new(),
+            dir,
+        };
+        let bin = desk.at("bin");
+        Self {
+            path: format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()),
+            ..desk
+        }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.dir.path()).unwrap().join(name)
+    }
+
+    /// A program of that name, before those of the system.
+    fn program(&self, name: &str, text: &str) {
+        let path = self.at("bin").join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A session that may run all commands unasked.
+    fn allowed(&self) -> Conversation {
+        self.session(&["--allowed-tools", "Bash"])
+    }
+
+    fn session(&self, flags: &[&str]) -> Conversation {
+        let mut command = haft(&self.at("work"));
+        command
+            .env("HOME", self.at("home"))
+            .env("PATH", &self.path)
+            .args(["exec", "--interactive-json"])
+            .args(flags);
+        Conversation::start(&mut command)
+    }
+
+    /// Outside of the sandbox.
+    fn shell(&self, line: &str) {
+        let ran = Command::new("sh")
+            .args(["-e", "-c", line])
+            .current_dir(self.at("work"))
+            .env("HOME", self.at("home"))
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{line}: {ran:?}");
+    }
+}
+
+fn bash(command: &str) -> Value {
+    json!({"id": command, "name": "Bash", "input": {"command": command}})
+}
+
+/// The answer, after these answers to what is asked; and what was asked.
+fn run(talk: &mut Conversation, command: &str, allow: bool) -> (String, bool, Vec<String>) {
+    talk.say(&bash(command));
+    let mut asked = Vec::new();
+    loop {
+        let line = talk.hear();
+        match line["type"].as_str() {
+            Some("permission_request") => {
+                asked.push(line["reason"].as_str().unwrap().to_owned());
+                let behavior = if allow { "allow" } else { "deny" };
+                talk.say(&json!({
+                    "type": "permission_response",
+                    "request_id": line["request_id"],
+                    "behavior": behavior,
+                }));
+            }
+            Some(_) => {}
+            None => {
+                let text = line["content"].as_str().unwrap_or_default().to_owned();
+                return (text, line["is_error"] == true, asked);
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn well(talk: &mut Conversation, command: &str) -> String {
+    let (text, failed, asked) = run(talk, command, false);
+    assert!(!failed && asked.is_empty(), "{command}: {text} {asked:?}");
+    text
+}
+
+fn is_there(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output();
+    let found = found.is_ok_and(|ran| ran.status.success());
+    if !found {
+        haft_testkit::skip(&format!("no {program} that works"));
+    }
+    found
+}
+
+const GIT: &str = "git -c user.name=n -c user.email=e@e -c protocol.file.allow=always";
+
+#[test]
+fn git_remote_add_and_a_commit_in_a_submodule_work() {
+    if !is_there("git") {
+        return;
+    }
+    let desk = Desk::new();
+    desk.shell(&format!(
+        "mkdir ../inner && cd ../inner && git init -q && echo a > a && git add a && {GIT} commit -qm a
+         cd ../work && git init -q && {GIT} submodule --quiet add ../inner sub && {GIT} commit -qm sub"
+    ));
+    let mut talk = desk.allowed();
+    well(&mut talk, "git remote add origin https://example.org/a.git");
+    assert_eq!(
+        well(&mut talk, "git remote get-url origin"),
+        "https://example.org/a.git"
+    );
+    well(&mut talk, "echo b > sub/b && git -C sub add b");
+    let commit = format!("{GIT} -C sub commit -qm 'in the submodule'");
+    well(&mut talk, &commit);
+    assert_eq!(
+        well(&mut talk, "git -C sub log -1 --format=%s"),
+        "in the submodule"
+    );
+    // What decides what git runs stays as it was.
+    let (_, failed, asked) = run(&mut talk, "git config core.fsmonitor 'touch pwned'", false);
+    assert!(failed || !asked.is_empty());
+    let config = fs::read_to_string(desk.at("work/.git/config")).unwrap();
+    assert!(!config.contains("pwned"), "{config}");
+    assert_eq!(talk.end(), 0);
+}
+
+const SOCKETS: &str = "\
+import multiprocessing, os, socket, tempfile
+def double(n): return 2 * n
+if __name__ == '__main__':
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(os.path.join(tempfile.mkdtemp(prefix='org.chromium.Chromium.'), 'SingletonSocket'))
+    with multiprocessing.Manager() as m:
+        print(m.list([1, 2])[1])
+    with multiprocessing.get_context('forkserver').Pool(2) as p:
+        print(p.map(double, [1, 2]))
+";
+
+#[test]
+fn a_socket_fits_into_the_temporary_folder() {
+    let desk = Desk::new();
+    let mut talk = desk.allowed();
+    let folder = well(&mut talk, "echo $TMPDIR");
+    // A socket's name has at most 107 bytes; programs add folders and names of their own.
+    assert!(
+        folder.starts_with("/tmp/") && folder.len() <= 40,
+        "{folder}"
+    );
+    if !is_there("python3") {
+        return;
+    }
+    fs::write(desk.at("work/t.py"), SOCKETS).unwrap();
+    let text = well(&mut talk, "/usr/bin/env python3 t.py");
+    assert_eq!(text, "2\n[2, 4]", "{folder}");
+    assert_eq!(talk.end(), 0);
+}
+
+/// Answers one connection after the other with this.
+fn serve_tcp(text: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = stream.and_then(|mut stream| stream.write_all(text.as_bytes()));
+        }
+    });
+    port
+}
+
+fn serve_unix(path: &Path, text: &'static str) {
+    let listener = UnixListener::bind(path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = stream.and_then(|mut stream| {
+                let _ = stream.read(&mut [0; 1]);
+                stream.write_all(text.as_bytes())
+            });
+        }
+    });
+}
+
+/// A program that reads a file of the home, asks a service, and tries to write.
+fn stand_in(reads: &str, asks: &str) -> String {
+    format!(
+        "#!/usr/bin/python3
+import os, socket, sys
+home = os.environ['HOME']
+print(open(home + '/{reads}').read().strip())
+{asks}
+s.sendall(b'x')
+print(s.recv(100).decode())
+try:
+    open('written', 'w')
+    print('wrote')
+except OSError:
+    print('could not write')
+"
+    )
+}
+
+#[test]
+fn programs_that_ask_a_service_are_asked_about_and_then_reach_exactly_that() {
+    if !Path::new("/usr/bin/python3").exists() {
+        return haft_testkit::skip("no /usr/bin/python3 for the stand-ins");
+    }
+    let desk = Desk::new();
+    let port = serve_tcp("from the network");
+    let tcp = format!("s = socket.create_connection(('127.0.0.1', {port}))");
+    fs::create_dir_all(desk.at("home/.docker/run")).unwrap();
+    serve_unix(&desk.at("home/.docker/run/docker.sock"), "from the socket");
+    let unix = "s = socket.socket(socket.AF_UNIX); s.connect(home + '/.docker/run/docker.sock')";
+    let cases = [
+        // (program, its line, its file, how it asks, what it is answered)
+        (
+            "gh",
+            "gh pr list",
+            ".config/gh/hosts.yml",
+            tcp.as_str(),
+            "from the network",
+        ),
+        (
+            "kubectl",
+            "kubectl get pods",
+            ".kube/config",
+            &tcp,
+            "from the network",
+        ),
+        (
+            "docker",
+            "docker ps",
+            ".docker/config.json",
+            unix,
+            "from the socket",
+        ),
+    ];
+    for (program, line, file, asks, answer) in cases {
+        let path = desk.at("home").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("token of {program}\n")).unwrap();
+        desk.program(program, &stand_in(file, asks));
+        // No one agreed: it does not run at all, rather than without what it needs.
+        let mut talk = desk.session(&[]);
+        let (text, failed, asked) = run(&mut talk, line, false);
+        assert!(failed && asked.len() == 1, "{line}: {text} {asked:?}");
+        let (text, failed, asked) = run(&mut talk, line, true);
+        let expected = format!("token of {program}\n{answer}\ncould not write");
+        assert_eq!(
+            (text.as_str(), failed),
+            (expected.as_str(), false),
+            "{line}: {asked:?}"
+        );
+        assert_eq!(asked.len(), 1, "{line}: {asked:?}");
+        assert_eq!(talk.end(), 0);
+        // A rule agrees as well.
+        let rule = format!("Bash({line})");
+        let mut talk = desk.session(&["--allowed-tools", &rule]);
+        assert_eq!(well(&mut talk, line), expected);
+        assert_eq!(talk.end(), 0);
+    }
+    assert!(!desk.at("work/written").exists());
+}
+
+#[test]
+fn an_install_fills_its_caches_and_nothing_else_of_the_home() {
+    let desk = Desk::new();
+    let mut talk = desk.allowed();
+    if is_there("npm") {
+        desk.shell(
+            "mkdir dep && echo '{\"name\": \"dep\", \"version\": \"1.0.0\"}' > dep/package.json
+             echo '{\"name\": \"app\", \"version\": \"1.0.0\"}' > package.json",
+        );
+        well(
+            &mut talk,
+            "npm install --offline --no-audit --no-fund ./dep",
+        );
+        assert!(desk.at("work/node_modules/dep/package.json").exists());
+        assert!(desk.at("home/.npm").is_dir());
+    }
+    let cargo = desk.cargo();
+    if let Some(cargo) = cargo {
+        desk.shell(
+            "mkdir -p lib/src app/src && touch lib/src/lib.rs && echo 'fn main() {}' > app/src/main.rs
+             printf '[package]\nname = \"lib\"\nedition = \"2021\"\n' > lib/Cargo.toml
+             printf '[package]\nname = \"app\"\nedition = \"2021\"\n[dependencies]\nlib = { path = \"../lib\" }\n' > app/Cargo.toml",
+        );
+        let build = format!("{cargo} build --offline -q --manifest-path app/Cargo.toml");
+        well(&mut talk, &build);
+        assert!(desk.at("work/app/target/debug/app").exists());
+    }
+    // Anything else is asked about by its folder and the setting, though the command came to terms with it:
+    // what is there, and what would be new.
+    fs::create_dir(desk.at("home/there")).unwrap();
+    let lines = "echo x > $HOME/there/file\nmkdir $HOME/new\ntrue\n";
+    fs::write(desk.at("work/tool.sh"), lines).unwrap();
+    let (text, failed, asked) = run(&mut talk, "sh tool.sh", false);
+    assert!(!failed && asked.len() == 1, "{text} {asked:?}");
+    let home = desk.at("home");
+    for name in ["there/file", "new"] {
+        let changing = format!("changing {}", home.join(name).display());
+        assert!(asked[0].contains(&changing), "{asked:?}");
+        assert!(!home.join(name).exists());
+    }
+    assert!(
+        asked[0].contains("sandbox.filesystem.allowWrite"),
+        "{asked:?}"
+    );
+    // With a yes it is run again, and may do just that.
+    let (text, failed, asked) = run(&mut talk, "sh tool.sh", true);
+    assert!(!failed && !asked.is_empty(), "{text} {asked:?}");
+    assert!(
+        home.join("there/file").exists() && home.join("new").exists(),
+        "{text} {asked:?}"
+    );
+    assert_eq!(talk.end(), 0);
+}
+
+impl Desk {
+    /// The real program behind a version manager's, which would look for versions in the home.
+    fn cargo(&self) -> Option<String> {
+        let found = Command::new("rustup").args(["which", "cargo"]).output();
+        let found = found.ok().filter(|ran| ran.status.success());
+        let path = found.map(|ran| String::from_utf8_lossy(&ran.stdout).trim().to_owned());
+        let Some(path) = path else {
+            haft_testkit::skip("no cargo that rustup knows");
+            return None;
+        };
+        let bin = Path::new(&path).parent()?;
+        // The compiler is beside it.
+        Some(format!("RUSTC={0}/rustc {0}/cargo", bin.display()))
+    }
+}
+
+/// The directories below this one that something was opened in while `run` ran, by the kernel's account.
+fn opened(tree: &Path, run: impl FnOnce()) -> BTreeSet<PathBuf> {
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).unwrap();
+    let mut directories = vec![tree.to_path_buf()];
+    let mut at = 0;
+    while let Some(path) = directories.get(at).cloned() {
+        let entries = fs::read_dir(&path).unwrap().map(Result::unwrap);
+        let below = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+        directories.extend(below.map(|entry| entry.path()));
+        at += 1;
+    }
+    // After that, because looking for them opens them.
+    let watch = |path: PathBuf| {
+        let number = inotify::add_watch(&queue, &path, WatchFlags::OPEN).unwrap();
+        (number, path)
+    };
+    let paths: HashMap<i32, PathBuf> = directories.into_iter().map(watch).collect();
+    run();
+    let mut buffer = vec![MaybeUninit::uninit(); 64 << 10];
+    let mut events = inotify::Reader::new(&queue, &mut buffer);
+    let mut opened = BTreeSet::new();
+    while let Ok(event) = events.next() {
+        opened.extend(paths.get(&event.wd()).cloned());
+    }
+    opened
+}
+
+/// A large tree costs nothing before the first call: what is not opened cannot take time.
+#[test]
+fn nothing_of_a_tree_is_looked_through_before_the_first_call() {
+    let desk = Desk::new();
+    let work = desk.at("work");
+    for number in 0..300 {
+        let directory = work.join(format!("a{}/b{number}/c", number % 7));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("file.txt"), "x\n").unwrap();
+    }
+    fs::write(work.join("x.txt"), "x\n").unwrap();
+    let command = || {
+        let mut command = haft(&work);
+        command.env("HOME", desk.at("home"));
+        command
+    };
+    let script = desk.at("script.json");
+    let turns = json!({"turns": [{"content": [{"type": "text", "text": "Done."}]}]});
+    fs::write(&script, turns.to_string()).unwrap();
+    let by_exec = opened(&work, || {
+        let call = json!({"id": 1, "name": "Read", "input": {"file_path": "x.txt"}});
+        let ran = crate::binary::run(command().arg("exec"), format!("{call}\n").as_bytes());
+        assert!(ran.stdout.contains("\"is_error\":false"), "{}", ran.stdout);
+    });
+    let by_agent = opened(&work, || {
+        let ran = crate::binary::run(
+            command().args(["-p", "--script"]).arg(&script).arg("hello"),
+            b"",
+        );
+        assert_eq!(ran.stdout, "Done.\n", "{}", ran.stderr);
+    });
+    // The directory itself, and no other.
+    for opened in [by_exec, by_agent] {
+        let below: Vec<_> = opened.iter().filter(|path| **path != work).collect();
+        assert!(below.is_empty(), "{below:?}");
+    }
+}

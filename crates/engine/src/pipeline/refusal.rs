@@ -1,0 +1,137 @@
+//! The words of a refusal: why a call may not run, and what would allow it.
+
+use haft_contract::{Permission, RuleList};
+
+use super::{Denied, EarlyResult, Prepared};
+use crate::{
+    Engine,
+    permissions::{Bases, Because, Facts, Policy, is_systems_own, suggest},
+};
+
+/// A call that was refused without a question.
+pub(super) fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
+    Denied::Unasked {
+        kind: kind.into(),
+        reason: reason.to_string(),
+        remedy: None,
+    }
+}
+
+/// How a remedy begins.
+pub(super) const WOULD_ALLOW: &str = "What would allow it: ";
+
+/// What would have allowed it, for the person who set the session up.
+pub(super) fn remedy(
+    engine: &Engine,
+    policy: &Policy,
+    bases: &Bases,
+    because: &Because,
+    facts: &Facts,
+    rules: &[String],
+) -> String {
+    let would = |what: &str| format!("{WOULD_ALLOW}{what}");
+    let only_a_person = || "Only a person can allow it.".to_owned();
+    if !rules.is_empty() {
+        let noun = if rules.len() == 1 { "rule" } else { "rules" };
+        return would(&format!("the allow {noun} {}", rules.join(", ")));
+    }
+    match because {
+        Because::Outside(path) if is_systems_own(path) => only_a_person(),
+        Because::Outside(_) => would(engine.remedy(
+            "--add-dir DIR, for a directory DIR that holds it",
+            "a further working directory that holds it",
+        )),
+        Because::Changes(_) | Because::Mode(_) if !facts.opaque => would(engine.remedy(
+            "--permission-mode acceptEdits",
+            "the permission mode acceptEdits",
+        )),
+        Because::Protected(path) | Because::Sensitive(path, _) => {
+            let rule = suggest::path_rule(policy, facts, bases, path);
+            rule.map_or_else(only_a_person, |rule| {
+                would(&format!(
+                    "the allow rule {rule} in the user's own settings, or someone to ask"
+                ))
+            })
+        }
+        Because::Changes(_) | Because::Mode(_) | Because::Command { .. } | Because::Address(_) => {
+            would(engine.remedy(
+                "--permission-mode bypassPermissions, or someone to ask",
+                "the permission mode bypassPermissions, or someone to ask",
+            ))
+        }
+        Because::Unconfined => {
+            "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
+                .to_owned()
+        }
+        Because::Tool(_)
+        | Because::ReadOnly
+        | Because::Rule { .. }
+        | Because::Undecidable(_)
+        | Because::Critical(_)
+        | Because::Interactive
+        | Because::Hook
+        | Because::Sandboxed => only_a_person(),
+    }
+}
+
+/// What a model reads of a call that is refused and of which no one is asked.
+pub(super) fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {
+    let name = &facts.tool;
+    match because {
+        Because::Rule {
+            rule,
+            list: RuleList::Deny,
+            on,
+            ..
+        } => by_rule(name, rule, on),
+        Because::Tool(reason) if matches!(facts.opinion, Permission::Deny(_)) => {
+            format!("Permission to use {name} has been denied: {reason}")
+        }
+        Because::Unconfined => format!(
+            "Permission to use {name} has been denied: {because}, which only a person can allow, and \
+             permission mode {} never asks. Call it again without dangerouslyDisableSandbox.",
+            policy.mode.name()
+        ),
+        because => format!(
+            "Permission to use {name} has been denied: it needs a person's consent because \
+             {because}, and permission mode {} never asks.",
+            policy.mode.name()
+        ),
+    }
+}
+
+/// What a model reads of a call that a rule forbids. The first sentence is looked for by others.
+pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
+    let on = match on {
+        "" => String::new(),
+        on => format!(" It covers `{on}`."),
+    };
+    format!(
+        "Permission to use {tool} has been denied by rule {rule}.{on} Do not try to get around it; \
+         if the task cannot be done otherwise, say so."
+    )
+}
+
+pub(super) fn rejected(prepared: &Prepared, denied: Denied, message: String) -> EarlyResult {
+    EarlyResult {
+        denied: Some(Box::new(denied)),
+        ..stopped(prepared, message)
+    }
+}
+
+pub(super) fn interrupted(prepared: &Prepared) -> EarlyResult {
+    stopped(prepared, super::INTERRUPTED.to_owned())
+}
+
+/// A call that ends here, with this message.
+pub(super) fn stopped(prepared: &Prepared, message: String) -> EarlyResult {
+    EarlyResult {
+        name: prepared.name().to_owned(),
+        card: Box::new(prepared.bound.render_rejected(&message)),
+        denied: None,
+        message,
+        repairs: prepared.repairs.clone(),
+        deferred: false,
+        notes: Box::default(),
+    }
+}

@@ -1,0 +1,134 @@
+//! Which hooks run for a call, and when.
+
+use super::*;
+
+#[tokio::test]
+async fn v30_v31_v32_v33_which_hooks_run_and_how() {
+    // `if` is about calls: on any other event it never holds.
+    let stop = json!({"Stop": [{"hooks": [
+        {"type": "command", "if": "Bash(rm *)", "command": "exit 2"},
+        {"type": "command", "command": "echo go on >&2; exit 2"},
+    ]}]});
+    let bases = Bases {
+        cwd: "/".into(),
+        home: "/".into(),
+        slash: "/".into(),
+    };
+    let (handlers, _) = read(Scope::User, None, &stop, &bases);
+    let occasion = Occasion {
+        event: HookMoment::named("Stop").unwrap(),
+        names: &[],
+        fields: serde_json::Map::new(),
+        call: None,
+        cwd: Path::new("/"),
+    };
+    let common = Common {
+        session_id: "s".to_owned(),
+        transcript_path: "/t".into(),
+        permission_mode: None,
+        agent: haft_engine::hooks::Identity::default(),
+    };
+    let heard = Hooks::new(handlers, "/".as_ref())
+        .fire(&occasion, &common)
+        .await;
+    let blocks: Vec<_> = heard.iter().map(|one| one.said.block.as_deref()).collect();
+    assert_eq!(blocks, [Some("go on")]);
+
+    // The same handler in two files runs once.
+    let count = one("PreToolUse", "echo x >> count");
+    let files = [(Scope::User, count.clone()), (Scope::Project, count)];
+    let mut rig = Rig::new(&files, &[]).await;
+    rig.bash("echo 1").await;
+    assert_eq!(rig.project.read("work/count"), "x\n");
+
+    // One argument, whatever is in it.
+    let project = TempProject::new([]);
+    let script = project.path("show");
+    std::fs::write(
+        &script,
+        "#!/bin/sh\nprintf '%s|' \"$@\" > \"$CLAUDE_PROJECT_DIR/args\"\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let hooks = json!({"PreToolUse": [{"hooks": [{
+        "type": "command", "command": script, "args": ["${CLAUDE_PROJECT_DIR}/a b", "$HOME"],
+    }]}]});
+    let mut rig = Rig::new(&[(Scope::User, hooks)], &[]).await;
+    rig.bash("echo 1").await;
+    let work = rig.project.path("work");
+    let expected = format!("{}/a b|$HOME|", work.display());
+    assert_eq!(rig.project.read("work/args"), expected);
+
+    // A call that does not fit its tool is no one's business.
+    let mut rig = Rig::pre("touch fired").await;
+    let mut turn = rig.scheduler.turn().await;
+    turn.push(tool_use("Bash", json!({"wrong": 1})));
+    assert!(turn.next().await.unwrap().is_error);
+    drop(turn);
+    assert!(!rig.ran("fired"));
+}
+
+#[tokio::test]
+async fn if_is_one_rule_read_generously() {
+    let cases = [
+        ("Bash(git *)", "FOO=bar git push", true),
+        ("Bash(git *)", "npm test && git push", true),
+        ("Bash(rm *)", "echo $(rm -rf /tmp/none)", true),
+        ("Bash(rm *)", "echo $(date)", false),
+        ("Bash(git push *)", "echo $(date)", true),
+        ("Bash(git push *)", "echo plain", false),
+        ("Bash(rm *)", "echo 'unclosed", true),
+    ];
+    for (rule, command, expected) in cases {
+        let hooks = json!({"PreToolUse": [{"hooks": [{
+            "type": "command", "if": rule, "command": "touch fired; echo stop >&2; exit 2",
+        }]}]});
+        let mut rig = Rig::new(&[(Scope::User, hooks)], &[(List::Deny, "Bash(npm *)")]).await;
+        rig.bash(command).await;
+        assert_eq!(rig.ran("fired"), expected, "{rule} | {command}");
+    }
+}
+
+/// The reading of the command and the hook each wait for the other: only side by side do both end.
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_and_the_classifier_run_side_by_side() {
+    let project = TempProject::new([("work/.git/HEAD", "")]);
+    // Reading the configuration of the repository is part of the classification; a pipe in its place
+    // holds it up until someone writes to it.
+    let pipe = project.path("work/.git/config");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let hook = format!("echo '[core]' > '{}'", pipe.display());
+    let work = project.path("work");
+    let bases = Bases {
+        cwd: work.clone(),
+        home: work.clone(),
+        slash: work.clone(),
+    };
+    let (handlers, _) = read(Scope::User, None, &one("PreToolUse", &hook), &bases);
+    let mut registry = Registry::new();
+    registry.add(Bash).unwrap();
+    let (engine, _) = Engine::builder(registry, project.path("session"))
+        .hooks(Hooks::new(handlers, &work))
+        .build()
+        .await;
+    let mut scheduler =
+        engine.scheduler(SessionContext::new(&work).with_mode(PermissionMode::DontAsk));
+    let mut turn = scheduler.turn().await;
+    turn.push(tool_use("Bash", json!({"command": "git status --short"})));
+    let finished = tokio::time::timeout(Duration::from_secs(60), turn.next())
+        .await
+        .expect("one waited for the other to end")
+        .unwrap();
+    // git itself stumbles over such a repository; what matters is that the call was let through.
+    assert!(
+        !finished.text().contains("Permission"),
+        "{}",
+        finished.text()
+    );
+}

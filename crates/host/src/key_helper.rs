@@ -1,0 +1,104 @@
+//! `apiKeyHelper`: a command of the user's that prints the key, run when a key is needed.
+
+use std::{
+    path::PathBuf,
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use haft_contract::BoxFuture;
+use haft_engine::settings::Settings;
+use haft_models::KeyHelper;
+use tokio::{process::Command, sync::Mutex, time::timeout};
+
+use crate::Environment;
+
+/// A key is used for so long.
+const USUAL_AGE: Duration = Duration::from_secs(5 * 60);
+/// No one waits longer for a key.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The setting.
+pub(crate) const SETTING: &str = "apiKeyHelper";
+
+/// Runs the command, and keeps what it printed for a while.
+pub(crate) struct KeyCommand {
+    command: String,
+    environment: Environment,
+    cwd: PathBuf,
+    age: Duration,
+    kept: Mutex<Option<(String, Instant)>>,
+}
+
+impl KeyCommand {
+    /// The one of the settings. Only files of the user's count: whoever names the command reads the key.
+    pub(crate) fn of(settings: &Settings, environment: &Environment) -> Option<Arc<dyn KeyHelper>> {
+        let mut users = settings.layers.iter();
+        let command = users.find_map(|layer| {
+            let is_users = !layer.from_workspace && layer.scope.is_users();
+            let value = layer.document.value.get(SETTING)?.as_str()?;
+            is_users.then(|| value.trim().to_owned())
+        });
+        let command = command.filter(|command| !command.is_empty())?;
+        let age = environment.variable("CLAUDE_CODE_API_KEY_HELPER_TTL_MS");
+        let age = age.and_then(|age| age.trim().parse().ok());
+        Some(Arc::new(Self {
+            command,
+            environment: environment.clone(),
+            cwd: settings.places.cwd.clone(),
+            age: age.map_or(USUAL_AGE, Duration::from_millis),
+            kept: Mutex::default(),
+        }))
+    }
+
+    async fn run(&self) -> Result<String, String> {
+        let failed = |why: String| format!("the command of {SETTING} gave no key: {why}");
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(&self.command);
+        self.environment.give(&mut command);
+        command
+            .current_dir(&self.cwd)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let ended = timeout(LONGEST_WAIT, command.output()).await;
+        let ended = ended.map_err(|_| {
+            let seconds = LONGEST_WAIT.as_secs();
+            failed(format!("it took longer than {seconds} s"))
+        })?;
+        let ended = ended.map_err(|error| failed(error.to_string()))?;
+        if !ended.status.success() {
+            let errors = String::from_utf8_lossy(&ended.stderr);
+            let last = errors.lines().rev().find(|line| !line.trim().is_empty());
+            let last = last.map(|line| format!(": {}", line.trim()));
+            let why = format!("{}{}", ended.status, last.unwrap_or_default());
+            return Err(failed(why));
+        }
+        let key = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
+        match key.is_empty() {
+            true => Err(failed("it printed nothing".to_owned())),
+            false => Ok(key),
+        }
+    }
+}
+
+impl KeyHelper for KeyCommand {
+    fn key(&self, is_refused: bool) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async move {
+            // Who comes meanwhile waits, and takes the same key.
+            let mut kept = self.kept.lock().await;
+            if let Some((key, since)) = &*kept
+                && !is_refused
+                && since.elapsed() < self.age
+            {
+                return Ok(key.clone());
+            }
+            *kept = None;
+            let key = self.run().await?;
+            *kept = Some((key.clone(), Instant::now()));
+            Ok(key)
+        })
+    }
+}

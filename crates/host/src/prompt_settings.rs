@@ -1,0 +1,44 @@
+//! What settings have the model told: its language, and what it signs with.
+
+use haft_engine::settings::Settings;
+use serde_json::Value;
+
+/// A longer text is no signature.
+const LONGEST: usize = 2_000;
+
+/// A paragraph for the system prompt; `None`: the settings have nothing said.
+pub(crate) fn paragraph(settings: &Settings) -> Option<String> {
+    let text = |pointer: &str| {
+        let value = value(settings, pointer)?.as_str()?.trim();
+        let is_said = !value.is_empty() && value.len() <= LONGEST;
+        is_said.then(|| value.to_owned())
+    };
+    let mut lines = Vec::new();
+    if let Some(language) = text("/language") {
+        lines.push(format!(
+            "Answer in this language, unless the user asks for another: {language}."
+        ));
+    }
+    let signs = value(settings, "/includeCoAuthoredBy").and_then(Value::as_bool) != Some(false);
+    let signatures = [
+        ("/attribution/commit", "a commit message"),
+        ("/attribution/pr", "the description of a pull request"),
+    ];
+    for (pointer, what) in signatures {
+        if let Some(text) = text(pointer).filter(|_| signs) {
+            lines.push(format!(
+                "End {what} that you write with an empty line and exactly this:\n{text}"
+            ));
+        }
+    }
+    (!lines.is_empty()).then(|| lines.join("\n\n"))
+}
+
+/// What the strongest file says; one of a workspace that is not trusted has nothing to say to the model.
+fn value<'a>(settings: &'a Settings, pointer: &str) -> Option<&'a Value> {
+    let mut layers = settings.layers.iter();
+    layers.find_map(|layer| {
+        let counts = settings.trust.runs || !layer.is_in_workspace();
+        layer.document.value.pointer(pointer).filter(|_| counts)
+    })
+}

@@ -1,0 +1,81 @@
+//! Goes on keeping contents beside everything else, where there was no time for all of them before a
+//! command. What a copy is of is known by its stamp, so it does not matter when it is made.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::preimages::{Budget, Shelf};
+
+/// Begins with that, unless someone is at it. It ends with the session.
+pub(super) fn work_on(shelf: &Arc<Mutex<Shelf>>, budget: Budget) {
+    {
+        let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.backlog.is_empty() || shelf.is_worked_on {
+            return;
+        }
+        shelf.is_worked_on = true;
+    }
+    let session = Arc::downgrade(shelf);
+    let work = move || {
+        while let Some(shelf) = session.upgrade() {
+            if !Shelf::work_off(&shelf, budget) {
+                return;
+            }
+        }
+    };
+    let begun = std::thread::Builder::new()
+        .name("haft-keep".to_owned())
+        .spawn(work);
+    if begun.is_err() {
+        let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.is_worked_on = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use crate::{Journal, Sweep, SweepLimits, WriteGrant};
+
+    #[test]
+    fn what_there_was_no_time_for_is_kept_while_no_one_waits() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("w");
+        for number in 0..600 {
+            let directory = root.join(format!("d{}", number % 20));
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join(number.to_string()), number.to_string()).unwrap();
+        }
+        let limits = SweepLimits {
+            look: Duration::from_secs(100),
+            keep: Duration::ZERO,
+            ..SweepLimits::default()
+        };
+        let journal = Journal::new(None)
+            .with_undo(place.path().join("undo"))
+            .with_sweep_limits(limits);
+        let sweep = Sweep {
+            roots: vec![root.clone()],
+            ..Sweep::default()
+        };
+        // A command that begins at once and takes its time.
+        let before = journal.before_command(&sweep);
+        assert_eq!(before.cost().1, 0);
+        let is_done = || {
+            let shelf = journal.shelf.lock().unwrap();
+            shelf.backlog.is_empty() && !shelf.is_worked_on
+        };
+        haft_testkit::until_blocking("everything is kept", is_done);
+        fs::write(root.join("d7/7"), "changed").unwrap();
+        let grant = WriteGrant::unconfined("call", "Bash");
+        let changed = journal.after_command(before, &grant, "", &|_| false);
+        assert_eq!(changed.not_restorable, []);
+        assert_eq!(changed.modified.len(), 1);
+        // The next one finds it all there.
+        let before = journal.before_command(&sweep);
+        fs::remove_dir_all(root.join("d8")).unwrap();
+        let changed = journal.after_command(before, &grant, "", &|_| false);
+        assert_eq!(changed.not_restorable, []);
+    }
+}

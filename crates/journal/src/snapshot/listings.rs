@@ -1,0 +1,297 @@
+//! Directories by their paths, as a tree whose parts several states share.
+//!
+//! A state is copied by counting one reference; a change copies the directories above it and nothing
+//! else. So two states of a tree of any size are compared by what is different between them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::walk::Listing;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listings {
+    top: Arc<Node>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    listing: Option<Arc<Listing>>,
+    below: BTreeMap<Arc<OsStr>, Arc<Self>>,
+    /// Of this node and all below it.
+    directories: usize,
+    entries: usize,
+}
+
+/// A directory that two states have differently: its path, the listing in the one and in the other.
+pub(crate) type DifferentListing<'a> =
+    (PathBuf, Option<&'a Arc<Listing>>, Option<&'a Arc<Listing>>);
+
+impl Listings {
+    pub(crate) fn get(&self, path: &Path) -> Option<&Arc<Listing>> {
+        self.node(path)?.listing.as_ref()
+    }
+
+    pub(crate) fn contains(&self, path: &Path) -> bool {
+        self.get(path).is_some()
+    }
+
+    /// How many directories there are.
+    pub(crate) fn len(&self) -> usize {
+        self.top.directories
+    }
+
+    /// How many names there are in them.
+    pub(crate) fn entries(&self) -> usize {
+        self.top.entries
+    }
+
+    pub(crate) fn insert(&mut self, path: &Path, listing: Arc<Listing>) {
+        set(&mut self.top, path.iter(), Some(listing));
+    }
+
+    /// Removes one directory, not what is below it.
+    pub(crate) fn remove(&mut self, path: &Path) {
+        if self.contains(path) {
+            set(&mut self.top, path.iter(), None);
+        }
+    }
+
+    /// Removes a directory and everything below it.
+    pub(crate) fn remove_all(&mut self, path: &Path) {
+        if self.node(path).is_some() {
+            cut(&mut self.top, path.iter());
+        }
+    }
+
+    /// Every directory, those above before those below.
+    pub(crate) fn for_each<'a>(&'a self, mut see: impl FnMut(&Path, &'a Arc<Listing>)) {
+        let mut path = PathBuf::new();
+        visit(&self.top, &mut path, &mut |path, listing| {
+            see(path, listing)
+        });
+    }
+
+    /// The directories whose listing is not the very same in both.
+    pub(crate) fn different<'a>(&'a self, other: &'a Self) -> Vec<DifferentListing<'a>> {
+        let mut found = Vec::new();
+        let mut path = PathBuf::new();
+        compare(Some(&self.top), Some(&other.top), &mut path, &mut found);
+        found
+    }
+
+    fn node(&self, path: &Path) -> Option<&Node> {
+        let mut node = &self.top;
+        for name in path {
+            node = node.below.get(name)?;
+        }
+        Some(node)
+    }
+}
+
+impl Node {
+    fn is_empty(&self) -> bool {
+        self.listing.is_none() && self.below.is_empty()
+    }
+
+    /// Takes over that what is below has grown from one size to another.
+    fn resize(&mut self, old: (usize, usize), new: (usize, usize)) {
+        self.directories = self.directories + new.0 - old.0;
+        self.entries = self.entries + new.1 - old.1;
+    }
+
+    fn size(&self) -> (usize, usize) {
+        (self.directories, self.entries)
+    }
+}
+
+fn set(node: &mut Arc<Node>, mut names: std::path::Iter<'_>, listing: Option<Arc<Listing>>) {
+    let node = Arc::make_mut(node);
+    let size = |one: &Option<Arc<Listing>>| {
+        let count = one.as_ref().map(|one| one.entries.len());
+        (usize::from(count.is_some()), count.unwrap_or_default())
+    };
+    let Some(name) = names.next() else {
+        let (old, new) = (size(&node.listing), size(&listing));
+        node.listing = listing;
+        node.resize(old, new);
+        return;
+    };
+    if !node.below.contains_key(name) {
+        node.below.insert(Arc::from(name), Arc::default());
+    }
+    let Some(child) = node.below.get_mut(name) else {
+        return;
+    };
+    let old = child.size();
+    set(child, names, listing);
+    let (new, is_empty) = (child.size(), child.is_empty());
+    if is_empty {
+        node.below.remove(name);
+    }
+    node.resize(old, new);
+}
+
+/// Cuts off what these names lead to. It must be there.
+fn cut(node: &mut Arc<Node>, mut names: std::path::Iter<'_>) {
+    let Some(name) = names.next() else {
+        *node = Arc::default();
+        return;
+    };
+    let node = Arc::make_mut(node);
+    let Some(child) = node.below.get_mut(name) else {
+        return;
+    };
+    let old = child.size();
+    cut(child, names);
+    let (new, is_empty) = (child.size(), child.is_empty());
+    if is_empty {
+        node.below.remove(name);
+    }
+    node.resize(old, new);
+}
+
+fn visit<'a>(node: &'a Node, path: &mut PathBuf, see: &mut dyn FnMut(&Path, &'a Arc<Listing>)) {
+    if let Some(listing) = &node.listing {
+        see(path, listing);
+    }
+    for (name, child) in &node.below {
+        path.push(&**name);
+        visit(child, path, see);
+        path.pop();
+    }
+}
+
+fn compare<'a>(
+    one: Option<&'a Arc<Node>>,
+    other: Option<&'a Arc<Node>>,
+    path: &mut PathBuf,
+    found: &mut Vec<DifferentListing<'a>>,
+) {
+    if let (Some(one), Some(other)) = (one, other)
+        && Arc::ptr_eq(one, other)
+    {
+        return;
+    }
+    let listing = |node: Option<&'a Arc<Node>>| node.and_then(|node| node.listing.as_ref());
+    let is_same = match (listing(one), listing(other)) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    };
+    if !is_same {
+        found.push((path.clone(), listing(one), listing(other)));
+    }
+    let mut descend = |name: &OsStr, one, other| {
+        path.push(name);
+        compare(one, other, path, found);
+        path.pop();
+    };
+    if let Some(one) = one {
+        for (name, child) in &one.below {
+            descend(
+                name,
+                Some(child),
+                other.and_then(|node| node.below.get(name)),
+            );
+        }
+    }
+    if let Some(other) = other {
+        let is_new = |name: &OsStr| one.is_none_or(|node| !node.below.contains_key(name));
+        for (name, child) in other.below.iter().filter(|(name, _)| is_new(name)) {
+            descend(name, None, Some(child));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::super::rank::Rank;
+    use super::*;
+
+    fn listing() -> Arc<Listing> {
+        Arc::new(Listing {
+            entries: Vec::new(),
+            rank: Rank::Plain,
+            ignores: None,
+        })
+    }
+
+    #[derive(Debug, Clone)]
+    enum Change {
+        Insert(usize),
+        Remove(usize),
+        RemoveAll(usize),
+    }
+
+    const PATHS: [&str; 7] = ["/", "/a", "/a/b", "/a/b/c", "/a/d", "/e", "/e/f/g"];
+
+    fn change() -> impl Strategy<Value = Change> {
+        let path = || 0..PATHS.len();
+        prop_oneof![
+            path().prop_map(Change::Insert),
+            path().prop_map(Change::Remove),
+            path().prop_map(Change::RemoveAll),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_map_of_paths_that_says_what_differs(
+            first in prop::collection::vec(change(), 0..20),
+            then in prop::collection::vec(change(), 0..20),
+        ) {
+            let (mut listings, mut plain) = (Listings::default(), HashMap::new());
+            let mut before = (listings.clone(), plain.clone());
+            for (at, change) in first.iter().chain(&then).enumerate() {
+                if at == first.len() {
+                    before = (listings.clone(), plain.clone());
+                }
+                match change {
+                    Change::Insert(path) => {
+                        let new = listing();
+                        listings.insert(Path::new(PATHS[*path]), Arc::clone(&new));
+                        plain.insert(PathBuf::from(PATHS[*path]), new);
+                    }
+                    Change::Remove(path) => {
+                        listings.remove(Path::new(PATHS[*path]));
+                        plain.remove(Path::new(PATHS[*path]));
+                    }
+                    Change::RemoveAll(path) => {
+                        listings.remove_all(Path::new(PATHS[*path]));
+                        plain.retain(|one, _| !one.starts_with(PATHS[*path]));
+                    }
+                }
+            }
+            if then.is_empty() {
+                before = (listings.clone(), plain.clone());
+            }
+            let mut all = 0;
+            listings.for_each(|path, listing| {
+                assert!(Arc::ptr_eq(&plain[path], listing), "{}", path.display());
+                all += 1;
+            });
+            prop_assert_eq!((all, listings.len()), (plain.len(), plain.len()));
+            let mut expected: Vec<PathBuf> = plain
+                .keys()
+                .chain(before.1.keys())
+                .filter(|path| match (plain.get(*path), before.1.get(*path)) {
+                    (Some(one), Some(other)) => !Arc::ptr_eq(one, other),
+                    _ => true,
+                })
+                .cloned()
+                .collect();
+            expected.sort();
+            expected.dedup();
+            let different = before.0.different(&listings);
+            let mut found: Vec<PathBuf> = different.into_iter().map(|one| one.0).collect();
+            found.sort();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! A small face: an editor, a reply that streams in, a question, a view. It answers by itself.
+//!
+//! `cargo run -p haft-terminal --example echo`, then type. `ask` asks something, `panic` panics, Ctrl-O shows
+//! everything that was said, Ctrl-Z stops, Ctrl-D leaves. `--vi`: vi keys; `--slow`: a slower reply.
+
+#![forbid(unsafe_code)]
+
+use std::{
+    env,
+    error::Error,
+    fs::{File, OpenOptions},
+    io::Write,
+    os::fd::AsFd,
+    panic,
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use haft_terminal::{
+    Capabilities, Caret, Chip, EditOutcome, Editor, FrameWriter, GuardMessage, HistoryItem,
+    InputEvent, InputParser, Key, KeyCode, LiveRegion, MarkdownCommitter, MarkdownLook,
+    RestoreState, Screen, Scroller, TerminalEnvironment, TextLine, TextStyle, Theme, guard,
+    input::{
+        InputChunk, InputReader, PasteResult, RawMode, SavedModes, split_line_ends, terminal_size,
+    },
+    paint::{PromptMark, TerminalControl},
+    screen::{FramePace, ScrollCommand, WriterEvent},
+    style::ThemeName,
+};
+
+const REPLY: &str = "You said **{}**, and *this* is an answer of several words that is long enough to be wrapped at the \
+edge of the terminal, so that you can see how a paragraph behaves.\n\n- a list entry with `code`\n- and [a link](https://example.com/a)\n\n\
+```rust\nfn main() {\n    println!(\"a line of code that is longer than most terminals are wide, so that the terminal has to wrap it by itself\");\n}\n```\n\n\
+| part | what it does |\n|------|--------------|\n| editor | takes keys |\n| screen | draws rows |\n\nThat is all.\n";
+
+enum Happened {
+    Input(InputChunk),
+    Writer(WriterEvent),
+    Reply(String),
+    ReplyOver,
+    Resized,
+    Ended,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [first, modes] = arguments.as_slice() {
+        if first == "--guard" {
+            return run_guard(modes);
+        }
+    }
+    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    let raw = RawMode::enter(&terminal)?;
+    let restore = Arc::new(RestoreState::new());
+    restore_on_panic(&terminal, &restore, raw.saved().clone())?;
+    let (sender, receiver) = channel();
+    let mut face = Face::new(&terminal, Arc::clone(&restore), sender, &arguments)?;
+    face.start(&terminal, raw.saved())?;
+    let outcome = face.run(&receiver, &raw, &terminal);
+    face.end();
+    restore.restore(&terminal, raw.saved())?;
+    outcome
+}
+
+/// The guard process: everything it needs are its stdin (the pipe), its stdout (the terminal) and the modes.
+fn run_guard(modes: &str) -> Result<(), Box<dyn Error>> {
+    rustix::process::setsid()?;
+    let (pipe, terminal) = (rustix::stdio::stdin(), rustix::stdio::stdout());
+    let modes = SavedModes::decode(modes, terminal)?;
+    let output = File::from(terminal.try_clone_to_owned()?);
+    guard::watch(
+        File::from(pipe.try_clone_to_owned()?),
+        output,
+        terminal,
+        &modes,
+    )?;
+    Ok(())
+}
+
+fn restore_on_panic(
+    terminal: &File,
+    restore: &Arc<RestoreState>,
+    modes: SavedModes,
+) -> std::io::Result<()> {
+    let (terminal, restore, usual) = (
+        terminal.try_clone()?,
+        Arc::clone(restore),
+        panic::take_hook(),
+    );
+    panic::set_hook(Box::new(move |info| {
+        // First the terminal, then the text.
+        let _ = restore.restore(&terminal, &modes);
+        usual(info);
+    }));
+    Ok(())
+}
+
+/// A question, and when its frame was written: it is answered only some time after that.
+struct Asked {
+    stamp: u64,
+    armed_from: Option<Instant>,
+}
+
+const ARMED_AFTER: Duration = Duration::from_millis(400);
+
+struct Face {
+    editor: Editor,
+    parser: InputParser,
+    writer: FrameWriter,
+    reader: Option<InputReader>,
+    guard: Option<std::process::ChildStdin>,
+    pace: FramePace,
+    capabilities: Capabilities,
+    theme: Theme,
+    committer: MarkdownCommitter,
+    sender: Sender<Happened>,
+    restore: Arc<RestoreState>,
+    size: haft_terminal::ScreenSize,
+    history: Vec<HistoryItem>,
+    said: Vec<TextLine>,
+    view: Option<Scroller>,
+    asked: Option<Asked>,
+    is_working: bool,
+    is_slow: bool,
+    pastes: usize,
+    stamp: u64,
+    escape_due: Option<Instant>,
+}
+
+impl Face {
+    fn new(
+        terminal: &File,
+        restore: Arc<RestoreState>,
+        sender: Sender<Happened>,
+        arguments: &[String],
+    ) -> Result<Self, Box<dyn Error>> {
+        let variable = |name: &str| env::var(name).ok();
+        let capabilities = Capabilities::from_environment(&TerminalEnvironment::new(&variable));
+        let size = terminal_size(terminal);
+        let mut screen = Screen::new(size, capabilities.level);
+        screen.set_reflows(capabilities.reflows);
+        let events = sender.clone();
+        let on_event = move |event| drop(events.send(Happened::Writer(event)));
+        let writer = FrameWriter::start(
+            screen,
+            terminal.try_clone()?,
+            Arc::clone(&restore),
+            on_event,
+        )?;
+        let theme = Theme::new(ThemeName::Auto, capabilities.background, capabilities.level);
+        let mut editor = Editor::new();
+        editor.set_vi(arguments.iter().any(|argument| argument == "--vi"), &["jj"]);
+        let mut face = Self {
+            editor,
+            parser: InputParser::new(),
+            writer,
+            reader: None,
+            guard: None,
+            pace: FramePace::new(),
+            committer: MarkdownCommitter::new(MarkdownLook::default()),
+            capabilities,
+            theme,
+            sender,
+            restore,
+            size,
+            history: Vec::new(),
+            said: Vec::new(),
+            view: None,
+            asked: None,
+            is_working: false,
+            is_slow: arguments.iter().any(|argument| argument == "--slow"),
+            pastes: 0,
+            stamp: 0,
+            escape_due: None,
+        };
+        face.look();
+        Ok(face)
+    }
+
+    /// The first frame, then modes and questions, then the guard: nothing waits for an answer.
+    fn start(&mut self, terminal: &File, modes: &SavedModes) -> Result<(), Box<dyn Error>> {
+        self.draw();
+        self.restore.set_modes(true);
+        self.writer
+            .send([TerminalControl::EnterModes, TerminalControl::Queries]);
+        let events = self.sender.clone();
+        self.reader = Some(InputReader::start(terminal.as_fd(), move |chunk| {
+            drop(events.send(Happened::Input(chunk)));
+        })?);
+        let mut child = Command::new(env::current_exe()?)
+            .args(["--guard", &modes.encode()])
+            .stdin(Stdio::piped())
+            .stdout(terminal.try_clone()?)
+            .spawn()?;
+        self.guard = child.stdin.take();
+        listen_to_signals(self.sender.clone());
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.writer.leave_view();
+        self.writer.show(LiveRegion::default());
+        self.writer.flush(Duration::from_secs(1));
+        self.reader = None;
+        if let Some(mut guard) = self.guard.take() {
+            let _ = guard.write_all(&[GuardMessage::Goodbye.encode()]);
+        }
+    }
+
+    fn look(&mut self) {
+        self.theme = Theme::new(
+            ThemeName::Auto,
+            self.capabilities.background,
+            self.capabilities.level,
+        );
+        self.committer.set_look(MarkdownLook {
+            theme: self.theme.clone(),
+            hyperlinks: self.capabilities.hyperlinks,
+            unicode: self.capabilities.unicode,
+            columns: usize::from(self.size.columns),
+        });
+        // The prompt takes two cells, and a row one less than there are.
+        self.editor
+            .set_width(self.size.row_width().saturating_sub(2));
+    }
+
+    fn run(
+        &mut self,
+        receiver: &Receiver<Happened>,
+        raw: &RawMode,
+        terminal: &File,
+    ) -> Result<(), Box<dyn Error>> {
+        loop {
+            let due = [self.pace.due(), self.escape_due]
+                .into_iter()
+                .flatten()
+                .min();
+            let event = match due {
+                Some(due) => receiver.recv_timeout(due.saturating_duration_since(Instant::now())),
+                None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let now = Instant::now();
+            match event {
+                Ok(Happened::Input(chunk)) if chunk.bytes.is_empty() => return Ok(()),
+                Ok(Happened::Input(chunk)) => {
+                    let mut events = self.parser.feed(&chunk.bytes);
+                    split_line_ends(&mut events);
+                    let wait = self.parser.wait();
+                    self.escape_due =
+                        wait.map(|wait| now + wait.patience(self.capabilities.is_remote));
+                    if !self.events(events, raw) {
+                        return Ok(());
+                    }
+                }
+                Ok(Happened::Writer(WriterEvent::Written { stamp, at })) => {
+                    if let Some(asked) = self.asked.as_mut().filter(|asked| asked.stamp == stamp) {
+                        asked.armed_from = Some(at + ARMED_AFTER);
+                    }
+                }
+                Ok(Happened::Writer(WriterEvent::Failed(error))) => return Err(error.into()),
+                Ok(Happened::Reply(text)) => {
+                    let done = self.committer.push(&text);
+                    self.print(done);
+                }
+                Ok(Happened::ReplyOver) => {
+                    let done = self.committer.finish();
+                    self.print(done);
+                    self.is_working = false;
+                }
+                Ok(Happened::Resized) => {
+                    self.size = terminal_size(terminal);
+                    self.writer.resize(self.size);
+                    self.look();
+                    self.pace.resize(now);
+                }
+                Ok(Happened::Ended) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.escape_due.is_some_and(|due| due <= now) {
+                        self.escape_due = None;
+                        let events = self.parser.expire();
+                        if !self.events(events, raw) {
+                            return Ok(());
+                        }
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if self.pace.due().is_some_and(|due| due <= Instant::now()) {
+                self.draw();
+            }
+        }
+    }
+
+    fn print(&mut self, items: Vec<HistoryItem>) {
+        for item in &items {
+            if let HistoryItem::Verbatim(line) | HistoryItem::Prose { line, .. } = item {
+                self.said.push(line.clone());
+            }
+        }
+        self.history.extend(items);
+        self.pace.change(Instant::now());
+    }
+
+    /// `false`: leave.
+    fn events(&mut self, events: Vec<InputEvent>, raw: &RawMode) -> bool {
+        for event in events {
+            match event {
+                InputEvent::Key(key) => {
+                    self.pace.key(Instant::now());
+                    if !self.key(key, raw) {
+                        return false;
+                    }
+                }
+                InputEvent::Paste(PasteResult::Text(text)) => {
+                    self.pace.key(Instant::now());
+                    if Chip::is_wanted_for(&text) {
+                        self.pastes += 1;
+                        self.editor.insert_chip(Chip::pasted(self.pastes, text));
+                    } else {
+                        self.editor.insert(&text);
+                    }
+                }
+                InputEvent::Paste(PasteResult::TooLong { bytes }) => {
+                    let text = format!("! a paste of {bytes} bytes is too long");
+                    self.print(vec![HistoryItem::Verbatim(TextLine::styled(
+                        &text,
+                        self.theme.warning,
+                    ))]);
+                }
+                InputEvent::Reply(reply) => {
+                    if self.capabilities.learn(&reply) {
+                        self.writer.set_reflows(self.capabilities.reflows);
+                        self.look();
+                        self.pace.change(Instant::now());
+                    }
+                }
+                InputEvent::Focus(_) | InputEvent::Nothing => {}
+            }
+        }
+        true
+    }
+
+    fn key(&mut self, key: Key, raw: &RawMode) -> bool {
+        if self.view.is_some() {
+            self.view_key(key);
+            return true;
+        }
+        if key == Key::control('d') && self.editor.is_empty() {
+            return false;
+        }
+        if key == Key::control('z') {
+            self.stop(raw);
+            return true;
+        }
+        if key == Key::control('o') {
+            let size = self.size;
+            self.view = Some(Scroller::new(
+                size.row_width(),
+                usize::from(size.rows).saturating_sub(1),
+            ));
+            self.tell_guard(GuardMessage::EnterView);
+            return true;
+        }
+        if let (Some(asked), Some(letter @ ('y' | 'n'))) = (&self.asked, key.typed()) {
+            let is_armed = asked.armed_from.is_some_and(|from| from <= Instant::now());
+            if is_armed && self.editor.is_empty() {
+                self.asked = None;
+                let text = format!("- answered {letter}");
+                self.print(vec![HistoryItem::Verbatim(TextLine::plain(&text))]);
+                return true;
+            }
+        }
+        if key == Key::plain(KeyCode::Tab) {
+            self.editor.unfold();
+        }
+        if self.editor.key(key) == EditOutcome::Submit {
+            self.submit();
+        }
+        true
+    }
+
+    fn submit(&mut self) {
+        let text = self.editor.text();
+        self.editor.take();
+        match text.as_str() {
+            "" => return,
+            "panic" => panic!("this was asked for"),
+            "ask" => {
+                self.stamp += 1;
+                self.asked = Some(Asked {
+                    stamp: self.stamp,
+                    armed_from: None,
+                });
+            }
+            _ => {}
+        }
+        let mut items = vec![HistoryItem::Mark(PromptMark::Start)];
+        for (number, line) in text.lines().enumerate() {
+            let mark = if number == 0 { "> " } else { "  " };
+            items.push(HistoryItem::Prose {
+                line: TextLine::styled(&format!("{mark}{line}"), self.theme.accent),
+                indent: 2,
+            });
+        }
+        items.push(HistoryItem::Mark(PromptMark::Output));
+        self.print(items);
+        if text != "ask" {
+            self.reply(&text);
+        }
+    }
+
+    fn reply(&mut self, text: &str) {
+        self.is_working = true;
+        let pause = Duration::from_millis(if self.is_slow { 20 } else { 2 });
+        let (sender, reply) = (
+            self.sender.clone(),
+            REPLY.replace("{}", text.lines().next().unwrap_or_default()),
+        );
+        thread::spawn(move || {
+            for piece in reply.split_inclusive([' ', '\n']) {
+                thread::sleep(pause);
+                if sender.send(Happened::Reply(piece.to_owned())).is_err() {
+                    return;
+                }
+            }
+            let _ = sender.send(Happened::ReplyOver);
+        });
+    }
+
+    fn view_key(&mut self, key: Key) {
+        let Some(view) = &mut self.view else { return };
+        match ScrollCommand::of_key(key) {
+            Some(command) => {
+                view.scroll(command, &self.said);
+            }
+            None if key == Key::char('q') || key == Key::ESCAPE => {
+                self.view = None;
+                self.writer.leave_view();
+                self.tell_guard(GuardMessage::LeaveView);
+            }
+            None => {}
+        }
+    }
+
+    fn tell_guard(&mut self, message: GuardMessage) {
+        if let Some(guard) = &mut self.guard {
+            let _ = guard.write_all(&[message.encode()]);
+        }
+    }
+
+    /// Ctrl-Z: the terminal as it was, then this process group is stopped; `fg` brings everything back.
+    fn stop(&mut self, raw: &RawMode) {
+        self.writer.show(LiveRegion::default());
+        self.writer.send([TerminalControl::LeaveModes]);
+        self.writer.flush(Duration::from_secs(1));
+        if let Some(reader) = &self.reader {
+            reader.pause();
+        }
+        let _ = raw.suspend();
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        // Here `fg` continues.
+        let _ = raw.resume();
+        if let Some(reader) = &self.reader {
+            reader.resume();
+        }
+        self.writer.send([TerminalControl::EnterModes]);
+        self.writer.redraw();
+    }
+
+    fn draw(&mut self) {
+        self.pace.drawn(Instant::now());
+        if let Some(view) = &mut self.view {
+            let mut rows = view.rows(&self.said);
+            rows.resize(
+                usize::from(self.size.rows).saturating_sub(1),
+                TextLine::new(),
+            );
+            rows.push(TextLine::styled(" q leaves", TextStyle::new().reverse()));
+            self.writer.show_view(rows);
+            return;
+        }
+        let region = self.region();
+        self.writer.print_and_show(self.history.drain(..), region);
+    }
+
+    fn region(&mut self) -> LiveRegion {
+        let width = self.size.row_width();
+        let room = self.size.region_rows(self.asked.is_some());
+        let view = self
+            .editor
+            .view((usize::from(self.size.rows) / 3).max(1), self.theme.accent);
+        let mut below = Vec::new();
+        if self.asked.is_some() {
+            below.push(TextLine::styled("? Shall it run?", self.theme.warning));
+            below.push(TextLine::plain("  [y] once [n] no"));
+        }
+        if self.is_working {
+            below.push(TextLine::styled("| Working", self.theme.faint));
+        }
+        let open_room = room.saturating_sub(below.len() + view.rows.len() + 1);
+        let mut rows = self.committer.open_rows(width, open_room);
+        rows.append(&mut below);
+        let caret = Caret {
+            row: rows.len() + view.caret.row,
+            offset: view.caret.offset + 2,
+        };
+        for (number, row) in view.rows.iter().enumerate() {
+            let mut line = TextLine::plain(if number == 0 { "> " } else { "  " });
+            line.append(row);
+            rows.push(line);
+        }
+        let mode = self
+            .editor
+            .vi_mode()
+            .map_or(String::new(), |mode| format!(" . {mode:?}"));
+        rows.push(TextLine::styled(&format!(" echo{mode}"), self.theme.faint));
+        let stamp = self.asked.as_ref().map_or(0, |asked| asked.stamp);
+        LiveRegion {
+            rows,
+            caret: Some(caret),
+            stamp,
+        }
+    }
+}
+
+fn listen_to_signals(sender: Sender<Happened>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let Ok(runtime) = runtime else { return };
+        runtime.block_on(async {
+            let (Ok(mut resized), Ok(mut ended), Ok(mut hung_up)) = (
+                signal(SignalKind::window_change()),
+                signal(SignalKind::terminate()),
+                signal(SignalKind::hangup()),
+            ) else {
+                return;
+            };
+            loop {
+                let happened = tokio::select! {
+                    _ = resized.recv() => Happened::Resized,
+                    _ = ended.recv() => Happened::Ended,
+                    _ = hung_up.recv() => Happened::Ended,
+                };
+                if sender.send(happened).is_err() {
+                    return;
+                }
+            }
+        });
+    });
+}

@@ -1,0 +1,272 @@
+//! What this terminal can do: by its environment at first, better by its answers.
+
+use std::fmt;
+
+use crate::{
+    image::ImageProtocol,
+    input::TerminalReply,
+    paint::NotifyChannel,
+    style::{ColorLevel, Rgb, Theme},
+};
+
+/// Environment variables, however the caller has them.
+pub struct TerminalEnvironment<'a>(&'a dyn Fn(&str) -> Option<String>);
+
+impl<'a> TerminalEnvironment<'a> {
+    /// Variables by name.
+    pub fn new(get: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self(get)
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        (self.0)(name).filter(|value| !value.is_empty())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+}
+
+impl fmt::Debug for TerminalEnvironment<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TerminalEnvironment")
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a terminal can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// How many colours it shows.
+    pub level: ColorLevel,
+    /// Does it break lines anew when its width changes?
+    pub reflows: bool,
+    /// Does it know links (OSC 8)?
+    pub hyperlinks: bool,
+    /// Is it written to in UTF-8?
+    pub unicode: bool,
+    /// Is it at the other end of a network?
+    pub is_remote: bool,
+    /// Is tmux in between?
+    pub in_tmux: bool,
+    /// Its background, where it is known.
+    pub background: Option<Rgb>,
+    /// How it shows pictures.
+    pub images: ImageProtocol,
+    /// How it shows notices.
+    pub notices: NotifyChannel,
+    /// Has the last question been answered? What is not known now will not be.
+    pub is_settled: bool,
+}
+
+/// Variables that only terminals set which reflow.
+const REFLOWING: [&str; 6] = [
+    "TMUX",
+    "STY",
+    "VTE_VERSION",
+    "KONSOLE_VERSION",
+    "WT_SESSION",
+    "TERM_PROGRAM",
+];
+
+impl Capabilities {
+    /// What the environment says.
+    pub fn from_environment(environment: &TerminalEnvironment<'_>) -> Self {
+        let program = environment.get("TERM_PROGRAM").unwrap_or_default();
+        let term = environment.get("TERM").unwrap_or_default();
+        let is_kitty = term == "xterm-kitty" || environment.has("KITTY_WINDOW_ID");
+        let in_tmux = environment.has("TMUX");
+        let level = color_level(environment, &term);
+        Self {
+            level,
+            reflows: REFLOWING.iter().any(|name| environment.has(name)),
+            hyperlinks: !in_tmux
+                && (is_kitty
+                    || environment.has("WT_SESSION")
+                    || environment.has("KONSOLE_VERSION")
+                    || environment
+                        .get("VTE_VERSION")
+                        .is_some_and(|version| version.as_str() >= "5000")
+                    || matches!(&*program, "iTerm.app" | "WezTerm" | "ghostty" | "vscode")),
+            unicode: is_utf8(environment),
+            is_remote: environment.has("SSH_TTY"),
+            in_tmux,
+            background: environment
+                .get("COLORFGBG")
+                .and_then(|value| Theme::background_of(&value)),
+            images: match &*program {
+                _ if in_tmux || level < ColorLevel::Ansi256 => ImageProtocol::for_level(level),
+                "iTerm.app" | "WezTerm" => ImageProtocol::Iterm,
+                _ => ImageProtocol::for_level(level),
+            },
+            notices: match &*term {
+                _ if is_kitty => NotifyChannel::Osc99,
+                "rxvt-unicode" | "rxvt-unicode-256color" => NotifyChannel::Osc777,
+                _ => NotifyChannel::Osc9,
+            },
+            is_settled: false,
+        }
+    }
+
+    /// What the terminal itself says; `true` if something changed.
+    pub fn learn(&mut self, reply: &TerminalReply) -> bool {
+        let before = self.clone();
+        match reply {
+            TerminalReply::Background(color) => self.background = Some(*color),
+            // xterm answers too, but cuts its rows.
+            TerminalReply::Version(version) => {
+                self.reflows |= !version.starts_with("XTerm(");
+                let known = [
+                    "kitty", "WezTerm", "iTerm2", "ghostty", "foot", "Konsole", "contour",
+                ];
+                self.hyperlinks |= known.iter().any(|name| version.starts_with(name));
+                let tmux = version.strip_prefix("tmux ");
+                self.hyperlinks |= tmux.is_some_and(|version| version >= "3.4");
+            }
+            // tmux answers for itself and draws none.
+            TerminalReply::Graphics(true) if !self.in_tmux => self.images = ImageProtocol::Kitty,
+            TerminalReply::Attributes(attributes) => {
+                let has_sixel = attributes.contains(&4) && !self.in_tmux;
+                if has_sixel && self.images <= ImageProtocol::HalfBlocks {
+                    self.images = ImageProtocol::Sixel;
+                }
+                self.is_settled = true;
+            }
+            TerminalReply::ThemeChanged { is_dark } => {
+                // The real colour is asked for again; until it comes this is near enough.
+                let near = if *is_dark {
+                    Rgb(0, 0, 0)
+                } else {
+                    Rgb(255, 255, 255)
+                };
+                if self
+                    .background
+                    .is_none_or(|known| known.is_light() == *is_dark)
+                {
+                    self.background = Some(near);
+                }
+            }
+            TerminalReply::Graphics(_) | TerminalReply::KeyboardFlags(_) => {}
+        }
+        *self != before
+    }
+}
+
+fn color_level(environment: &TerminalEnvironment<'_>, term: &str) -> ColorLevel {
+    if environment.has("NO_COLOR") {
+        return ColorLevel::None;
+    }
+    let forced = environment.get("FORCE_COLOR");
+    let by_term = match environment.get("COLORTERM").as_deref() {
+        Some("truecolor" | "24bit") => ColorLevel::TrueColor,
+        _ if term.ends_with("-direct") => ColorLevel::TrueColor,
+        _ if term.contains("256color") || term == "xterm-kitty" => ColorLevel::Ansi256,
+        _ => ColorLevel::Ansi16,
+    };
+    match forced.as_deref() {
+        Some("0" | "false") => ColorLevel::None,
+        Some("3") => ColorLevel::TrueColor,
+        Some("2") => ColorLevel::Ansi256,
+        _ => by_term,
+    }
+}
+
+/// By the locale, the most specific variable first; without one most systems write UTF-8.
+fn is_utf8(environment: &TerminalEnvironment<'_>) -> bool {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let Some(locale) = names.iter().find_map(|name| environment.get(name)) else {
+        return true;
+    };
+    let locale = locale.to_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Capabilities {
+        let get = |name: &str| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        Capabilities::from_environment(&TerminalEnvironment::new(&get))
+    }
+
+    #[test]
+    fn colours_are_as_many_as_the_variables_say() {
+        let cases: [(&[(&str, &str)], ColorLevel); 7] = [
+            (&[("TERM", "xterm")], ColorLevel::Ansi16),
+            (&[("TERM", "xterm-256color")], ColorLevel::Ansi256),
+            (
+                &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")],
+                ColorLevel::TrueColor,
+            ),
+            (
+                &[("COLORTERM", "truecolor"), ("NO_COLOR", "1")],
+                ColorLevel::None,
+            ),
+            (
+                &[("COLORTERM", "truecolor"), ("NO_COLOR", "")],
+                ColorLevel::TrueColor,
+            ),
+            (
+                &[("TERM", "xterm"), ("FORCE_COLOR", "3")],
+                ColorLevel::TrueColor,
+            ),
+            (
+                &[("TERM", "xterm-256color"), ("FORCE_COLOR", "0")],
+                ColorLevel::None,
+            ),
+        ];
+        for (variables, expected) in cases {
+            assert_eq!(of(variables).level, expected, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn reflow_is_known_by_variables_and_by_the_answer() {
+        assert!(of(&[("TMUX", "x")]).reflows);
+        let mut unknown = of(&[("TERM", "xterm")]);
+        assert!(!unknown.reflows);
+        unknown.learn(&TerminalReply::Version("XTerm(379)".into()));
+        assert!(!unknown.reflows);
+        assert!(unknown.learn(&TerminalReply::Version("foot(1.16)".into())));
+        assert!(unknown.reflows && unknown.hyperlinks);
+    }
+
+    #[test]
+    fn pictures_are_shown_as_well_as_the_terminal_can() {
+        let mut xterm = of(&[("TERM", "xterm-256color")]);
+        assert_eq!(xterm.images, ImageProtocol::HalfBlocks);
+        xterm.learn(&TerminalReply::Attributes(vec![64, 4]));
+        assert_eq!(xterm.images, ImageProtocol::Sixel);
+        xterm.learn(&TerminalReply::Graphics(true));
+        assert_eq!(xterm.images, ImageProtocol::Kitty);
+        let mut tmux = of(&[("TERM", "screen-256color"), ("TMUX", "x")]);
+        tmux.learn(&TerminalReply::Attributes(vec![64, 4]));
+        assert_eq!(tmux.images, ImageProtocol::HalfBlocks);
+        assert_eq!(of(&[("TERM", "xterm")]).images, ImageProtocol::Name);
+        assert_eq!(
+            of(&[("TERM_PROGRAM", "WezTerm"), ("COLORTERM", "truecolor")]).images,
+            ImageProtocol::Iterm
+        );
+    }
+
+    #[test]
+    fn a_changed_theme_counts_until_the_real_colour_comes() {
+        let mut terminal = of(&[]);
+        assert!(terminal.learn(&TerminalReply::Background(Rgb(255, 255, 255))));
+        assert!(!terminal.learn(&TerminalReply::ThemeChanged { is_dark: false }));
+        assert!(terminal.learn(&TerminalReply::ThemeChanged { is_dark: true }));
+        assert!(!terminal.background.unwrap().is_light());
+    }
+
+    #[test]
+    fn ascii_is_for_locales_without_utf8() {
+        assert!(of(&[]).unicode && of(&[("LANG", "de_DE.UTF-8")]).unicode);
+        assert!(!of(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")]).unicode);
+    }
+}

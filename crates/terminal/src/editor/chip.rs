@@ -1,0 +1,141 @@
+//! Chips: one character of the draft that stands for something longer.
+//!
+//! Each chip is a character of the last private plane, so that moves, kills, yanks and undo need not know of
+//! them. No other text can hold one: such characters are replaced when text is inserted.
+
+/// A number that finds a chip in its editor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ChipId(u32);
+
+/// Something longer than what is shown of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chip {
+    /// What is shown: `[Pasted 1: 214 lines]`.
+    pub label: String,
+    /// What it stands for.
+    pub text: String,
+    /// Can it be replaced by its text? A picture cannot.
+    pub unfolds: bool,
+}
+
+impl Chip {
+    /// Is a paste so long that it should be a chip?
+    pub fn is_wanted_for(paste: &str) -> bool {
+        paste.lines().count() > 10 || paste.chars().nth(1000).is_some()
+    }
+
+    /// A paste, numbered by the caller.
+    pub fn pasted(number: usize, text: String) -> Self {
+        let lines = text.lines().count();
+        let label = match lines {
+            0 | 1 => format!("[Pasted {number}: {} characters]", text.chars().count()),
+            _ => format!("[Pasted {number}: {lines} lines]"),
+        };
+        Self {
+            label,
+            text,
+            unfolds: true,
+        }
+    }
+}
+
+/// A part of a draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DraftPart {
+    /// Text as it was typed.
+    Text(String),
+    /// A chip.
+    Chip(ChipId),
+}
+
+const FIRST: u32 = 0x10_0000;
+const LAST: u32 = 0x10_eeed;
+
+impl ChipId {
+    /// The chip that a character of the draft stands for.
+    pub(super) fn of(character: char) -> Option<Self> {
+        let code_point = u32::from(character);
+        (FIRST..=LAST)
+            .contains(&code_point)
+            .then(|| Self(code_point - FIRST))
+    }
+
+    fn character(self) -> char {
+        char::from_u32(FIRST + self.0).unwrap_or('\u{fffd}')
+    }
+}
+
+/// Text from elsewhere, without characters that would be chips.
+pub(super) fn without_chips(text: &str) -> String {
+    let replaced = |c: char| {
+        if ChipId::of(c).is_some() {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    text.chars().filter(|c| *c != '\r').map(replaced).collect()
+}
+
+/// All chips that an editor ever had: undo may bring any of them back.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ChipTable {
+    chips: Vec<Chip>,
+}
+
+impl ChipTable {
+    pub(super) fn add(&mut self, chip: Chip) -> (ChipId, char) {
+        let most = (LAST - FIRST) as usize;
+        // So many chips in one session are none of a person's: the last is used again.
+        if self.chips.len() > most {
+            self.chips.truncate(most);
+        }
+        self.chips.push(chip);
+        let id = ChipId(u32::try_from(self.chips.len() - 1).unwrap_or(0));
+        (id, id.character())
+    }
+
+    pub(super) fn get(&self, id: ChipId) -> Option<&Chip> {
+        self.chips.get(id.0 as usize)
+    }
+
+    pub(super) fn label(&self, character: char) -> Option<&str> {
+        self.get(ChipId::of(character)?).map(|chip| &*chip.label)
+    }
+
+    pub(super) fn unfold(&self, text: &str) -> String {
+        let mut whole = String::with_capacity(text.len());
+        for character in text.chars() {
+            match ChipId::of(character).and_then(|id| self.get(id)) {
+                Some(chip) if chip.unfolds => whole.push_str(&chip.text),
+                Some(chip) => whole.push_str(&chip.label),
+                None => whole.push(character),
+            }
+        }
+        whole
+    }
+
+    pub(super) fn parts(&self, text: &str) -> Vec<DraftPart> {
+        let mut parts: Vec<DraftPart> = Vec::new();
+        for character in text.chars() {
+            match (ChipId::of(character), parts.last_mut()) {
+                (Some(id), _) => parts.push(DraftPart::Chip(id)),
+                (None, Some(DraftPart::Text(text))) => text.push(character),
+                (None, _) => parts.push(DraftPart::Text(character.into())),
+            }
+        }
+        parts
+    }
+
+    pub(super) fn fold(&self, parts: &[DraftPart]) -> String {
+        let mut text = String::new();
+        for part in parts {
+            match part {
+                DraftPart::Text(part) => text.push_str(&without_chips(part)),
+                DraftPart::Chip(id) if self.get(*id).is_some() => text.push(id.character()),
+                DraftPart::Chip(_) => {}
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,177 @@
+//! Earlier inputs: going through them, and searching.
+
+/// Earlier inputs, oldest first, and which of them is in the editor.
+#[derive(Debug, Clone, Default)]
+pub struct InputHistory {
+    entries: Vec<String>,
+    /// Which entry is shown, and the draft from before.
+    shown: Option<(usize, String)>,
+}
+
+impl InputHistory {
+    /// With these entries, oldest first.
+    pub fn new(entries: Vec<String>) -> Self {
+        Self {
+            entries,
+            shown: None,
+        }
+    }
+
+    /// Adds one. One that repeats the last, is empty or begins with a blank is not kept; `true` if it was.
+    pub fn add(&mut self, entry: &str) -> bool {
+        self.shown = None;
+        let is_kept = !entry.trim().is_empty()
+            && !entry.starts_with(' ')
+            && self.entries.last().is_none_or(|last| last != entry);
+        if is_kept {
+            self.entries.push(entry.to_owned());
+        }
+        is_kept
+    }
+
+    /// The entries, oldest first.
+    pub fn entries(&self) -> &[String] {
+        &self.entries
+    }
+
+    /// The next older entry; the draft is kept to come back to.
+    pub fn older(&mut self, draft: &str) -> Option<&str> {
+        let next = match &self.shown {
+            Some((at, _)) => at.checked_sub(1)?,
+            None => self.entries.len().checked_sub(1)?,
+        };
+        let draft = self
+            .shown
+            .take()
+            .map_or_else(|| draft.to_owned(), |(_, draft)| draft);
+        self.shown = Some((next, draft));
+        self.entries.get(next).map(String::as_str)
+    }
+
+    /// The next newer entry, and at last the draft.
+    pub fn newer(&mut self) -> Option<String> {
+        let (at, draft) = self.shown.take()?;
+        match self.entries.get(at + 1) {
+            Some(entry) => {
+                let entry = entry.clone();
+                self.shown = Some((at + 1, draft));
+                Some(entry)
+            }
+            None => Some(draft),
+        }
+    }
+
+    /// What is in the editor is a draft again: it was changed or sent.
+    pub fn leave(&mut self) {
+        self.shown = None;
+    }
+}
+
+/// A search backwards through entries.
+#[derive(Debug, Clone, Default)]
+pub struct HistorySearch {
+    query: String,
+    /// How many matches are skipped: each is older.
+    skipped: usize,
+}
+
+impl HistorySearch {
+    /// Nothing is searched for yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What is searched for.
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// A letter is added.
+    pub fn push(&mut self, letter: char) {
+        self.query.push(letter);
+        self.skipped = 0;
+    }
+
+    /// The last letter is removed.
+    pub fn pop(&mut self) {
+        self.query.pop();
+        self.skipped = 0;
+    }
+
+    /// The next older match, if there is one.
+    pub fn older(&mut self, entries: &[String]) {
+        self.skipped += 1;
+        if self.found(entries).is_none() {
+            self.skipped -= 1;
+        }
+    }
+
+    /// The match: the entry, and where in it. The same entry is found once.
+    pub fn found<'a>(&self, entries: &'a [String]) -> Option<(&'a str, usize)> {
+        let query = self.query.to_lowercase();
+        let mut seen = Vec::new();
+        for entry in entries.iter().rev() {
+            let Some(at) = entry.to_lowercase().find(&query) else {
+                continue;
+            };
+            if seen.contains(&entry) {
+                continue;
+            }
+            if seen.len() == self.skipped {
+                return Some((entry, at));
+            }
+            seen.push(entry);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(entries: &[&str]) -> Vec<String> {
+        entries.iter().map(|&entry| entry.to_owned()).collect()
+    }
+
+    #[test]
+    fn the_draft_comes_back() {
+        let mut history = InputHistory::new(entries(&["one", "two"]));
+        assert_eq!(history.older("draft"), Some("two"));
+        assert_eq!(history.older("two"), Some("one"));
+        assert_eq!(history.older("one"), None);
+        assert_eq!(history.newer().as_deref(), Some("two"));
+        assert_eq!(history.newer().as_deref(), Some("draft"));
+        assert_eq!(history.newer(), None);
+    }
+
+    #[test]
+    fn what_begins_with_a_blank_or_repeats_is_not_kept() {
+        let mut history = InputHistory::default();
+        assert!(
+            history.add("one")
+                && !history.add("one")
+                && !history.add(" secret")
+                && !history.add("  ")
+        );
+        assert_eq!(history.entries(), ["one"]);
+    }
+
+    #[test]
+    fn a_search_goes_to_older_matches_and_finds_each_once() {
+        let all = entries(&["cargo test", "ls", "cargo build", "cargo test"]);
+        let mut search = HistorySearch::new();
+        "CARGO".chars().for_each(|letter| search.push(letter));
+        assert_eq!(search.found(&all), Some(("cargo test", 0)));
+        search.older(&all);
+        assert_eq!(search.found(&all), Some(("cargo build", 0)));
+        search.older(&all);
+        assert_eq!(
+            search.found(&all),
+            Some(("cargo build", 0)),
+            "there is no older one"
+        );
+        search.push('x');
+        assert_eq!(search.found(&all), None);
+    }
+}

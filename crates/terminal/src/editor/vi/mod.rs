@@ -1,0 +1,404 @@
+//! vi keys: a state that a key changes, and what it does to the buffer.
+//!
+//! A command is read key by key: `[count] operator [count] motion`. What was typed for the last change is
+//! kept as keys, and `.` types it again.
+
+mod motions;
+mod objects;
+mod operators;
+
+use std::ops::Range;
+
+use super::{EditOutcome, Editor, buffer::TextBuffer, motion};
+use crate::input::{Key, KeyCode};
+use motions::{Find, Motion, MotionKind};
+use operators::Operator;
+
+/// What keys mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ViMode {
+    /// Commands.
+    Normal,
+    /// Text.
+    Insert,
+    /// A selection by letters.
+    Visual,
+    /// A selection by lines.
+    VisualLine,
+}
+
+/// What the next key completes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaiting {
+    Nothing,
+    /// `g`
+    Prefix,
+    /// `f F t T`
+    Letter(Find),
+    /// `r`
+    Replacement,
+    /// `i` or `a` behind an operator
+    Object {
+        around: bool,
+    },
+}
+
+/// A text that was deleted or yanked.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Register {
+    text: String,
+    is_linewise: bool,
+}
+
+/// No one counts further than this.
+const MOST_COUNT: usize = 9999;
+
+#[derive(Debug, Clone)]
+pub(super) struct ViState {
+    mode: ViMode,
+    count: usize,
+    operator: Option<(Operator, usize)>,
+    awaiting: Awaiting,
+    register: Register,
+    last_find: Option<(Find, char)>,
+    /// Where a selection began.
+    anchor: usize,
+    escapes: Vec<String>,
+    /// The keys of the command in progress, and of the last that changed something.
+    typed: Vec<Key>,
+    last_change: Vec<Key>,
+    is_repeating: bool,
+    has_changed: bool,
+}
+
+impl ViState {
+    pub(super) fn new(escapes: &[&str]) -> Self {
+        Self {
+            mode: ViMode::Insert,
+            count: 0,
+            operator: None,
+            awaiting: Awaiting::Nothing,
+            register: Register::default(),
+            last_find: None,
+            anchor: 0,
+            escapes: escapes.iter().map(|&keys| keys.to_owned()).collect(),
+            typed: Vec::new(),
+            last_change: Vec::new(),
+            is_repeating: false,
+            has_changed: false,
+        }
+    }
+
+    pub(super) fn mode(&self) -> ViMode {
+        self.mode
+    }
+
+    /// What is selected, by bytes.
+    pub(super) fn selection(&self, buffer: &TextBuffer) -> Option<Range<usize>> {
+        let (text, caret) = (buffer.text(), buffer.caret());
+        let (from, to) = (
+            self.anchor.min(caret).min(text.len()),
+            self.anchor.max(caret).min(text.len()),
+        );
+        match self.mode {
+            ViMode::Visual => Some(from..motion::next(text, to).max(to)),
+            ViMode::VisualLine => {
+                let end = motion::line(text, to).end;
+                Some(motion::line(text, from).start..(end + 1).min(text.len().max(end)))
+            }
+            _ => None,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.mode == ViMode::Normal
+            && self.count == 0
+            && self.operator.is_none()
+            && self.awaiting == Awaiting::Nothing
+    }
+
+    pub(super) fn key(&mut self, key: Key, editor: &mut Editor) -> EditOutcome {
+        // Escape and a letter that were typed quickly arrive as Alt with the letter.
+        if let (true, KeyCode::Char(letter)) = (key.modifiers.alt, key.code) {
+            self.key(Key::ESCAPE, editor);
+            return self.key(Key::char(letter), editor);
+        }
+        if self.is_idle() {
+            self.typed.clear();
+            self.has_changed = false;
+        }
+        self.typed.push(key);
+        let outcome = match self.mode {
+            ViMode::Insert => self.insert_key(key, editor),
+            _ => self.command_key(key, editor),
+        };
+        if self.is_idle() {
+            if self.has_changed && !self.is_repeating {
+                self.last_change = std::mem::take(&mut self.typed);
+            }
+            stay_on_line(editor);
+        }
+        outcome
+    }
+
+    fn insert_key(&mut self, key: Key, editor: &mut Editor) -> EditOutcome {
+        if key == Key::ESCAPE {
+            self.leave_insert(editor);
+            return EditOutcome::Done;
+        }
+        let outcome = editor.emacs_key(key);
+        if let (Some(letter), false) = (key.typed(), self.is_repeating) {
+            let before = &editor.buffer.text()[..editor.buffer.caret()];
+            let escape = self
+                .escapes
+                .iter()
+                .find(|keys| keys.ends_with(letter) && before.ends_with(&***keys));
+            if let Some((length, letters)) = escape.map(|keys| (keys.len(), keys.chars().count())) {
+                let caret = editor.buffer.caret();
+                editor.buffer.delete(caret - length..caret);
+                self.typed
+                    .truncate(self.typed.len().saturating_sub(letters));
+                self.typed.push(Key::ESCAPE);
+                self.leave_insert(editor);
+            }
+        }
+        outcome
+    }
+
+    fn leave_insert(&mut self, editor: &mut Editor) {
+        self.mode = ViMode::Normal;
+        editor.buffer.release_undo();
+        let (text, caret) = (editor.buffer.text(), editor.buffer.caret());
+        if caret > motion::line(text, caret).start {
+            let back = motion::previous(text, caret);
+            editor.buffer.set_caret(back);
+        }
+        editor.moved();
+        self.clear();
+    }
+
+    fn enter_insert(&mut self, editor: &mut Editor) {
+        self.mode = ViMode::Insert;
+        self.has_changed = true;
+        editor.buffer.hold_undo();
+        self.clear();
+    }
+
+    /// The command in progress is over.
+    fn clear(&mut self) {
+        self.count = 0;
+        self.operator = None;
+        self.awaiting = Awaiting::Nothing;
+    }
+
+    fn take_count(&mut self) -> usize {
+        let own = std::mem::take(&mut self.count).max(1);
+        let of_operator = self.operator.map_or(1, |(_, count)| count.max(1));
+        (own * of_operator).min(MOST_COUNT)
+    }
+
+    fn command_key(&mut self, key: Key, editor: &mut Editor) -> EditOutcome {
+        if key == Key::ESCAPE {
+            let was_idle = self.is_idle();
+            self.clear();
+            self.mode = ViMode::Normal;
+            // In normal mode Escape is the program's.
+            return if was_idle {
+                EditOutcome::Unused
+            } else {
+                EditOutcome::Done
+            };
+        }
+        match std::mem::replace(&mut self.awaiting, Awaiting::Nothing) {
+            Awaiting::Nothing => self.first_key(key, editor),
+            awaiting => {
+                let Some(letter) = key.typed() else {
+                    self.clear();
+                    return EditOutcome::Done;
+                };
+                self.awaited(awaiting, letter, editor);
+                EditOutcome::Done
+            }
+        }
+    }
+
+    fn awaited(&mut self, awaiting: Awaiting, letter: char, editor: &mut Editor) {
+        match awaiting {
+            Awaiting::Prefix if letter == 'g' => {
+                let line = std::mem::take(&mut self.count).max(1);
+                self.apply_motion(Some(Motion::to_line(editor.buffer.text(), line)), editor);
+            }
+            Awaiting::Letter(find) => {
+                self.last_find = Some((find, letter));
+                let count = self.take_count();
+                let found = motions::find(
+                    editor.buffer.text(),
+                    editor.buffer.caret(),
+                    find,
+                    letter,
+                    count,
+                    false,
+                );
+                self.apply_motion(found, editor);
+            }
+            Awaiting::Replacement => self.replace_letters(letter, editor),
+            Awaiting::Object { around } => {
+                let range =
+                    objects::find(editor.buffer.text(), editor.buffer.caret(), letter, around);
+                match (range, self.operator, self.mode) {
+                    (Some(range), Some((operator, _)), _) => {
+                        self.operate(operator, range, false, editor);
+                    }
+                    (Some(range), None, ViMode::Visual | ViMode::VisualLine) => {
+                        self.anchor = range.start;
+                        let last = motion::previous(editor.buffer.text(), range.end);
+                        editor.buffer.set_caret(last.max(range.start));
+                        self.clear();
+                    }
+                    _ => self.clear(),
+                }
+            }
+            _ => self.clear(),
+        }
+    }
+
+    fn first_key(&mut self, key: Key, editor: &mut Editor) -> EditOutcome {
+        let letter = match (key.typed(), key.code) {
+            (Some(letter), _) => letter,
+            (None, KeyCode::Enter) => return editor.emacs_key(key),
+            (None, KeyCode::Left | KeyCode::Backspace) => 'h',
+            (None, KeyCode::Right) => 'l',
+            (None, KeyCode::Up) => 'k',
+            (None, KeyCode::Down) => 'j',
+            (None, KeyCode::Home) => '0',
+            (None, KeyCode::End) => '$',
+            (None, KeyCode::Delete) => 'x',
+            _ if key == Key::control('r') => {
+                self.clear();
+                editor.buffer.redo();
+                editor.moved();
+                return EditOutcome::Done;
+            }
+            _ => {
+                self.clear();
+                return EditOutcome::Unused;
+            }
+        };
+        if letter.is_ascii_digit() && (letter != '0' || self.count > 0) {
+            let digit = letter.to_digit(10).unwrap_or(0) as usize;
+            self.count = (self.count * 10 + digit).min(MOST_COUNT);
+            return EditOutcome::Done;
+        }
+        if let Some(outcome) = self.edge_key(letter, editor) {
+            return outcome;
+        }
+        self.letter(letter, editor);
+        EditOutcome::Done
+    }
+
+    /// Up, down and search reach beyond the draft.
+    fn edge_key(&mut self, letter: char, editor: &mut Editor) -> Option<EditOutcome> {
+        if letter == '/' && self.is_idle() {
+            return Some(EditOutcome::Search);
+        }
+        if !matches!(letter, 'j' | 'k') || self.operator.is_some() {
+            return None;
+        }
+        let mut outcome = EditOutcome::Done;
+        for _ in 0..self.take_count() {
+            outcome = editor.vertical(letter == 'j');
+            if outcome != EditOutcome::Done {
+                break;
+            }
+        }
+        self.clear();
+        Some(outcome)
+    }
+
+    fn letter(&mut self, letter: char, editor: &mut Editor) {
+        let is_visual = matches!(self.mode, ViMode::Visual | ViMode::VisualLine);
+        if let Some(operator) = Operator::of(letter) {
+            return self.operator_key(operator, editor);
+        }
+        match letter {
+            'g' => self.awaiting = Awaiting::Prefix,
+            'f' => self.awaiting = Awaiting::Letter(Find::To),
+            'F' => self.awaiting = Awaiting::Letter(Find::BackTo),
+            't' => self.awaiting = Awaiting::Letter(Find::Till),
+            'T' => self.awaiting = Awaiting::Letter(Find::BackTill),
+            ';' | ',' => {
+                let count = self.take_count();
+                let found = self.last_find.and_then(|(find, letter_found)| {
+                    let find = if letter == ',' { find.reversed() } else { find };
+                    motions::find(
+                        editor.buffer.text(),
+                        editor.buffer.caret(),
+                        find,
+                        letter_found,
+                        count,
+                        true,
+                    )
+                });
+                self.apply_motion(found, editor);
+            }
+            'i' | 'a' if is_visual || self.operator.is_some() => {
+                self.awaiting = Awaiting::Object {
+                    around: letter == 'a',
+                };
+            }
+            _ => {
+                let has_count = self.count > 0;
+                let count = self.take_count();
+                let (text, caret) = (editor.buffer.text(), editor.buffer.caret());
+                let changes_word = self
+                    .operator
+                    .is_some_and(|(operator, _)| operator == Operator::Change);
+                match motions::by_letter(text, caret, letter, count, has_count, changes_word) {
+                    Some(motion) => self.apply_motion(Some(motion), editor),
+                    None if self.operator.is_some() => self.clear(),
+                    None if is_visual => self.visual_command(letter, editor),
+                    None => self.normal_command(letter, count, editor),
+                }
+            }
+        }
+    }
+
+    fn apply_motion(&mut self, motion: Option<Motion>, editor: &mut Editor) {
+        let Some(motion) = motion else {
+            return self.clear();
+        };
+        let Some((operator, _)) = self.operator else {
+            editor.buffer.set_caret(motion.to);
+            editor.moved();
+            self.count = 0;
+            return;
+        };
+        let (text, caret) = (editor.buffer.text(), editor.buffer.caret());
+        let (from, to) = (caret.min(motion.to), caret.max(motion.to));
+        match motion.kind {
+            MotionKind::Exclusive => self.operate(operator, from..to, false, editor),
+            MotionKind::Inclusive => {
+                let end = motion::next(text, to);
+                self.operate(operator, from..end, false, editor);
+            }
+            MotionKind::Linewise => {
+                let range = motion::line(text, from).start..motion::line(text, to).end;
+                self.operate(operator, range, true, editor);
+            }
+        }
+    }
+}
+
+/// In normal mode the caret is on a letter, never behind the last of a line.
+fn stay_on_line(editor: &mut Editor) {
+    let (text, caret) = (editor.buffer.text(), editor.buffer.caret());
+    let line = motion::line(text, caret);
+    if caret == line.end && caret > line.start {
+        let on = motion::previous(text, caret);
+        editor.buffer.set_caret(on);
+    }
+}
+
+#[cfg(test)]
+#[path = "../vi_tests.rs"]
+mod tests;

@@ -1,0 +1,64 @@
+//! Kitty graphics: the pixels are sent once; where the picture is, stand placeholder characters, which scroll,
+//! reflow and are erased like any text. Their colour is the number of the picture, their marks say row and column.
+
+use std::io::Write;
+
+use super::{CELL, RgbaPixels, TerminalImage, encode::base64, scale::scaled};
+use crate::{
+    clean::PLACEHOLDER,
+    style::{Rgb, TextColor, TextStyle},
+    text::TextLine,
+};
+
+/// A sequence holds at most so many letters of data.
+const LONGEST_PART: usize = 4096;
+
+/// The marks that stand for 0, 1, 2, …
+const MARKS: [char; super::MOST_COLUMNS] = [
+    '\u{305}', '\u{30d}', '\u{30e}', '\u{310}', '\u{312}', '\u{33d}', '\u{33e}', '\u{33f}',
+    '\u{346}', '\u{34a}', '\u{34b}', '\u{34c}', '\u{350}', '\u{351}', '\u{352}', '\u{357}',
+    '\u{35b}', '\u{363}', '\u{364}', '\u{365}', '\u{366}', '\u{367}', '\u{368}', '\u{369}',
+    '\u{36a}', '\u{36b}', '\u{36c}', '\u{36d}', '\u{36e}', '\u{36f}', '\u{483}', '\u{484}',
+    '\u{485}', '\u{486}', '\u{487}', '\u{592}', '\u{593}', '\u{594}', '\u{595}', '\u{597}',
+];
+
+pub(super) fn image(pixels: &RgbaPixels, id: u32, columns: usize, rows: usize) -> TerminalImage {
+    // The number is the colour of the placeholders: three bytes.
+    let id = id & 0x00ff_ffff;
+    let small = scaled(
+        pixels,
+        pixels.width.min(columns * CELL.0),
+        pixels.height.min(rows * CELL.1),
+    );
+    let data = base64(&small.bytes);
+    let mut sequence = Vec::new();
+    let mut parts = data.as_bytes().chunks(LONGEST_PART).peekable();
+    let mut is_first = true;
+    while let Some(part) = parts.next() {
+        let more = u8::from(parts.peek().is_some());
+        let _ = match std::mem::take(&mut is_first) {
+            true => write!(
+                sequence,
+                "\x1b_Ga=T,U=1,q=2,f=32,i={id},s={},v={},c={columns},r={rows},m={more};",
+                small.width, small.height
+            ),
+            false => write!(sequence, "\x1b_Gm={more};"),
+        };
+        sequence.extend_from_slice(part);
+        sequence.extend_from_slice(b"\x1b\\");
+    }
+    let [_, red, green, blue] = id.to_be_bytes();
+    let style = TextStyle::new().fg(TextColor::Rgb(Rgb(red, green, blue)));
+    let row = |row: usize| {
+        let mut line = TextLine::new();
+        for column in MARKS.iter().take(columns) {
+            let cell: String = [PLACEHOLDER, MARKS[row], *column].iter().collect();
+            line.push_made(&cell, style);
+        }
+        line
+    };
+    TerminalImage {
+        sequence,
+        rows: (0..rows).map(row).collect(),
+    }
+}

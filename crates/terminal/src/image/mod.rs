@@ -1,0 +1,141 @@
+//! Pictures in a terminal. Decoding is the caller's: here pixels become cells.
+//!
+//! - `kitty`: transmitted once, shown by placeholders that scroll and reflow like text
+//! - `iterm`: a PNG inside of a sequence (OSC 1337)
+//! - `sixel`: up to 256 colours, drawn in bands of six rows
+//! - `half_blocks`: two pixels a cell, which every terminal with 256 colours can show
+
+mod encode;
+mod half_blocks;
+mod iterm;
+mod kitty;
+mod scale;
+mod sixel;
+
+pub(crate) use encode::base64;
+
+use crate::{paint::movement, paint::paint_line, style::ColorLevel, text::TextLine};
+
+/// A picture takes no more cells than this.
+pub const MOST_COLUMNS: usize = 40;
+/// And no more rows.
+pub const MOST_ROWS: usize = 12;
+
+/// How a terminal shows pictures, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ImageProtocol {
+    /// Not at all: name and size.
+    Name,
+    /// Two pixels a cell.
+    HalfBlocks,
+    /// Sixel.
+    Sixel,
+    /// OSC 1337.
+    Iterm,
+    /// Kitty graphics with Unicode placeholders.
+    Kitty,
+}
+
+impl ImageProtocol {
+    /// What text alone can do with so many colours.
+    pub fn for_level(level: ColorLevel) -> Self {
+        match level >= ColorLevel::Ansi256 {
+            true => Self::HalfBlocks,
+            false => Self::Name,
+        }
+    }
+}
+
+/// Pixels: red, green, blue and opacity, row by row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RgbaPixels {
+    width: usize,
+    height: usize,
+    bytes: Vec<u8>,
+}
+
+impl RgbaPixels {
+    /// These pixels; `None` if there are not exactly as many as the size says, or none.
+    pub fn new(width: usize, height: usize, bytes: Vec<u8>) -> Option<Self> {
+        let expected = width.checked_mul(height)?.checked_mul(4)?;
+        (expected > 0 && bytes.len() == expected).then_some(Self {
+            width,
+            height,
+            bytes,
+        })
+    }
+
+    fn pixel(&self, column: usize, row: usize) -> [u8; 4] {
+        let at = (row * self.width + column) * 4;
+        let mut pixel = [0; 4];
+        pixel.copy_from_slice(&self.bytes[at..at + 4]);
+        pixel
+    }
+}
+
+/// A picture as bytes for a terminal; made from pixels only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalImage {
+    /// What is sent before the rows, or instead of them.
+    sequence: Vec<u8>,
+    rows: Vec<TextLine>,
+}
+
+/// The size of a cell in pixels, where the terminal does not say: twice as high as wide.
+const CELL: (usize, usize) = (10, 20);
+
+impl TerminalImage {
+    /// A picture as this terminal shows it. `id` names it to the terminal; `name` is what is shown where
+    /// pictures cannot be.
+    pub fn new(protocol: ImageProtocol, pixels: &RgbaPixels, id: u32, name: &str) -> Self {
+        let (columns, rows) = cells(pixels);
+        match protocol {
+            ImageProtocol::Kitty => kitty::image(pixels, id, columns, rows),
+            ImageProtocol::Iterm => iterm::image(pixels, columns, rows),
+            ImageProtocol::Sixel => sixel::image(pixels, columns, rows),
+            ImageProtocol::HalfBlocks => Self {
+                sequence: Vec::new(),
+                rows: half_blocks::rows(pixels, columns, rows),
+            },
+            ImageProtocol::Name => {
+                let text = format!("[{name} {}x{}]", pixels.width, pixels.height);
+                Self {
+                    sequence: Vec::new(),
+                    rows: vec![TextLine::plain(&text)],
+                }
+            }
+        }
+    }
+
+    /// Its rows as lines, where it is made of text; none where the terminal draws it by itself.
+    pub fn rows(&self) -> &[TextLine] {
+        &self.rows
+    }
+
+    pub(crate) fn write(&self, level: ColorLevel, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.sequence);
+        for row in &self.rows {
+            paint_line(row, level, out);
+            out.extend_from_slice(movement::NEXT_LINE);
+        }
+        if self.rows.is_empty() {
+            out.extend_from_slice(movement::NEXT_LINE);
+        }
+    }
+}
+
+/// Columns and rows, in the proportions of the picture and never larger than it is.
+fn cells(pixels: &RgbaPixels) -> (usize, usize) {
+    let (width, height) = (pixels.width, pixels.height);
+    let columns = width.div_ceil(CELL.0).min(MOST_COLUMNS);
+    let rows = (columns * CELL.0 * height).div_ceil(width * CELL.1).max(1);
+    if rows <= MOST_ROWS {
+        return (columns.max(1), rows);
+    }
+    let columns = (MOST_ROWS * CELL.1 * width) / (height * CELL.0);
+    (columns.clamp(1, MOST_COLUMNS), MOST_ROWS)
+}
+
+#[cfg(test)]
+#[path = "image_tests.rs"]
+mod tests;

@@ -1,0 +1,93 @@
+//! A bracketed paste, collected as it comes.
+
+use super::event::PasteResult;
+use crate::clean::clean;
+
+/// A paste longer than this, in bytes, is refused.
+pub const MOST_PASTED: usize = 10 * 1024 * 1024;
+
+/// What ends one.
+const END: &[u8] = b"\x1b[201~";
+
+/// A paste in progress.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PasteBuffer {
+    bytes: Vec<u8>,
+    /// Came and were not kept: the paste is too long.
+    dropped: usize,
+    /// So many bytes of the end were seen and are not in `bytes`.
+    matched: usize,
+}
+
+impl PasteBuffer {
+    /// Takes one byte; the paste, if it was the last.
+    pub(super) fn push(&mut self, byte: u8) -> Option<PasteResult> {
+        if byte == END[self.matched] {
+            self.matched += 1;
+            return (self.matched == END.len()).then(|| self.take());
+        }
+        let matched = std::mem::take(&mut self.matched);
+        for seen in &END[..matched] {
+            self.keep(*seen);
+        }
+        // Only the first byte of the end can begin it.
+        match byte == END[0] {
+            true => self.matched = 1,
+            false => self.keep(byte),
+        }
+        None
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.bytes.len() < MOST_PASTED {
+            self.bytes.push(byte);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// The paste as it is, whether its end came or not.
+    pub(super) fn take(&mut self) -> PasteResult {
+        let paste = std::mem::take(self);
+        if paste.dropped > 0 {
+            return PasteResult::TooLong {
+                bytes: paste.bytes.len() + paste.dropped,
+            };
+        }
+        PasteResult::Text(normalized(&paste.bytes))
+    }
+}
+
+/// Line ends as line feeds, everything else that acts visible.
+fn normalized(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    clean(&text.replace("\r\n", "\n").replace('\r', "\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paste(bytes: &[u8]) -> Option<PasteResult> {
+        let mut buffer = PasteBuffer::default();
+        bytes.iter().find_map(|byte| buffer.push(*byte))
+    }
+
+    #[test]
+    fn line_ends_are_line_feeds_and_control_characters_visible() {
+        let pasted = paste(b"a\r\nb\rc\x1b[31m\x1b\x1b[201~");
+        assert_eq!(pasted, Some(PasteResult::Text("a\nb\nc␛[31m␛".into())));
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_and_counted() {
+        let mut bytes = vec![b'x'; MOST_PASTED + 3];
+        bytes.extend_from_slice(END);
+        assert_eq!(
+            paste(&bytes),
+            Some(PasteResult::TooLong {
+                bytes: MOST_PASTED + 3
+            })
+        );
+    }
+}

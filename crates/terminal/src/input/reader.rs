@@ -1,0 +1,206 @@
+//! The thread that reads. It passes bytes on with the time they came, and holds still while another program
+//! has the terminal.
+
+use std::{
+    fmt, io,
+    os::fd::{AsFd, OwnedFd},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+    time::Instant,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::{Errno, read, write},
+    pipe::{PipeFlags, pipe_with},
+};
+
+/// What one read returned.
+#[derive(Debug)]
+pub struct InputChunk {
+    /// The bytes; none at the end: the terminal is gone.
+    pub bytes: Vec<u8>,
+    /// When they came.
+    pub at: Instant,
+}
+
+/// A thread that reads a terminal. Dropping it ends the thread.
+pub struct InputReader {
+    shared: Arc<ReaderShared>,
+    /// Wakes the thread out of its wait.
+    wake: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct ReaderShared {
+    state: Mutex<ReaderState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct ReaderState {
+    wanted: Wanted,
+    /// The thread is in its wait for `wanted` to change and reads nothing.
+    is_parked: bool,
+}
+
+#[derive(Default, PartialEq, Eq, Clone, Copy)]
+enum Wanted {
+    #[default]
+    Read,
+    Pause,
+    End,
+}
+
+impl fmt::Debug for InputReader {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("InputReader")
+            .finish_non_exhaustive()
+    }
+}
+
+impl InputReader {
+    /// Begins to read. What comes is passed to `on_input` on the thread; it must only hand it on.
+    ///
+    /// # Errors
+    /// If there are too many files or threads.
+    pub fn start(
+        terminal: impl AsFd,
+        on_input: impl FnMut(InputChunk) + Send + 'static,
+    ) -> io::Result<Self> {
+        let terminal = terminal.as_fd().try_clone_to_owned()?;
+        let (woken, wake) = pipe_with(PipeFlags::CLOEXEC)?;
+        let shared = Arc::new(ReaderShared::default());
+        let for_thread = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("terminal input".into())
+            .spawn(move || for_thread.run(&terminal, &woken, on_input))?;
+        Ok(Self {
+            shared,
+            wake,
+            thread: Some(thread),
+        })
+    }
+
+    /// Reads no more until [`InputReader::resume`]; returns when that is so.
+    pub fn pause(&self) {
+        self.want(Wanted::Pause);
+        let mut state = self.shared.lock();
+        while !state.is_parked && !self.is_over() {
+            let wait = self.shared.changed.wait(state);
+            state = wait.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Reads once more.
+    pub fn resume(&self) {
+        self.want(Wanted::Read);
+    }
+
+    fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    fn want(&self, wanted: Wanted) {
+        self.shared.lock().wanted = wanted;
+        self.shared.changed.notify_all();
+        // A full pipe wakes as well.
+        let _ = write(&self.wake, b"w");
+    }
+}
+
+impl Drop for InputReader {
+    fn drop(&mut self) {
+        self.want(Wanted::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl ReaderShared {
+    fn lock(&self) -> MutexGuard<'_, ReaderState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, terminal: &OwnedFd, woken: &OwnedFd, mut on_input: impl FnMut(InputChunk)) {
+        let mut buffer = vec![0; 64 * 1024];
+        while self.may_read() {
+            let mut fds = [
+                PollFd::new(terminal, PollFlags::IN),
+                PollFd::new(woken, PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => break,
+            }
+            let (input, wake) = (fds[0].revents(), fds[1].revents());
+            if !wake.is_empty() {
+                let _ = read(woken, &mut [0; 64][..]);
+                continue;
+            }
+            if input.is_empty() {
+                continue;
+            }
+            let bytes = match read(terminal, &mut buffer[..]) {
+                Ok(count) => buffer[..count].to_vec(),
+                Err(Errno::INTR | Errno::AGAIN) => continue,
+                Err(_) => Vec::new(),
+            };
+            let is_end = bytes.is_empty();
+            on_input(InputChunk {
+                bytes,
+                at: Instant::now(),
+            });
+            if is_end {
+                break;
+            }
+        }
+        self.lock().is_parked = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits out a pause; `false` at the end.
+    fn may_read(&self) -> bool {
+        let mut state = self.lock();
+        while state.wanted == Wanted::Pause {
+            state.is_parked = true;
+            self.changed.notify_all();
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.is_parked = false;
+        state.wanted == Wanted::Read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, time::Duration};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn bytes_are_passed_on_but_not_during_a_pause() {
+        let (input, output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let reader =
+            InputReader::start(&input, move |chunk| drop(sender.send(chunk.bytes))).unwrap();
+        write(&output, b"one").unwrap();
+        assert_eq!(receiver.recv_timeout(LONG).unwrap(), b"one");
+        reader.pause();
+        write(&output, b"two").unwrap();
+        assert!(receiver.try_recv().is_err());
+        reader.resume();
+        assert_eq!(receiver.recv_timeout(LONG).unwrap(), b"two");
+        drop(output);
+        assert_eq!(receiver.recv_timeout(LONG).unwrap(), b"", "the end");
+        reader.pause();
+    }
+}

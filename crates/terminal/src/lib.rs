@@ -1,0 +1,52 @@
+//! An inline terminal toolkit: what is finished is printed once and belongs to the terminal from then
+//! on; below it a small live region is redrawn. It knows nothing of what it is used for.
+//!
+//! # Promises
+//! - Only [`TextLine`]s are painted, and no text in one can act on a terminal: control characters and
+//!   characters that hide or reorder are made visible when the line is built ([`clean`]).
+//! - The main screen is drawn by relative movement only. It never sees a cursor query, a scroll region,
+//!   mouse tracking or an erase of the display.
+//! - A frame is one write. If nothing changed, nothing is written.
+//! - The same bytes give the same events, however they are split ([`InputParser`]); time is the caller's.
+//! - Nothing here reads the environment, installs a handler or opens a terminal: the caller passes
+//!   them in ([`RestoreState`] says what a panic hook, a signal and a guard process must do).
+//!
+//! # Layout
+//! - [`clean`], [`width`], [`style`], [`wrap`]: text and how it looks; [`TextLine`] holds it
+//! - [`input`]: bytes to events, raw mode, the thread that reads
+//! - [`editor`]: a multi-line editor with chips, emacs and vi keys, undo, history
+//! - [`paint`]: lines to bytes; [`screen`]: history, live region, views, the thread that writes
+//! - [`capabilities`]: what this terminal can do, by its environment and its answers
+//! - [`markdown`]: a streamed reply, committed block by block; [`code`]: colours for code; [`diff`]: changed words
+//! - [`image`]: pictures as Kitty, iTerm2, Sixel or half blocks
+//! - [`guard`]: the terminal as it was, whatever happens
+//!
+//! `examples/echo.rs` is a small face built of all of this.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod capabilities;
+pub mod clean;
+pub mod code;
+pub mod diff;
+pub mod editor;
+pub mod guard;
+pub mod image;
+pub mod input;
+pub mod markdown;
+pub mod paint;
+pub mod screen;
+pub mod style;
+mod text;
+pub mod width;
+pub mod wrap;
+
+pub use capabilities::{Capabilities, TerminalEnvironment};
+pub use editor::{Chip, ChipId, DraftPart, EditCommand, EditOutcome, Editor, EditorView};
+pub use guard::{GuardMessage, RestoreState};
+pub use input::{InputEvent, InputParser, Key, KeyCode, KeyModifiers, TerminalReply};
+pub use markdown::{MarkdownCommitter, MarkdownLook};
+pub use screen::{Caret, FrameWriter, HistoryItem, LiveRegion, Screen, ScreenSize, Scroller};
+pub use style::{ColorLevel, Rgb, TextColor, TextStyle, Theme};
+pub use text::TextLine;

@@ -1,0 +1,255 @@
+//! What a line begins, goes on with or ends.
+
+use super::open;
+use crate::code::CodeLexer;
+
+/// What is not committed yet.
+#[derive(Debug, Clone, Default)]
+pub(super) enum OpenBlock {
+    #[default]
+    None,
+    Paragraph {
+        text: String,
+        indent: usize,
+    },
+    Item {
+        marker: String,
+        text: String,
+        indent: usize,
+        hang: usize,
+    },
+    Quote {
+        text: String,
+    },
+    Table {
+        text: String,
+    },
+    Code {
+        fence: Fence,
+        lexer: CodeLexer,
+        indent: usize,
+    },
+}
+
+impl OpenBlock {
+    pub(super) fn code(fence: Fence, language: &str, indent: usize) -> Self {
+        Self::Code {
+            fence,
+            lexer: CodeLexer::new(language),
+            indent,
+        }
+    }
+
+    /// The text of a block of prose.
+    pub(super) fn text_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Paragraph { text, .. } | Self::Item { text, .. } | Self::Quote { text } => {
+                Some(text)
+            }
+            Self::None | Self::Table { .. } | Self::Code { .. } => None,
+        }
+    }
+
+    /// Marks that are open are closed, to be drawn.
+    pub(super) fn close_marks(&mut self) {
+        if let Some(text) = self.text_mut() {
+            *text = open::closed(text);
+        }
+    }
+}
+
+/// What code is between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fence {
+    mark: char,
+    length: usize,
+}
+
+impl Fence {
+    pub(super) fn is_closed_by(self, line: &str) -> bool {
+        let line = line.trim();
+        line.len() >= self.length && line.chars().all(|c| c == self.mark)
+    }
+}
+
+/// What a line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LineKind {
+    Blank,
+    Fence(Fence, String),
+    Heading(usize, String),
+    /// Makes a heading of the paragraph above it.
+    Underline(usize),
+    Rule,
+    Item {
+        column: usize,
+        marker: String,
+        text: String,
+    },
+    Quote(String),
+    /// Makes a table of the line above it.
+    TableStart,
+    TableRow,
+    IndentedCode,
+    Text,
+}
+
+pub(super) fn classify(line: &str, open: &OpenBlock) -> LineKind {
+    let trimmed = line.trim();
+    let column = indent_of(line);
+    if trimmed.is_empty() {
+        return LineKind::Blank;
+    }
+    if let Some(fence) = fence(trimmed) {
+        return fence;
+    }
+    let goes_on = matches!(
+        open,
+        OpenBlock::Paragraph { .. } | OpenBlock::Item { .. } | OpenBlock::Quote { .. }
+    );
+    if column >= 4 && !goes_on && !trimmed.starts_with(['-', '*', '+']) && item(trimmed).is_none() {
+        return LineKind::IndentedCode;
+    }
+    if let OpenBlock::Paragraph { text, .. } = open {
+        if trimmed.chars().all(|c| c == '=') {
+            return LineKind::Underline(1);
+        }
+        if trimmed.chars().all(|c| c == '-') && trimmed.len() >= 2 {
+            return LineKind::Underline(2);
+        }
+        if !text.contains('\n') && text.contains('|') && is_delimiter_row(trimmed) {
+            return LineKind::TableStart;
+        }
+    }
+    if let OpenBlock::Table { .. } = open {
+        if trimmed.contains('|') {
+            return LineKind::TableRow;
+        }
+    }
+    if let Some((level, text)) = heading(trimmed) {
+        return LineKind::Heading(level, text);
+    }
+    if is_rule(trimmed) {
+        return LineKind::Rule;
+    }
+    if let Some((marker, text)) = item(trimmed) {
+        // A number within a paragraph is a number, unless it begins a list.
+        let is_list = !matches!(open, OpenBlock::Paragraph { indent, .. } if column >= *indent)
+            || marker.len() == 1
+            || marker.starts_with("1.");
+        if is_list {
+            return LineKind::Item {
+                column,
+                marker: marker.to_owned(),
+                text: text.to_owned(),
+            };
+        }
+    }
+    if let Some(text) = trimmed.strip_prefix('>') {
+        return LineKind::Quote(text.strip_prefix(' ').unwrap_or(text).to_owned());
+    }
+    LineKind::Text
+}
+
+/// Columns before the first letter; tabs go to the next multiple of four.
+pub(super) fn indent_of(line: &str) -> usize {
+    let mut column = 0;
+    for character in line.chars() {
+        match character {
+            ' ' => column += 1,
+            '\t' => column = crate::width::tab_stop(column),
+            _ => break,
+        }
+    }
+    column
+}
+
+/// A line of code inside of a list entry, without the entry's indent.
+pub(super) fn without_indent(line: &str, most: usize) -> &str {
+    let blanks = line
+        .bytes()
+        .take(most)
+        .take_while(|byte| *byte == b' ')
+        .count();
+    &line[blanks..]
+}
+
+pub(super) fn add_line(text: &mut String, line: &str) {
+    text.push('\n');
+    text.push_str(line);
+}
+
+fn fence(line: &str) -> Option<LineKind> {
+    let mark = line
+        .chars()
+        .next()
+        .filter(|mark| matches!(mark, '`' | '~'))?;
+    let length = line.chars().take_while(|c| *c == mark).count();
+    let language = line[length..].trim();
+    // Code between words is not a fence.
+    if length < 3 || (mark == '`' && language.contains('`')) {
+        return None;
+    }
+    Some(LineKind::Fence(Fence { mark, length }, language.to_owned()))
+}
+
+fn heading(line: &str) -> Option<(usize, String)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let rest = &line[level..];
+    if !(1..=6).contains(&level) || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
+        return None;
+    }
+    let text = rest.trim();
+    let without = text.trim_end_matches('#');
+    let text = if without.is_empty() || without.ends_with(' ') {
+        without.trim_end()
+    } else {
+        text
+    };
+    Some((level, text.to_owned()))
+}
+
+fn is_rule(line: &str) -> bool {
+    let mark = line.chars().next();
+    let marks = line.chars().filter(|c| *c != ' ');
+    matches!(mark, Some('-' | '*' | '_'))
+        && marks.clone().count() >= 3
+        && marks.clone().all(|c| Some(c) == mark)
+}
+
+/// A marker and the text behind it.
+fn item(line: &str) -> Option<(&str, &str)> {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let length = match (digits, line.as_bytes().get(digits)?) {
+        (0, b'-' | b'*' | b'+') => 1,
+        (1..=9, b'.' | b')') => digits + 1,
+        _ => return None,
+    };
+    let (marker, text) = line.split_at(length);
+    match text.is_empty() || text.starts_with([' ', '\t']) {
+        true => Some((marker, text.trim_start())),
+        false => None,
+    }
+}
+
+/// `|---|:-:|`
+fn is_delimiter_row(line: &str) -> bool {
+    let mut cells = line.trim_matches('|').split('|').map(str::trim);
+    line.contains('-')
+        && cells.all(|cell| {
+            let dashes = cell.strip_prefix(':').unwrap_or(cell);
+            let dashes = dashes.strip_suffix(':').unwrap_or(dashes);
+            !dashes.is_empty() && dashes.bytes().all(|byte| byte == b'-')
+        })
+}
+
+/// The beginning of a line that may become anything: it is not drawn yet.
+pub(super) fn is_only_marks(line: &str) -> bool {
+    let rest = line.trim().trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.chars().all(|c| {
+        matches!(
+            c,
+            '-' | '*' | '+' | '#' | '>' | '`' | '~' | '=' | '_' | '|' | '.' | ')' | ':' | ' '
+        )
+    })
+}

@@ -1,0 +1,316 @@
+//! The thread that writes. History goes out in order and completely; of live regions only the latest
+//! counts, so that a slow terminal sees fewer frames and never old ones.
+
+use std::{
+    fmt,
+    io::{self, Write},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use super::{HistoryItem, LiveRegion, Screen, ScreenSize, ViewScreen};
+use crate::{guard::RestoreState, paint::TerminalControl, style::ColorLevel, text::TextLine};
+
+/// What the thread reports.
+#[derive(Debug)]
+pub enum WriterEvent {
+    /// The region with this stamp is on the screen since then. Called for every region that was written or
+    /// that needed no change; regions that were overtaken are not reported.
+    Written {
+        /// The number of the region.
+        stamp: u64,
+        /// When the write returned.
+        at: Instant,
+    },
+    /// The terminal is gone; nothing more is written.
+    Failed(io::Error),
+}
+
+/// A handle to the thread. Dropping it writes what is pending and ends the thread.
+pub struct FrameWriter {
+    shared: Arc<WriterShared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct WriterShared {
+    pending: Mutex<Pending>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Pending {
+    controls: Vec<TerminalControl>,
+    history: Vec<HistoryItem>,
+    region: Option<LiveRegion>,
+    /// `Some(None)`: leave the view.
+    view: Option<Option<Vec<TextLine>>>,
+    size: Option<ScreenSize>,
+    reflows: Option<bool>,
+    level: Option<ColorLevel>,
+    redraw: bool,
+    is_ending: bool,
+    /// The thread is writing.
+    is_busy: bool,
+    is_over: bool,
+}
+
+impl Pending {
+    fn has_work(&self) -> bool {
+        !self.controls.is_empty()
+            || !self.history.is_empty()
+            || self.region.is_some()
+            || self.view.is_some()
+            || self.size.is_some()
+            || self.reflows.is_some()
+            || self.level.is_some()
+            || self.redraw
+    }
+}
+
+impl fmt::Debug for FrameWriter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("FrameWriter")
+            .finish_non_exhaustive()
+    }
+}
+
+impl FrameWriter {
+    /// Starts the thread. `restore` is kept up to date with what is on the screen.
+    ///
+    /// # Errors
+    /// If there are too many threads.
+    pub fn start(
+        screen: Screen,
+        terminal: impl Write + Send + 'static,
+        restore: Arc<RestoreState>,
+        on_event: impl FnMut(WriterEvent) + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(WriterShared::default());
+        let view = ViewScreen::new(screen.size(), screen.level());
+        let work = WriterThread {
+            shared: Arc::clone(&shared),
+            screen,
+            view,
+            in_view: false,
+            waiting: Vec::new(),
+            region: LiveRegion::default(),
+            restore,
+            terminal,
+            on_event,
+        };
+        let thread = thread::Builder::new()
+            .name("terminal output".into())
+            .spawn(move || work.run())?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Prints this, behind all that was given before. During a view it waits.
+    pub fn print(&self, items: impl IntoIterator<Item = HistoryItem>) {
+        self.change(|pending| pending.history.extend(items));
+    }
+
+    /// Shows this region, instead of any that is not shown yet.
+    pub fn show(&self, region: LiveRegion) {
+        self.change(|pending| pending.region = Some(region));
+    }
+
+    /// Prints and shows in one frame: what moves from the region to the history is never seen twice.
+    pub fn print_and_show(&self, items: impl IntoIterator<Item = HistoryItem>, region: LiveRegion) {
+        self.change(|pending| {
+            pending.history.extend(items);
+            pending.region = Some(region);
+        });
+    }
+
+    /// Shows rows on the alternate screen.
+    pub fn show_view(&self, rows: Vec<TextLine>) {
+        self.change(|pending| pending.view = Some(Some(rows)));
+    }
+
+    /// Back to the main screen, where history that waited is printed.
+    pub fn leave_view(&self) {
+        self.change(|pending| pending.view = Some(None));
+    }
+
+    /// Sends controls, before anything else that is pending.
+    pub fn send(&self, controls: impl IntoIterator<Item = TerminalControl>) {
+        self.change(|pending| pending.controls.extend(controls));
+    }
+
+    /// The terminal has this size.
+    pub fn resize(&self, size: ScreenSize) {
+        self.change(|pending| pending.size = Some(size));
+    }
+
+    /// What was learnt of the terminal.
+    pub fn set_reflows(&self, reflows: bool) {
+        self.change(|pending| pending.reflows = Some(reflows));
+    }
+
+    /// Other colours from now on.
+    pub fn set_level(&self, level: ColorLevel) {
+        self.change(|pending| pending.level = Some(level));
+    }
+
+    /// Draws everything anew, after another program.
+    pub fn redraw(&self) {
+        self.change(|pending| pending.redraw = true);
+    }
+
+    /// Waits until everything that was given is written; `false` if that took too long.
+    pub fn flush(&self, at_most: Duration) -> bool {
+        let until = Instant::now() + at_most;
+        let mut pending = self.shared.lock();
+        while (pending.has_work() || pending.is_busy) && !pending.is_over {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let wait = self.shared.changed.wait_timeout(pending, left);
+            pending = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        !pending.is_over
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Pending)) {
+        change(&mut self.shared.lock());
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for FrameWriter {
+    fn drop(&mut self) {
+        self.change(|pending| pending.is_ending = true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl WriterShared {
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be done next; `None` at the end.
+    fn next(&self) -> Option<Pending> {
+        let mut pending = self.lock();
+        pending.is_busy = false;
+        self.changed.notify_all();
+        loop {
+            if pending.has_work() {
+                let is_ending = pending.is_ending;
+                let work = std::mem::take(&mut *pending);
+                pending.is_ending = is_ending;
+                pending.is_busy = true;
+                return Some(work);
+            }
+            if pending.is_ending {
+                return None;
+            }
+            pending = self
+                .changed
+                .wait(pending)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+struct WriterThread<W, F> {
+    shared: Arc<WriterShared>,
+    screen: Screen,
+    view: ViewScreen,
+    in_view: bool,
+    /// History that came during a view.
+    waiting: Vec<HistoryItem>,
+    region: LiveRegion,
+    restore: Arc<RestoreState>,
+    terminal: W,
+    on_event: F,
+}
+
+impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
+    fn run(mut self) {
+        while let Some(work) = self.shared.next() {
+            if let Err(error) = self.perform(work) {
+                (self.on_event)(WriterEvent::Failed(error));
+                break;
+            }
+        }
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+    }
+
+    fn perform(&mut self, work: Pending) -> io::Result<()> {
+        if let Some(size) = work.size {
+            self.screen.resize(size);
+            self.view.resize(size);
+        }
+        if let Some(reflows) = work.reflows {
+            self.screen.set_reflows(reflows);
+        }
+        if let Some(level) = work.level {
+            self.screen.set_level(level);
+        }
+        if work.redraw {
+            self.screen.redraw();
+        }
+        if !work.controls.is_empty() {
+            let mut bytes = Vec::new();
+            work.controls
+                .iter()
+                .for_each(|control| control.write(&mut bytes));
+            self.write(&bytes)?;
+        }
+        self.waiting.extend(work.history);
+        let stamp = work.region.as_ref().map(|region| region.stamp);
+        if let Some(region) = work.region {
+            self.region = region;
+        }
+        match work.view {
+            Some(Some(rows)) => {
+                self.in_view = true;
+                self.restore.set_in_view(true);
+                let frame = self.view.frame(&rows);
+                self.write(&frame.unwrap_or_default())?;
+            }
+            Some(None) if self.in_view => {
+                self.in_view = false;
+                let bytes = self.view.leave();
+                self.write(&bytes)?;
+                self.restore.set_in_view(false);
+                self.screen.redraw();
+            }
+            _ => {}
+        }
+        if !self.in_view {
+            let history = std::mem::take(&mut self.waiting);
+            for frame in self.screen.frames(&history, &self.region) {
+                self.write(&frame)?;
+            }
+            let (up, rows) = self.screen.extent();
+            self.restore.set_region(up, rows);
+            if let Some(stamp) = stamp {
+                (self.on_event)(WriterEvent::Written {
+                    stamp,
+                    at: Instant::now(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.terminal.write_all(bytes)?;
+        self.terminal.flush()
+    }
+}

@@ -1,0 +1,173 @@
+//! Colours, and what becomes of them where a terminal has fewer.
+
+use std::fmt::Write;
+
+/// A colour by its parts, 0 to 255 each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rgb(pub u8, pub u8, pub u8);
+
+impl Rgb {
+    /// How bright it is to the eye, 0 to 1 (WCAG relative luminance).
+    pub fn luminance(self) -> f64 {
+        let linear = |part: u8| {
+            let part = f64::from(part) / 255.0;
+            match part <= 0.04045 {
+                true => part / 12.92,
+                false => ((part + 0.055) / 1.055).powf(2.4),
+            }
+        };
+        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
+    }
+
+    /// Is text on it best written in a dark colour?
+    pub fn is_light(self) -> bool {
+        self.luminance() > 0.18
+    }
+
+    /// This colour with a share of another, 0 to 1.
+    #[must_use]
+    pub fn mixed(self, other: Self, share: f64) -> Self {
+        let mix = |one: u8, two: u8| {
+            let value = f64::from(one) + (f64::from(two) - f64::from(one)) * share;
+            // In range: both ends are.
+            value.round().clamp(0.0, 255.0) as u8
+        };
+        Self(
+            mix(self.0, other.0),
+            mix(self.1, other.1),
+            mix(self.2, other.2),
+        )
+    }
+
+    fn distance(self, other: Self) -> u32 {
+        let square = |one: u8, two: u8| u32::from(one.abs_diff(two)).pow(2);
+        // The eye sees green best and blue least.
+        2 * square(self.0, other.0) + 4 * square(self.1, other.1) + 3 * square(self.2, other.2)
+    }
+}
+
+/// The contrast of two colours, 1 to 21 (WCAG). From 4.5 on text is easy to read.
+pub fn contrast(one: Rgb, two: Rgb) -> f64 {
+    let (one, two) = (one.luminance(), two.luminance());
+    (one.max(two) + 0.05) / (one.min(two) + 0.05)
+}
+
+/// A colour as it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextColor {
+    /// One of the terminal's own 16, as its owner likes them.
+    Ansi(u8),
+    /// One of the fixed palette of 256.
+    Indexed(u8),
+    /// Exactly this one.
+    Rgb(Rgb),
+}
+
+/// How many colours a terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum ColorLevel {
+    /// None: bold, faint, reverse and underline stay.
+    None,
+    /// The 16 of the terminal.
+    #[default]
+    Ansi16,
+    /// The palette of 256.
+    Ansi256,
+    /// All.
+    TrueColor,
+}
+
+impl TextColor {
+    /// `base` is 30 for the foreground and 40 for the background.
+    pub(super) fn write_sgr(self, level: ColorLevel, base: u8, out: &mut Vec<u8>) {
+        let mut text = String::new();
+        let _ = match (self.at(level), level) {
+            (_, ColorLevel::None) => Ok(()),
+            (Self::Ansi(color @ 0..8), _) => write!(text, ";{}", base + color),
+            (Self::Ansi(color), _) => write!(text, ";{}", base + 60 + (color & 7)),
+            (Self::Indexed(color), _) => write!(text, ";{};5;{color}", base + 8),
+            (Self::Rgb(Rgb(red, green, blue)), _) => {
+                write!(text, ";{};2;{red};{green};{blue}", base + 8)
+            }
+        };
+        out.extend_from_slice(text.as_bytes());
+    }
+
+    /// The nearest that the level has.
+    fn at(self, level: ColorLevel) -> Self {
+        match (self, level) {
+            (Self::Rgb(color), ColorLevel::Ansi256) => Self::Indexed(nearest_of_256(color)),
+            (Self::Rgb(color), ColorLevel::Ansi16) => Self::Ansi(nearest_of_16(color)),
+            (Self::Indexed(index), ColorLevel::Ansi16) => match index {
+                0..16 => Self::Ansi(index),
+                _ => Self::Ansi(nearest_of_16(of_palette(index))),
+            },
+            (same, _) => same,
+        }
+    }
+}
+
+const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+
+/// The colour of a place in the palette from 16 on; those before are the terminal's own.
+fn of_palette(index: u8) -> Rgb {
+    match index {
+        232.. => {
+            let grey = 8 + (index - 232) * 10;
+            Rgb(grey, grey, grey)
+        }
+        _ => {
+            let index = usize::from(index.saturating_sub(16));
+            Rgb(STEPS[index / 36], STEPS[index / 6 % 6], STEPS[index % 6])
+        }
+    }
+}
+
+pub(crate) fn nearest_of_256(color: Rgb) -> u8 {
+    let best = (16..=255).min_by_key(|index| of_palette(*index).distance(color));
+    best.unwrap_or(16)
+}
+
+/// As most terminals draw their 16; what they really are is not known.
+const USUAL: [Rgb; 16] = [
+    Rgb(0, 0, 0),
+    Rgb(205, 0, 0),
+    Rgb(0, 205, 0),
+    Rgb(205, 205, 0),
+    Rgb(0, 0, 238),
+    Rgb(205, 0, 205),
+    Rgb(0, 205, 205),
+    Rgb(229, 229, 229),
+    Rgb(127, 127, 127),
+    Rgb(255, 0, 0),
+    Rgb(0, 255, 0),
+    Rgb(255, 255, 0),
+    Rgb(92, 92, 255),
+    Rgb(255, 0, 255),
+    Rgb(0, 255, 255),
+    Rgb(255, 255, 255),
+];
+
+fn nearest_of_16(color: Rgb) -> u8 {
+    let best = (0..16u8).min_by_key(|index| USUAL[usize::from(*index)].distance(color));
+    best.unwrap_or(7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn palette_colours_are_found_again() {
+        for index in 16..=255 {
+            let found = nearest_of_256(of_palette(index));
+            assert_eq!(of_palette(found), of_palette(index), "{index}");
+        }
+    }
+
+    #[test]
+    fn contrast_is_that_of_the_guidelines() {
+        assert!((contrast(Rgb(0, 0, 0), Rgb(255, 255, 255)) - 21.0).abs() < 0.01);
+        assert!((contrast(Rgb(9, 9, 9), Rgb(9, 9, 9)) - 1.0).abs() < 0.01);
+    }
+}

@@ -1,0 +1,476 @@
+//! The example in tmux: a real terminal, real sizes, real scrollback.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::Output,
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+/// Far more than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A tmux server of its own, with a shell.
+struct Tmux {
+    socket: String,
+    folder: TempDir,
+}
+
+impl Tmux {
+    /// `None`, visibly, where tmux is missing.
+    fn start(columns: u16, rows: u16) -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        if haft_testkit::command("tmux").arg("-V").output().is_err() {
+            haft_testkit::skip("the terminal in tmux: tmux is not here");
+            return None;
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let tmux = Self {
+            socket: format!("haft-terminal-{}-{number}", std::process::id()),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let size = [columns.to_string(), rows.to_string()];
+        let mut command = haft_testkit::command("tmux");
+        command.env_remove("TMUX").env("LC_ALL", "C.UTF-8");
+        command.args(["-L", &tmux.socket, "-f", "/dev/null", "new-session", "-d"]);
+        let started = command.args([
+            "-x",
+            &size[0],
+            "-y",
+            &size[1],
+            "env PS1='$ ' bash --norc --noprofile",
+        ]);
+        assert!(started.status().unwrap().success());
+        tmux.until("the shell", |screen| screen.contains("$"));
+        Some(tmux)
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Output {
+        let mut command = haft_testkit::command("tmux");
+        command.env("LC_ALL", "C.UTF-8").args(["-L", &self.socket]);
+        command.args(arguments).output().unwrap()
+    }
+
+    fn text(&self, arguments: &[&str]) -> String {
+        String::from_utf8(self.tmux(arguments).stdout).unwrap()
+    }
+
+    fn screen(&self) -> String {
+        self.text(&["capture-pane", "-p"])
+    }
+
+    /// Everything, wrapped lines joined.
+    fn lines(&self) -> Vec<String> {
+        let text = self.text(&["capture-pane", "-p", "-J", "-S", "-"]);
+        text.lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    }
+
+    fn types(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+    }
+
+    fn press(&self, key: &str) {
+        self.tmux(&["send-keys", key]);
+    }
+
+    fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+        let started = Instant::now();
+        loop {
+            let screen = self.screen();
+            if is_so(&screen) {
+                return screen;
+            }
+            assert!(
+                started.elapsed() < PATIENCE,
+                "waited in vain for {what}:\n{screen}"
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn run(&self, command: &str) {
+        self.types(command);
+        self.press("Enter");
+    }
+
+    /// Starts the example; every byte that it writes is kept.
+    fn example(&self, arguments: &str) {
+        let bytes = self.bytes_file();
+        self.tmux(&["pipe-pane", &format!("cat >> {}", bytes.display())]);
+        self.run(&format!("{} {arguments}", example().display()));
+        self.until("the example", |screen| {
+            screen.lines().any(|line| line.starts_with(" echo"))
+        });
+    }
+
+    fn bytes_file(&self) -> PathBuf {
+        self.folder.path().join("bytes")
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(self.bytes_file()).unwrap_or_default()
+    }
+
+    fn resize(&self, columns: u16, rows: u16) {
+        self.tmux(&[
+            "resize-window",
+            "-x",
+            &columns.to_string(),
+            "-y",
+            &rows.to_string(),
+        ]);
+    }
+
+    fn cursor(&self) -> (usize, usize) {
+        let text = self.text(&["display-message", "-p", "#{cursor_x} #{cursor_y}"]);
+        let (column, row) = text.trim().split_once(' ').unwrap();
+        (column.parse().unwrap(), row.parse().unwrap())
+    }
+
+    /// What the shell prints for a command, between marks.
+    fn shell(&self, command: &str) -> String {
+        let file = self.folder.path().join("output");
+        let _ = fs::remove_file(&file);
+        let done = self.folder.path().join("done");
+        let _ = fs::remove_file(&done);
+        self.run(&format!(
+            "{command} > {}; touch {}",
+            file.display(),
+            done.display()
+        ));
+        self.until("the shell's answer", |_| done.exists());
+        fs::read_to_string(file).unwrap()
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+fn example() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let built = test.parent().and_then(|deps| deps.parent()).unwrap();
+    let example = built.join("examples/echo");
+    assert!(
+        example.exists(),
+        "`cargo test` builds {}",
+        example.display()
+    );
+    example
+}
+
+fn has_draft(draft: &str) -> impl Fn(&str) -> bool {
+    move |screen| screen.lines().any(|line| line == draft)
+}
+
+#[test]
+fn at_every_size_each_line_is_there_once() {
+    // Vector 1.
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.run("clear; seq -f 'line %g.' 1 80");
+    tmux.until("the lines", |screen| screen.contains("line 80."));
+    tmux.example("");
+    tmux.types("the draft");
+    tmux.until("the draft", has_draft("> the draft"));
+    let check = |what: &str| {
+        tmux.until(what, |_| {
+            let lines = tmux.lines();
+            let count = |text: &str| lines.iter().filter(|line| *line == text).count();
+            (1..=80).all(|number| count(&format!("line {number}.")) == 1)
+                && count("> the draft") == 1
+                && count(" echo") == 1
+        });
+        let lines = tmux.lines();
+        let numbers: Vec<&String> = lines
+            .iter()
+            .filter(|line| line.starts_with("line "))
+            .collect();
+        let expected: Vec<String> = (1..=80).map(|number| format!("line {number}.")).collect();
+        assert_eq!(numbers, expected.iter().collect::<Vec<_>>(), "{what}");
+    };
+    for columns in [118, 90, 60, 40] {
+        for rows in [12, 40] {
+            tmux.resize(columns, rows);
+            check(&format!("{columns}x{rows}"));
+        }
+    }
+    for step in 0..48u16 {
+        let columns = if step < 24 {
+            118 - step * 3
+        } else {
+            46 + (step - 24) * 3
+        };
+        tmux.resize(columns, 24);
+    }
+    check("a drag");
+}
+
+#[test]
+fn a_reply_streams_while_a_person_types_and_can_be_copied() {
+    // Vectors 2, 3, 4 and 24: tmux answers the questions that the example asks.
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.example("--slow");
+    tmux.types("hello");
+    tmux.press("Enter");
+    tmux.until("the reply", |screen| screen.contains("You said"));
+    for letter in "next draft".chars() {
+        tmux.types(&letter.to_string());
+    }
+    tmux.until("the end", |screen| {
+        screen.contains("That is all.") && has_draft("> next draft")(screen)
+    });
+    let screen = tmux.screen();
+    let row = screen
+        .lines()
+        .position(|line| line == "> next draft")
+        .unwrap();
+    assert_eq!(tmux.cursor(), ("> next draft".len(), row));
+    let lines = tmux.lines();
+    let paragraph = lines
+        .iter()
+        .find(|line| line.starts_with("You said"))
+        .unwrap();
+    let words: Vec<&str> = paragraph.split_whitespace().collect();
+    assert!(
+        words
+            .join(" ")
+            .ends_with("so that you can see how a paragraph behaves."),
+        "{paragraph}"
+    );
+    let code = lines.iter().find(|line| line.contains("println!")).unwrap();
+    assert!(
+        code.starts_with("    println!(\"a line") && code.ends_with("wrap it by itself\");"),
+        "{code}"
+    );
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line.contains("That is all."))
+            .count(),
+        1
+    );
+    let bytes = String::from_utf8_lossy(&tmux.bytes()).into_owned();
+    for forbidden in [
+        "\x1b[J",
+        "\x1b[0J",
+        "\x1b[2J",
+        "\x1b[3J",
+        "\x1b[6n",
+        "\x1b[?1000h",
+        "\x1b[?1003h",
+        "\x1b[?1006h",
+    ] {
+        assert!(!bytes.contains(forbidden), "{forbidden:?}");
+    }
+    // A scroll region is `CSI top;bottom r`.
+    let is_region = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';');
+        end.is_some_and(|end| rest[end..].starts_with('r'))
+    };
+    assert!(!bytes.split("\x1b[").skip(1).any(is_region));
+}
+
+#[test]
+fn idle_means_no_byte() {
+    // Vector 5.
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.example("");
+    tmux.types("x");
+    tmux.until("the draft", has_draft("> x"));
+    // What tmux answers may still change colours.
+    thread::sleep(Duration::from_secs(1));
+    let before = tmux.bytes().len();
+    thread::sleep(Duration::from_secs(10));
+    assert_eq!(tmux.bytes().len(), before);
+}
+
+#[test]
+fn a_long_paste_is_a_chip_and_is_sent_whole() {
+    // Vector 20.
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.example("");
+    let text: String = (0..500)
+        .map(|number| format!("pasted {number} \x1b[2J\r\n"))
+        .collect();
+    let file = tmux.folder.path().join("paste");
+    fs::write(&file, text).unwrap();
+    tmux.tmux(&["load-buffer", file.to_str().unwrap()]);
+    tmux.tmux(&["paste-buffer", "-p", "-r"]);
+    tmux.until("the chip", has_draft("> [Pasted 1: 500 lines]"));
+    tmux.press("Enter");
+    tmux.until("the reply", |screen| screen.contains("That is all."));
+    let lines = tmux.lines();
+    for number in 0..500 {
+        let end = format!("pasted {number} ␛[2J");
+        assert!(lines.iter().any(|line| line.ends_with(&end)), "{end}");
+    }
+}
+
+#[test]
+fn every_spelling_of_shift_enter_is_a_new_line() {
+    // Vector 23.
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.example("");
+    let spellings: [&[&str]; 4] = [
+        &["1b", "5b", "31", "33", "3b", "32", "75"],
+        &["1b", "5b", "32", "37", "3b", "32", "3b", "31", "33", "7e"],
+        &["1b", "0d"],
+        &["0a"],
+    ];
+    for (number, bytes) in spellings.iter().enumerate() {
+        tmux.types(&number.to_string());
+        let mut arguments = vec!["send-keys", "-H"];
+        arguments.extend_from_slice(bytes);
+        tmux.tmux(&arguments);
+    }
+    tmux.types("end");
+    tmux.until("five lines", |screen| {
+        screen.contains("> 0\n  1\n  2\n  3\n  end")
+    });
+}
+
+#[test]
+fn the_cursor_is_where_tmux_draws_the_end() {
+    // Vector 25.
+    for text in [
+        "a\u{2764}\u{fe0f}b",
+        "👩\u{200d}👩\u{200d}👧",
+        "漢字x",
+        "e\u{301}",
+    ] {
+        let Some(tmux) = Tmux::start(80, 24) else {
+            return;
+        };
+        tmux.example("");
+        tmux.types(text);
+        let started = Instant::now();
+        // What tmux draws: the row's width by its own count is where its cursor is behind the same bytes.
+        let expected = {
+            let Some(other) = Tmux::start(80, 24) else {
+                return;
+            };
+            other.run(&format!("clear; printf '> {text}'; sleep 600"));
+            other.until("the text", |screen| screen.contains("> "));
+            thread::sleep(Duration::from_millis(200));
+            other.cursor().0
+        };
+        while tmux.cursor().0 != expected {
+            assert!(
+                started.elapsed() < PATIENCE,
+                "{text}: {:?}, not {expected}",
+                tmux.cursor()
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn stopped_and_brought_back_the_draft_and_its_undo_are_there() {
+    // Vector 28.
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.example("");
+    tmux.types("one two");
+    tmux.until("the draft", has_draft("> one two"));
+    tmux.press("C-z");
+    tmux.until("the shell", |screen| screen.contains("Stopped"));
+    assert!(!tmux.screen().contains(" echo\n"), "the region is erased");
+    let modes = tmux.shell("stty -a");
+    assert!(
+        modes.contains(" icanon") && modes.contains(" echo ") && modes.contains(" isig"),
+        "{modes}"
+    );
+    tmux.run("fg");
+    tmux.until("the draft", has_draft("> one two"));
+    tmux.press("C-_");
+    tmux.until("undo", has_draft("> one"));
+}
+
+#[test]
+fn whatever_ends_it_the_terminal_is_as_before() {
+    // Vector 29.
+    for how in ["leave", "panic", "TERM", "KILL"] {
+        let Some(tmux) = Tmux::start(80, 24) else {
+            return;
+        };
+        let before = tmux.shell("stty -g");
+        tmux.example("");
+        match how {
+            "leave" => tmux.press("C-d"),
+            "panic" => tmux.run("panic"),
+            signal => {
+                let name = format!("{}", example().display());
+                // The pane's shell has one child: the example.
+                let shell = tmux.text(&["display-message", "-p", "#{pane_pid}"]);
+                let children = haft_testkit::command("pgrep")
+                    .args(["-P", shell.trim(), "-f", &name])
+                    .output()
+                    .unwrap();
+                let child = String::from_utf8(children.stdout).unwrap();
+                let status = haft_testkit::command("kill")
+                    .args([&format!("-{signal}"), child.trim()])
+                    .status();
+                assert!(status.unwrap().success(), "{name}");
+            }
+        }
+        tmux.until("the end", |screen| {
+            !screen.lines().any(|line| line == " echo") || how == "KILL"
+        });
+        // The guard of a killed program may need a moment.
+        let restored = |bytes: Vec<u8>| {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            text.contains("\x1b[<u") && text.contains("\x1b[>4m") && text.contains("\x1b[?1004l")
+        };
+        tmux.until("the sequence", |_| restored(tmux.bytes()));
+        if how == "panic" {
+            tmux.until("the text", |screen| screen.contains("this was asked for"));
+        }
+        let started = Instant::now();
+        while tmux.shell("stty -g") != before {
+            assert!(started.elapsed() < PATIENCE, "{how}: {before}");
+        }
+        assert_eq!(
+            tmux.text(&["display-message", "-p", "#{cursor_flag}"])
+                .trim(),
+            "1",
+            "{how}"
+        );
+    }
+}
+
+#[test]
+fn a_view_leaves_no_trace() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.example("");
+    tmux.types("hello");
+    tmux.press("Enter");
+    tmux.until("the reply", |screen| screen.contains("That is all."));
+    let before = tmux.lines();
+    tmux.press("C-o");
+    tmux.until("the view", |screen| screen.contains(" q leaves"));
+    tmux.types("q");
+    tmux.until("the main screen", |screen| screen.contains(" echo"));
+    assert_eq!(tmux.lines(), before);
+}
