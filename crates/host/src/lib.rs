@@ -105,7 +105,8 @@ pub use haft_mcp::client::{
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{
-    add_server, check_servers, login_server, logout_server, named_servers, remove_server,
+    add_server, approve_server, check_servers, login_server, logout_server, named_servers,
+    remove_server,
 };
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};

@@ -157,10 +157,13 @@ impl AgentSession {
             self.events.warn(left_out);
         }
         let results = folder.join("tool-results");
-        let options = mcp::options(config, &results)?;
-        let (waits, limit) = self.first_wait(options.connect)?;
         let approver =
             questions::approver(&self.asked, &self.shared.questions, self.permitted.patience);
+        let warns = Arc::clone(&self.events);
+        let warn: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |text| warns.warn(text));
+        let decides = mcp::Decides::Person(Arc::clone(&approver), warn);
+        let options = mcp::options(config, &results, decides)?;
+        let (waits, limit) = self.first_wait(options.connect)?;
         let mut roots = vec![config.cwd.clone()];
         roots.extend(self.permitted.directories.iter().cloned());
         let host = SessionHost {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use haft_contract::{BoxFuture, CancellationToken};
 use haft_mcp::client::{ClientHost, Elicitation, ElicitationAnswer, ServerList, Servers};
 
-use super::{gather, options};
+use super::{approvals::Decides, gather, options};
 use crate::{OpenError, SessionConfig, extensions::Extensions, plugins, settings::Permitted};
 
 /// The servers that a session of this configuration would have. Nothing is connected.
@@ -21,8 +21,21 @@ pub async fn check_servers(
     Ok(check(config, only).await?)
 }
 
+/// Approves the tools of a server as they are now.
+pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<(), OpenError> {
+    Ok(approve(config, name).await?)
+}
+
+async fn approve(config: &SessionConfig, name: &str) -> anyhow::Result<()> {
+    let (_, servers) = checked(config, Some(name), Decides::Approve).await?;
+    let server = servers.server(name).map_err(anyhow::Error::msg)?;
+    let connected = server.connected().await.map(drop);
+    servers.close().await;
+    connected.map_err(|why| anyhow::anyhow!("{name}: {why}"))
+}
+
 async fn check(config: &SessionConfig, only: Option<&str>) -> anyhow::Result<ServerList> {
-    let (_, servers) = checked(config, only).await?;
+    let (_, servers) = checked(config, only, Decides::no_one()).await?;
     let list = servers.list();
     servers.close().await;
     Ok(list)
@@ -32,11 +45,12 @@ async fn check(config: &SessionConfig, only: Option<&str>) -> anyhow::Result<Ser
 pub(super) async fn checked(
     config: &SessionConfig,
     only: Option<&str>,
+    decides: Decides,
 ) -> anyhow::Result<(SessionConfig, Servers)> {
     let (config, servers) = named(config)?;
     servers.disable(|entry| only.is_some_and(|only| entry.name != only));
     let folder = config.environment.temporary_folder();
-    let options = options(&config, &folder)?;
+    let options = options(&config, &folder, decides)?;
     let limit = options.connect + Duration::from_secs(1);
     let host = Silent {
         cwd: config.cwd.clone(),

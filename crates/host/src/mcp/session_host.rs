@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use haft_contract::{
     ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, HttpStreams,
     ToolUse, secrets,
 };
+use haft_engine::settings::trust;
 use haft_mcp::client::oauth::TokenStore;
 use haft_mcp::client::{
     ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ElicitationKind, ServerLaunch,
@@ -21,6 +22,7 @@ use haft_mcp::client::{
 use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};
 
+use super::approvals::{Decides, PinnedTools};
 use crate::{Environment, SessionConfig, event::Events};
 
 /// A character of a result is about a quarter of a token.
@@ -239,7 +241,11 @@ fn value_of(schema: &Value, answer: &Value) -> Option<Value> {
 }
 
 /// How servers of a session are connected.
-pub(crate) fn options(config: &SessionConfig, folder: &Path) -> anyhow::Result<ClientOptions> {
+pub(crate) fn options(
+    config: &SessionConfig,
+    folder: &Path,
+    decides: Decides,
+) -> anyhow::Result<ClientOptions> {
     let environment = &config.environment;
     // 0 is as good as nothing.
     let millis = |name: &str| -> anyhow::Result<Option<Duration>> {
@@ -258,6 +264,7 @@ pub(crate) fn options(config: &SessionConfig, folder: &Path) -> anyhow::Result<C
     let tokens = environment
         .number("MAX_MCP_OUTPUT_TOKENS")?
         .filter(|given| *given > 0);
+    let places = environment.settings_places(&config.cwd);
     let inherits = environment.clone();
     let looks = environment.clone();
     Ok(ClientOptions {
@@ -273,6 +280,12 @@ pub(crate) fn options(config: &SessionConfig, folder: &Path) -> anyhow::Result<C
             .map(|folder| folder.join("mcp-tools")),
         http: Some(http(environment)),
         tokens: Some(Arc::new(token_store(environment, &config.cwd))),
+        approvals: Some(Arc::new(PinnedTools {
+            file: places.user.join("haft/mcp-approvals.json"),
+            directory: trust::directory(&places).to_string_lossy().into_owned(),
+            decides,
+            lock: Mutex::default(),
+        })),
         launch: ServerLaunch {
             guard: config.program.clone(),
             cwd: config.cwd.clone(),

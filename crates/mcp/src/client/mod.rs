@@ -10,6 +10,7 @@
 //! **Invariants.** One server never hurts another, nor the start: each is connected in a task of its own, with a
 //! deadline. What a server says of its tools permits nothing.
 
+mod approval;
 mod cache;
 mod connection;
 mod definition;
@@ -31,6 +32,7 @@ mod stdio;
 mod tool;
 mod transport;
 
+pub use approval::ToolApprovals;
 pub use connection::{Connection, ServerFacts};
 pub use entry::{RemoteServer, ServerEntry, ServerKind, ServerScope, SkippedServer, entries};
 pub use handler::{ClientHost, Elicitation, ElicitationAnswer, ElicitationKind};

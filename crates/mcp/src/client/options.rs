@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::
 
 use haft_contract::HttpStreams;
 
-use super::{ServerScope, ServerTokens, transport::ServerLaunch};
+use super::{ServerScope, ServerTokens, ToolApprovals, transport::ServerLaunch};
 
 /// How servers are connected and called.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub struct ClientOptions {
     pub http: Option<Arc<dyn HttpStreams>>,
     /// Who knows tokens for addresses.
     pub tokens: Option<Arc<dyn ServerTokens>>,
+    /// Who approves tools; `None`: all of them are offered.
+    pub approvals: Option<Arc<dyn ToolApprovals>>,
     /// How programs are started.
     pub launch: ServerLaunch,
     /// The whole environment of a program that is started for an entry of this scope, before its own variables.
@@ -64,6 +66,7 @@ impl Default for ClientOptions {
             cache: None,
             http: None,
             tokens: None,
+            approvals: None,
             launch: ServerLaunch {
                 guard: None,
                 cwd: PathBuf::from("/"),

@@ -404,6 +404,7 @@ impl ServerHandle {
         if changed.contains(&ServerNews::ToolsChanged) {
             match connection.list_tools(limit).await {
                 Ok(tools) => {
+                    let tools = self.approved(shared, tools).await;
                     self.keep_list(shared, connection, &tools);
                     self.offered().tools = tools;
                     self.changed();
@@ -448,6 +449,7 @@ impl ServerHandle {
         };
         let limit = Patience::of(shared.options.connect);
         let tools = connection.list_tools(limit).await?;
+        let tools = self.approved(shared, tools).await;
         let prompts = connection.list_prompts(limit).await.unwrap_or_default();
         self.keep_list(shared, &connection, &tools);
         *self.offered() = Offered { tools, prompts };
@@ -524,6 +526,13 @@ impl ServerHandle {
             environment: (shared.options.environment)(self.entry.scope),
             printed: Mutex::default(),
         })
+    }
+
+    async fn approved(&self, shared: &ClientShared, tools: Vec<Value>) -> Vec<Value> {
+        match &shared.options.approvals {
+            Some(approvals) => approvals.approved(&self.entry, tools).await,
+            None => tools,
+        }
     }
 
     fn kept_list(&self, shared: &ClientShared) -> Option<KeptList> {

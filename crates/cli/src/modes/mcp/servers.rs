@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use anyhow::Context;
 use haft_host::{
-    ServerDetails, ServerList, add_server, check_servers, login_server, logout_server,
-    named_servers, remove_server,
+    ServerDetails, ServerList, add_server, approve_server, check_servers, login_server,
+    logout_server, named_servers, remove_server,
 };
 use serde_json::{Map, Value, json};
 
@@ -34,6 +34,13 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
         McpServers::Remove { name, scope } => {
             let (_, file) = remove_server(&config, scope.map(Into::into), &name)?;
             said(&name, "is taken out of", &file)?;
+        }
+        McpServers::Approve { name } => {
+            approve_server(&config, &name).await?;
+            show::line(&format!(
+                "The tools of {} are approved as they are now",
+                show::clean(&name)
+            ))?;
         }
         McpServers::Login { name } => {
             let visit = |address: &str| {
