@@ -25,7 +25,11 @@ impl DeferredListing {
     /// What is new, for the model to read.
     pub(crate) fn news(&mut self, scheduler: &Scheduler) -> Option<String> {
         let pool = scheduler.engine().pool();
-        if self.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &pool)) {
+        if self
+            .seen
+            .as_ref()
+            .is_some_and(|seen| Arc::ptr_eq(seen, &pool))
+        {
             return None;
         }
         self.seen = Some(Arc::clone(&pool));
@@ -78,7 +82,9 @@ mod tests {
     fn what_the_model_reads() {
         let names = |server: &str, count: usize| -> Vec<String> {
             let number = 0..count;
-            number.map(|number| format!("mcp__{server}__tool_{number}")).collect()
+            number
+                .map(|number| format!("mcp__{server}__tool_{number}"))
+                .collect()
         };
         let few = BTreeMap::from([
             ("git".to_owned(), names("git", 2)),

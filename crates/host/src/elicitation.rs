@@ -97,7 +97,12 @@ async fn filled_in(cx: &RequestContext, form: Value) -> FormAnswer {
     }
 }
 
-fn form(message: &str, properties: Map<String, Value>, required: &[&str], revision: Revision) -> Value {
+fn form(
+    message: &str,
+    properties: Map<String, Value>,
+    required: &[&str],
+    revision: Revision,
+) -> Value {
     let mut form = Map::new();
     if revision >= Revision::V2025_11_25 {
         form.insert("mode".to_owned(), json!("form"));
@@ -148,7 +153,11 @@ fn question_form(questions: &[UserQuestion], revision: Revision) -> Value {
     let mut message = "The model has questions:".to_owned();
     for (number, question) in (1..).zip(questions) {
         message += &format!("\n{}", question.question);
-        let labels: Vec<&str> = question.options.iter().map(|option| &*option.label).collect();
+        let labels: Vec<&str> = question
+            .options
+            .iter()
+            .map(|option| &*option.label)
+            .collect();
         let options = question.options.iter();
         let meanings: Vec<String> = options
             .filter(|option| !option.description.is_empty())

@@ -30,16 +30,26 @@ fn talk(dir: &Path, flags: &[&str], requests: &[String]) -> Vec<Value> {
     for line in requests {
         lines += &format!("{line}\n");
     }
-    let ran = run(haft(dir).args(["mcp", "serve"]).args(flags), lines.as_bytes());
+    let ran = run(
+        haft(dir).args(["mcp", "serve"]).args(flags),
+        lines.as_bytes(),
+    );
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
-    let answers = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
+    let answers = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
     let mut answers: Vec<Value> = answers.collect();
     answers.sort_by_key(|answer| answer["id"].as_u64());
     answers
 }
 
 fn call(id: u64, name: &str, arguments: Value) -> String {
-    request(id, "tools/call", &json!({"name": name, "arguments": arguments}))
+    request(
+        id,
+        "tools/call",
+        &json!({"name": name, "arguments": arguments}),
+    )
 }
 
 #[test]
@@ -56,9 +66,17 @@ fn calls_go_the_way_of_all_calls() {
             call(5, "Read", json!({"path": 1})),
         ],
     );
-    let text = |at: usize| answers[at]["result"]["content"][0]["text"].as_str().unwrap();
+    let text = |at: usize| {
+        answers[at]["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+    };
     assert!(text(1).contains("forty-two"));
-    assert!(text(2).contains("What would allow it: --permission-mode acceptEdits"), "{}", text(2));
+    assert!(
+        text(2).contains("What would allow it: --permission-mode acceptEdits"),
+        "{}",
+        text(2)
+    );
     assert!(text(3).contains("forty-two"));
     assert!(text(4).contains("Unknown tool: Nope"), "{}", text(4));
     assert!(text(5).contains("InputValidationError"), "{}", text(5));
@@ -83,8 +101,14 @@ fn what_is_wrong_with_the_flags_is_said() {
     let dir = project();
     let cases: [(&[&str], &str); 6] = [
         (&["--http", "nowhere"], "expected a port or an address"),
-        (&["--http", "0.0.0.0:0", "--no-token"], "no loopback address"),
-        (&["--http", "0", "--token-file", "missing"], "--token-file missing"),
+        (
+            &["--http", "0.0.0.0:0", "--no-token"],
+            "no loopback address",
+        ),
+        (
+            &["--http", "0", "--token-file", "missing"],
+            "--token-file missing",
+        ),
         (&["--no-token"], "--http"),
         (&["--stdio", "--http", "0"], "cannot be used with"),
         (&["--cwd", "/nowhere"], "/nowhere"),
@@ -95,10 +119,16 @@ fn what_is_wrong_with_the_flags_is_said() {
         assert!(ran.stderr.contains(words), "{flags:?}: {}", ran.stderr);
     }
     let short = run(
-        haft(dir.path()).args(["mcp", "serve", "--http", "0"]).env("HAFT_MCP_TOKEN", "short"),
+        haft(dir.path())
+            .args(["mcp", "serve", "--http", "0"])
+            .env("HAFT_MCP_TOKEN", "short"),
         b"",
     );
-    assert!(short.stderr.contains("at least 16 characters"), "{}", short.stderr);
+    assert!(
+        short.stderr.contains("at least 16 characters"),
+        "{}",
+        short.stderr
+    );
 }
 
 /// A server over HTTP that runs.
@@ -112,11 +142,17 @@ impl Serving {
     fn start(dir: &Path, flags: &[&str]) -> Self {
         let mut command = haft(dir);
         command.args(["mcp", "serve", "--http", "0"]).args(flags);
-        let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stderr(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut next = |before: &str| {
             let line = lines.next().unwrap().unwrap();
-            line.strip_prefix(before).unwrap_or_else(|| panic!("{line}")).to_owned()
+            line.strip_prefix(before)
+                .unwrap_or_else(|| panic!("{line}"))
+                .to_owned()
         };
         let url = next("haft: serving ");
         let token = match flags.contains(&"--no-token") {
@@ -128,7 +164,10 @@ impl Serving {
 
     /// The status of a request with these headers.
     fn status(&self, headers: &str) -> u16 {
-        let address = self.url.trim_start_matches("http://").trim_end_matches("/mcp");
+        let address = self
+            .url
+            .trim_start_matches("http://")
+            .trim_end_matches("/mcp");
         let mut stream = TcpStream::connect(address).unwrap();
         let body = request(1, "ping", &json!({}));
         let head = format!(
@@ -160,11 +199,22 @@ impl Drop for Serving {
 fn over_http_a_token_is_needed_and_pages_of_others_are_refused() {
     let dir = project();
     let serving = Serving::start(dir.path(), &[]);
-    assert!(serving.url.starts_with("http://127.0.0.1:"), "{}", serving.url);
+    assert!(
+        serving.url.starts_with("http://127.0.0.1:"),
+        "{}",
+        serving.url
+    );
     let token = format!("authorization: Bearer {}\r\n", serving.token);
     assert_eq!(serving.status("host: localhost\r\n"), 401);
-    assert_eq!(serving.status(&format!("host: localhost\r\n{token}")), 400, "no session");
-    assert_eq!(serving.status(&format!("host: evil.example\r\n{token}")), 403);
+    assert_eq!(
+        serving.status(&format!("host: localhost\r\n{token}")),
+        400,
+        "no session"
+    );
+    assert_eq!(
+        serving.status(&format!("host: evil.example\r\n{token}")),
+        403
+    );
     let page = format!("host: localhost\r\norigin: https://evil.example\r\n{token}");
     assert_eq!(serving.status(&page), 403);
     serving.end();
@@ -174,7 +224,11 @@ fn over_http_a_token_is_needed_and_pages_of_others_are_refused() {
 }
 
 fn target() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_haft")).ancestors().nth(2).unwrap().to_path_buf()
+    Path::new(env!("CARGO_BIN_EXE_haft"))
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .to_path_buf()
 }
 
 /// Runs a client of these files over a pipe and over HTTP.
@@ -190,10 +244,17 @@ fn official(mut client: impl FnMut() -> Option<Command>) {
             .env("HAFT_CASE_BINARY", env!("CARGO_BIN_EXE_haft"))
             .env("HAFT_CASE_DIR", dir.path());
         if let Some(serving) = &serving {
-            command.env("HAFT_CASE_URL", &serving.url).env("HAFT_CASE_TOKEN", &serving.token);
+            command
+                .env("HAFT_CASE_URL", &serving.url)
+                .env("HAFT_CASE_TOKEN", &serving.token);
         }
         let ran = run(&mut command, b"");
-        assert_eq!((ran.code, ran.stdout.trim()), (0, "ok"), "http: {over_http}\n{}", ran.stderr);
+        assert_eq!(
+            (ran.code, ran.stdout.trim()),
+            (0, "ok"),
+            "http: {over_http}\n{}",
+            ran.stderr
+        );
         if let Some(serving) = serving {
             serving.end();
         }

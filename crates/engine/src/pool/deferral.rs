@@ -66,7 +66,11 @@ impl DeferralInput<'_> {
         };
         let able: Vec<&ToolSpec> = self.specs().filter(can_be).collect();
         if let Deferral::At(tokens) = self.filters.deferral
-            && able.iter().map(|spec| estimated_tokens(spec)).sum::<usize>() < tokens
+            && able
+                .iter()
+                .map(|spec| estimated_tokens(spec))
+                .sum::<usize>()
+                < tokens
         {
             return BTreeSet::new();
         }

@@ -171,7 +171,10 @@ impl<'a> CallBatch<'a> {
                     }
                     _ => false,
                 };
-                let found = open.iter().enumerate().position(|(at, call)| ripe(at, call));
+                let found = open
+                    .iter()
+                    .enumerate()
+                    .position(|(at, call)| ripe(at, call));
                 if let Some(at) = found
                     && let Stage::Over(finished) =
                         mem::replace(&mut open[at].stage, Stage::Delivered)

@@ -17,7 +17,9 @@ fn tool(name: &str, change: impl Fn(&mut Profile)) -> Arc<dyn DynTool> {
 }
 
 fn finder() -> Arc<dyn DynTool> {
-    tool("Finder", |profile| profile.role = Some(ToolRole::FindsTools))
+    tool("Finder", |profile| {
+        profile.role = Some(ToolRole::FindsTools)
+    })
 }
 
 fn of_server(name: &str, deferred: bool) -> Arc<dyn DynTool> {
@@ -82,7 +84,12 @@ fn with_finder() -> Vec<Arc<dyn DynTool>> {
 #[tokio::test]
 async fn what_is_deferred() {
     let one = estimated_tokens(tool("Some", |_| {}).spec());
-    let servers = || vec![of_server("mcp__git__a", true), of_server("mcp__git__b", false)];
+    let servers = || {
+        vec![
+            of_server("mcp__git__a", true),
+            of_server("mcp__git__b", false),
+        ]
+    };
     let with = |deferral, budget| Filters {
         deferral,
         budget,
@@ -137,7 +144,10 @@ async fn what_is_deferred() {
     // Without a tool that finds them, those of servers are sent; ours can be activated by an embedder.
     let filters = with(Deferral::On, Some(1));
     let (_project, scheduler) = session(filters, built_in(), servers()).await;
-    assert_eq!(names(&scheduler), format!("Always Basic {rest} mcp__git__a mcp__git__b"));
+    assert_eq!(
+        names(&scheduler),
+        format!("Always Basic {rest} mcp__git__a mcp__git__b")
+    );
 }
 
 #[tokio::test]
@@ -153,7 +163,13 @@ async fn what_was_sent_is_not_deferred_later() {
     let before = sent(&scheduler);
     let engine = Arc::clone(scheduler.engine());
     engine
-        .replace_server_tools("git", vec![of_server("mcp__git__a", true), of_server("mcp__git__b", false)])
+        .replace_server_tools(
+            "git",
+            vec![
+                of_server("mcp__git__a", true),
+                of_server("mcp__git__b", false),
+            ],
+        )
         .await;
     let after = sent(&scheduler);
     assert!(after.starts_with(&before), "{after}");
@@ -167,13 +183,21 @@ async fn what_was_sent_is_not_deferred_later() {
 
 #[tokio::test]
 async fn a_session_that_goes_on_sends_the_same_bytes() {
-    let servers = || vec![of_server("mcp__git__a", true), of_server("mcp__git__z", true)];
+    let servers = || {
+        vec![
+            of_server("mcp__git__a", true),
+            of_server("mcp__git__z", true),
+        ]
+    };
     let (_project, mut scheduler) = session(Filters::default(), with_finder(), servers()).await;
     let mut before = sent(&scheduler);
     for name in ["mcp__git__z", "Rare", "mcp__git__a"] {
         activate(&mut scheduler, &[name]);
         let after = sent(&scheduler);
-        assert!(after.starts_with(&before) && after.len() > before.len(), "{name}");
+        assert!(
+            after.starts_with(&before) && after.len() > before.len(),
+            "{name}"
+        );
         before = after;
     }
     let order = names(&scheduler);

@@ -262,9 +262,7 @@ async fn the_serialized_definitions_are_pinned() {
     };
     let (pool, again) = (build().await, build().await);
     for format in [Format::Anthropic, Format::OpenAi, Format::Mcp] {
-        let bytes = |pool: &Pool| {
-            serde_json::to_string(&pool.definitions(format, &[])).unwrap()
-        };
+        let bytes = |pool: &Pool| serde_json::to_string(&pool.definitions(format, &[])).unwrap();
         assert_eq!(bytes(&pool), bytes(&again));
     }
     let shown: Vec<Value> = [Format::Anthropic, Format::OpenAi, Format::Mcp]

@@ -16,10 +16,10 @@ pub mod service;
 mod session;
 pub mod stdio;
 
-pub use http::{HttpAccess, HttpServerOptions, HttpServer};
+pub use http::{HttpAccess, HttpServer, HttpServerOptions};
 pub use pool::{KeptResults, OpenCalls, PoolService};
 pub use service::{
-    ClientAskError, ClientFacts, LogLevel, McpService, OpenSession, RequestContext, ServerDescription,
-    ServiceAnswer, SessionNotifier,
+    ClientAskError, ClientFacts, LogLevel, McpService, OpenSession, RequestContext,
+    ServerDescription, ServiceAnswer, SessionNotifier,
 };
 pub use stdio::serve_lines;

@@ -46,9 +46,7 @@ impl OpenAsks {
         waiting.is_some_and(|waiting| waiting.send(result).is_ok())
     }
 
-    fn waiting(
-        &self,
-    ) -> MutexGuard<'_, HashMap<RpcId, oneshot::Sender<Result<Value, RpcError>>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<RpcId, oneshot::Sender<Result<Value, RpcError>>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -83,7 +83,10 @@ impl RequestChannel for Parking {
             answer,
         };
         Box::pin(async move {
-            self.asks.send(ask).await.map_err(|_| ClientAskError::Gone)?;
+            self.asks
+                .send(ask)
+                .await
+                .map_err(|_| ClientAskError::Gone)?;
             answered.await.map_err(|_| ClientAskError::Gone)
         })
     }

@@ -36,10 +36,8 @@ pub trait McpService: Send + Sync {
 /// Opens sessions: each is on its own.
 pub trait OpenSession: Send + Sync {
     /// A new one. What it wants to say of itself goes to `notifier`. The error is for the client.
-    fn open(
-        &self,
-        notifier: SessionNotifier,
-    ) -> BoxFuture<'_, Result<Arc<dyn McpService>, String>>;
+    fn open(&self, notifier: SessionNotifier)
+    -> BoxFuture<'_, Result<Arc<dyn McpService>, String>>;
 }
 
 /// Who answers, and what it can do.
@@ -228,9 +226,15 @@ impl fmt::Debug for RequestContext {
 
 /// Whole numbers are written as such.
 fn number(value: f64) -> Value {
-    #[expect(clippy::cast_possible_truncation, reason = "only where nothing is lost")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "only where nothing is lost"
+    )]
     let whole = value as i64;
-    #[expect(clippy::cast_precision_loss, reason = "compared with what it came from")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "compared with what it came from"
+    )]
     let is_whole = whole as f64 == value;
     match is_whole {
         true => json!(whole),

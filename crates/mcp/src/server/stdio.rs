@@ -104,7 +104,8 @@ async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>
             to.send(unreadable(error)).await;
         }
         Ok(_) if is_batch && session.revision() != Some(Revision::V2025_03_26) => {
-            let why = "batches are a part of the revision 2025-03-26 alone; send one message a line";
+            let why =
+                "batches are a part of the revision 2025-03-26 alone; send one message a line";
             let error = RpcError::new(code::INVALID_REQUEST, why);
             to.send(unreadable(error)).await;
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use haft_contract::CancellationToken;
-use haft_mcp::server::{HttpAccess, HttpServerOptions, HttpServer};
+use haft_mcp::server::{HttpAccess, HttpServer, HttpServerOptions};
 
 use crate::fixture::Fixture;
 
@@ -64,7 +64,10 @@ fn run(package: &str, arguments: &[&str]) -> Option<Output> {
 }
 
 fn shown(ran: &Output) -> String {
-    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let (out, err) = (
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr),
+    );
     format!("{out}\n{err}")
 }
 

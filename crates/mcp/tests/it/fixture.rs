@@ -20,10 +20,7 @@ const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 pub(crate) struct Fixture;
 
 impl OpenSession for Fixture {
-    fn open(
-        &self,
-        _: SessionNotifier,
-    ) -> BoxFuture<'_, Result<Arc<dyn McpService>, String>> {
+    fn open(&self, _: SessionNotifier) -> BoxFuture<'_, Result<Arc<dyn McpService>, String>> {
         Box::pin(async { Ok(Arc::new(FixtureService) as Arc<dyn McpService>) })
     }
 }
@@ -116,9 +113,7 @@ fn tools() -> Vec<Value> {
         .into_iter()
         .map(|name| tool(name, json!({"type": "object", "properties": {}})))
         .collect();
-    let text = |name: &str| {
-        json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]})
-    };
+    let text = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
     tools.push(tool("test_sampling", text("prompt")));
     tools.push(tool("test_elicitation", text("message")));
     let schema = json!({"type": "object", "properties": {
@@ -258,7 +253,10 @@ async fn call(params: &Value, cx: &RequestContext) -> ServiceAnswer {
             });
             let message = arguments["message"].as_str().unwrap_or_default();
             let answer = cx
-                .ask("elicitation/create", form(message, fields, &["username", "email"]))
+                .ask(
+                    "elicitation/create",
+                    form(message, fields, &["username", "email"]),
+                )
                 .await
                 .map_err(failed)?;
             said(format!("User response: {answer}"))
@@ -300,13 +298,17 @@ async fn call(params: &Value, cx: &RequestContext) -> ServiceAnswer {
         }
         "test_header" | "json_schema_2020_12_tool" => said(arguments.to_string()),
         other => {
-            return Err(RpcError::invalid_params(format!("no tool is called {other}")));
+            return Err(RpcError::invalid_params(format!(
+                "no tool is called {other}"
+            )));
         }
     })
 }
 
 async fn completed(cx: &RequestContext, fields: Value) -> ServiceAnswer {
-    let answer = cx.ask("elicitation/create", form("Please fill in.", fields, &[])).await;
+    let answer = cx
+        .ask("elicitation/create", form("Please fill in.", fields, &[]))
+        .await;
     let answer = answer.map_err(failed)?;
     Ok(said(format!(
         "Elicitation completed: action={}, content={}",
@@ -390,7 +392,8 @@ async fn call_that_asks(what: &str, cx: &RequestContext) -> ServiceAnswer {
 }
 
 fn prompts() -> Value {
-    let argument = |name: &str| json!({"name": name, "description": "An argument", "required": true});
+    let argument =
+        |name: &str| json!({"name": name, "description": "An argument", "required": true});
     json!([
         {"name": "test_simple_prompt", "description": "Simple"},
         {"name": "test_prompt_with_arguments", "description": "With arguments",
@@ -410,7 +413,9 @@ async fn prompt(params: &Value, cx: &RequestContext) -> ServiceAnswer {
         "test_prompt_with_arguments" => {
             let value = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
             let (one, two) = (value("arg1"), value("arg2"));
-            vec![text(&format!("Prompt with arguments: arg1='{one}', arg2='{two}'"))]
+            vec![text(&format!(
+                "Prompt with arguments: arg1='{one}', arg2='{two}'"
+            ))]
         }
         "test_prompt_with_embedded_resource" => vec![
             json!({"role": "user", "content": {"type": "resource", "resource": {
@@ -429,7 +434,11 @@ async fn prompt(params: &Value, cx: &RequestContext) -> ServiceAnswer {
             let answer = cx.ask_as("user_context", "elicitation/create", asked).await;
             vec![text(&answer.map_err(failed)?.to_string())]
         }
-        other => return Err(RpcError::invalid_params(format!("no prompt is called {other}"))),
+        other => {
+            return Err(RpcError::invalid_params(format!(
+                "no prompt is called {other}"
+            )));
+        }
     };
     Ok(json!({"messages": messages}))
 }
@@ -447,7 +456,8 @@ fn read(params: &Value) -> ServiceAnswer {
                 let error = RpcError::new(code::RESOURCE_NOT_FOUND, words);
                 return Err(error.with_data(json!({"uri": uri})));
             };
-            let text = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
+            let text =
+                json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
             json!({"uri": uri, "mimeType": "application/json", "text": text.to_string()})
         }
     };

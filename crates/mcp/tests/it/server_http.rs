@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_contract::CancellationToken;
-use haft_mcp::server::{HttpAccess, HttpServerOptions, HttpServer};
+use haft_mcp::server::{HttpAccess, HttpServer, HttpServerOptions};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -38,8 +38,12 @@ impl Answer {
     fn messages(&self) -> Vec<Value> {
         match self.header("content-type") {
             Some("text/event-stream") => {
-                let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
-                data.map(|data| serde_json::from_str(data).unwrap()).collect()
+                let data = self
+                    .body
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("data: "));
+                data.map(|data| serde_json::from_str(data).unwrap())
+                    .collect()
             }
             _ => serde_json::from_str(&self.body).into_iter().collect(),
         }
@@ -48,7 +52,9 @@ impl Answer {
 
 async fn serve(options: HttpServerOptions) -> Served {
     let address = "127.0.0.1:0".parse().unwrap();
-    let server = HttpServer::bind(address, options, Arc::new(Fixture)).await.unwrap();
+    let server = HttpServer::bind(address, options, Arc::new(Fixture))
+        .await
+        .unwrap();
     let (address, stop) = (server.address(), CancellationToken::new());
     let serving = tokio::spawn(server.run(stop.clone()));
     Served {
@@ -62,7 +68,8 @@ async fn open() -> Served {
     serve(HttpServerOptions::new(HttpAccess::open())).await
 }
 
-const USUAL: &str = "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
+const USUAL: &str =
+    "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
 
 impl Served {
     /// Sends a request, and reads until the connection is closed.
@@ -78,10 +85,15 @@ impl Served {
         let _ = stream.write_all(body.as_bytes()).await;
         let mut text = Vec::new();
         let reading = stream.read_to_end(&mut text);
-        let _ = tokio::time::timeout(Duration::from_secs(20), reading).await.expect("an answer in time");
+        let _ = tokio::time::timeout(Duration::from_secs(20), reading)
+            .await
+            .expect("an answer in time");
         let text = String::from_utf8(text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");
-        let body = match head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        let body = match head
+            .to_ascii_lowercase()
+            .contains("transfer-encoding: chunked")
+        {
             true => unchunked(body),
             false => body.to_owned(),
         };
@@ -93,7 +105,8 @@ impl Served {
     }
 
     async fn post(&self, headers: &str, message: &Value) -> Answer {
-        self.send("POST", &format!("{USUAL}{headers}"), &message.to_string()).await
+        self.send("POST", &format!("{USUAL}{headers}"), &message.to_string())
+            .await
     }
 
     /// Begins a session; the header that names it.
@@ -102,7 +115,10 @@ impl Served {
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let answer = self.post("", &message).await;
         assert_eq!(answer.status, 200, "{answer:?}");
-        format!("mcp-session-id: {}\r\n", answer.header("mcp-session-id").unwrap())
+        format!(
+            "mcp-session-id: {}\r\n",
+            answer.header("mcp-session-id").unwrap()
+        )
     }
 
     async fn end(self) {
@@ -141,14 +157,21 @@ async fn a_session_begins_is_used_and_ends() {
     assert_eq!(answer.status, 200);
     assert_eq!(answer.messages()[0]["id"], 1);
     let progress = json!({"name": "test_tool_with_progress", "_meta": {"progressToken": "t"}});
-    let stream = served.post(&session, &request(2, "tools/call", progress)).await;
+    let stream = served
+        .post(&session, &request(2, "tools/call", progress))
+        .await;
     assert_eq!(stream.header("content-type"), Some("text/event-stream"));
     let messages = stream.messages();
     assert_eq!(messages.len(), 4, "{messages:?}");
-    assert_eq!(messages[1]["params"], json!({"progressToken": "t", "progress": 50, "total": 100}));
+    assert_eq!(
+        messages[1]["params"],
+        json!({"progressToken": "t", "progress": 50, "total": 100})
+    );
     assert_eq!(messages[3]["id"], 2);
     assert_eq!(served.send("DELETE", &session, "").await.status, 200);
-    let over = served.post(&session, &request(3, "tools/list", json!({}))).await;
+    let over = served
+        .post(&session, &request(3, "tools/list", json!({})))
+        .await;
     assert_eq!(over.status, 404);
     served.end().await;
 }
@@ -156,7 +179,10 @@ async fn a_session_begins_is_used_and_ends() {
 #[tokio::test]
 async fn sessions_are_told_apart() {
     let served = open().await;
-    let (one, two) = (served.begin("2025-06-18").await, served.begin("2025-03-26").await);
+    let (one, two) = (
+        served.begin("2025-06-18").await,
+        served.begin("2025-03-26").await,
+    );
     assert_ne!(one, two);
     // The same id in both; a batch in the one that has batches.
     let ping = request(1, "ping", json!({}));
@@ -177,10 +203,22 @@ async fn what_is_wrong_with_a_request_is_said() {
     let served = serve(options).await;
     let ping = request(1, "ping", json!({}));
     let cases: [(&str, &str, String, String, u16); 8] = [
-        ("no session", "POST", USUAL.to_owned(), ping.to_string(), 400),
+        (
+            "no session",
+            "POST",
+            USUAL.to_owned(),
+            ping.to_string(),
+            400,
+        ),
         ("no JSON", "POST", USUAL.to_owned(), "{".to_owned(), 400),
         ("too long", "POST", USUAL.to_owned(), "x".repeat(2_000), 413),
-        ("another kind", "POST", "accept: */*\r\ncontent-type: text/plain\r\n".to_owned(), ping.to_string(), 415),
+        (
+            "another kind",
+            "POST",
+            "accept: */*\r\ncontent-type: text/plain\r\n".to_owned(),
+            ping.to_string(),
+            415,
+        ),
         (
             "takes no stream",
             "POST",
@@ -188,8 +226,20 @@ async fn what_is_wrong_with_a_request_is_said() {
             ping.to_string(),
             406,
         ),
-        ("another method", "PUT", USUAL.to_owned(), String::new(), 405),
-        ("a stream without a session", "GET", "accept: text/event-stream\r\n".to_owned(), String::new(), 405),
+        (
+            "another method",
+            "PUT",
+            USUAL.to_owned(),
+            String::new(),
+            405,
+        ),
+        (
+            "a stream without a session",
+            "GET",
+            "accept: text/event-stream\r\n".to_owned(),
+            String::new(),
+            405,
+        ),
         (
             "an unknown session",
             "POST",
@@ -204,9 +254,8 @@ async fn what_is_wrong_with_a_request_is_said() {
     }
     // A length that is announced and never sent is refused at once.
     let mut stream = TcpStream::connect(served.address).await.unwrap();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50000000\r\n{USUAL}\r\n"
-    );
+    let head =
+        format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50000000\r\n{USUAL}\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut start = [0; 12];
     stream.read_exact(&mut start).await.unwrap();
@@ -219,13 +268,29 @@ async fn what_is_wrong_with_a_request_is_said() {
 
 #[tokio::test]
 async fn who_comes_from_elsewhere_or_without_a_token_is_refused() {
-    let served = serve(HttpServerOptions::new(HttpAccess::token("0123456789abcdef"))).await;
+    let served = serve(HttpServerOptions::new(HttpAccess::token(
+        "0123456789abcdef",
+    )))
+    .await;
     let ping = request(1, "ping", json!({}));
     let refused = served.post("", &ping).await;
-    assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some("Bearer")));
-    assert_eq!(served.post("authorization: Bearer no\r\n", &ping).await.status, 401);
+    assert_eq!(
+        (refused.status, refused.header("www-authenticate")),
+        (401, Some("Bearer"))
+    );
+    assert_eq!(
+        served
+            .post("authorization: Bearer no\r\n", &ping)
+            .await
+            .status,
+        401
+    );
     let right = "authorization: Bearer 0123456789abcdef\r\n";
-    assert_eq!(served.post(right, &ping).await.status, 400, "only the session is missing");
+    assert_eq!(
+        served.post(right, &ping).await.status,
+        400,
+        "only the session is missing"
+    );
     let page = format!("{right}origin: https://evil.example\r\n");
     assert_eq!(served.post(&page, &ping).await.status, 403);
     served.end().await;
@@ -291,9 +356,8 @@ async fn requests_of_the_stateless_revision_need_no_session() {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let headers = |method: &str| {
-        format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n")
-    };
+    let headers =
+        |method: &str| format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n");
     let found = request(1, "server/discover", json!({"_meta": meta}));
     let answer = served.post(&headers("server/discover"), &found).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -301,13 +365,26 @@ async fn requests_of_the_stateless_revision_need_no_session() {
     let list = request(2, "tools/list", json!({"_meta": meta}));
     let answer = served.post(&headers("tools/list"), &list).await;
     let result = &answer.messages()[0]["result"];
-    assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(0), &json!("private")));
+    assert_eq!(
+        (&result["ttlMs"], &result["cacheScope"]),
+        (&json!(0), &json!("private"))
+    );
     // Headers that do not fit, methods that are gone, and what is missing.
     let cases = [
         (headers("tools/call"), list.clone(), 400, -32020),
         (String::new(), list, 400, -32020),
-        (headers("ping"), request(3, "ping", json!({"_meta": meta})), 404, -32601),
-        (headers("tools/list"), request(4, "tools/list", json!({})), 400, -32602),
+        (
+            headers("ping"),
+            request(3, "ping", json!({"_meta": meta})),
+            404,
+            -32601,
+        ),
+        (
+            headers("tools/list"),
+            request(4, "tools/list", json!({})),
+            400,
+            -32602,
+        ),
     ];
     for (headers, message, status, code) in cases {
         let answer = served.post(&headers, &message).await;

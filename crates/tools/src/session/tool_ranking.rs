@@ -21,7 +21,10 @@ pub(super) fn search<'a>(specs: &[&'a ToolSpec], query: &'a str, most: usize) ->
     if let Some(list) = query.trim().strip_prefix("select:") {
         return select(specs, list);
     }
-    let words: Vec<SearchWord> = query.split_whitespace().filter_map(SearchWord::of).collect();
+    let words: Vec<SearchWord> = query
+        .split_whitespace()
+        .filter_map(SearchWord::of)
+        .collect();
     let mut found: Vec<(usize, &ToolSpec)> = specs
         .iter()
         .filter_map(|spec| Some((points(spec, &words)?, *spec)))
@@ -148,12 +151,20 @@ mod tests {
 
     fn catalogue() -> Vec<ToolSpec> {
         vec![
-            tool("NotebookEdit", "jupyter ipynb", "Changes a cell of a notebook."),
+            tool(
+                "NotebookEdit",
+                "jupyter ipynb",
+                "Changes a cell of a notebook.",
+            ),
             tool("Undo", "revert restore", "Undoes changes to files."),
             tool("mcp__git__log", "", "Shows the commits."),
             tool("mcp__git__status", "", "Shows what changed."),
             tool("mcp__github__list_issues", "bugs tickets", "Lists issues."),
-            tool("mcp__slack__sendMessage", "", "Sends a message to a channel, with files."),
+            tool(
+                "mcp__slack__sendMessage",
+                "",
+                "Sends a message to a channel, with files.",
+            ),
         ]
     }
 
@@ -161,20 +172,80 @@ mod tests {
     fn queries_and_what_they_find() {
         let cases = [
             // (what it shows, query, most, found, unknown)
-            ("exact names, in the order asked", "select:Undo,NotebookEdit", 1, "Undo NotebookEdit", ""),
-            ("blanks, repeats and unknown names", "select: Undo, Undo,Nope,", 5, "Undo", "Nope"),
-            ("a name is not a part of one", "select:mcp__git", 5, "", "mcp__git"),
-            ("a part of the name beats a longer part", "git", 5, "mcp__git__log mcp__git__status mcp__github__list_issues", ""),
-            ("more words beat fewer", "git commits", 5, "mcp__git__log mcp__git__status mcp__github__list_issues", ""),
+            (
+                "exact names, in the order asked",
+                "select:Undo,NotebookEdit",
+                1,
+                "Undo NotebookEdit",
+                "",
+            ),
+            (
+                "blanks, repeats and unknown names",
+                "select: Undo, Undo,Nope,",
+                5,
+                "Undo",
+                "Nope",
+            ),
+            (
+                "a name is not a part of one",
+                "select:mcp__git",
+                5,
+                "",
+                "mcp__git",
+            ),
+            (
+                "a part of the name beats a longer part",
+                "git",
+                5,
+                "mcp__git__log mcp__git__status mcp__github__list_issues",
+                "",
+            ),
+            (
+                "more words beat fewer",
+                "git commits",
+                5,
+                "mcp__git__log mcp__git__status mcp__github__list_issues",
+                "",
+            ),
             ("the hint counts", "jupyter", 5, "NotebookEdit", ""),
-            ("the hint beats the description", "restore files", 5, "Undo mcp__slack__sendMessage", ""),
-            ("words inside a camel-case name", "message", 5, "mcp__slack__sendMessage", ""),
+            (
+                "the hint beats the description",
+                "restore files",
+                5,
+                "Undo mcp__slack__sendMessage",
+                "",
+            ),
+            (
+                "words inside a camel-case name",
+                "message",
+                5,
+                "mcp__slack__sendMessage",
+                "",
+            ),
             ("case means nothing", "NOTEBOOK", 5, "NotebookEdit", ""),
-            ("a word that must be in the name", "+git shows", 5, "mcp__git__log mcp__git__status mcp__github__list_issues", ""),
+            (
+                "a word that must be in the name",
+                "+git shows",
+                5,
+                "mcp__git__log mcp__git__status mcp__github__list_issues",
+                "",
+            ),
             ("and is not", "+gitlab commits", 5, "", ""),
-            ("two of them", "+git +issues", 5, "mcp__github__list_issues", ""),
+            (
+                "two of them",
+                "+git +issues",
+                5,
+                "mcp__github__list_issues",
+                "",
+            ),
             ("a lone plus is no word", "+ undo", 5, "Undo", ""),
-            ("at most so many, equals by name", "shows", 1, "mcp__git__log", ""),
+            (
+                "at most so many, equals by name",
+                "shows",
+                1,
+                "mcp__git__log",
+                "",
+            ),
             ("nothing", "weather", 5, "", ""),
         ];
         let catalogue = catalogue();
@@ -194,6 +265,9 @@ mod tests {
             .collect();
         let specs: Vec<&ToolSpec> = many.iter().collect();
         assert_eq!(search(&specs, "select:tool_9999", 5).tools.len(), 1);
-        assert_eq!(search(&specs, "select:tool_10000", 5).unknown, ["tool_10000"]);
+        assert_eq!(
+            search(&specs, "select:tool_10000", 5).unknown,
+            ["tool_10000"]
+        );
     }
 }

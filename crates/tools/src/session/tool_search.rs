@@ -101,7 +101,10 @@ impl Tool for ToolSearch {
         });
         let unknown = match found.unknown.as_slice() {
             [] => String::new(),
-            names => format!("\nNo tool that can be loaded is called {}.", names.join(", ")),
+            names => format!(
+                "\nNo tool that can be loaded is called {}.",
+                names.join(", ")
+            ),
         };
         let found = found.tools;
         if found.is_empty() {

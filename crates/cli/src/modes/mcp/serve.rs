@@ -10,7 +10,7 @@ use anyhow::Context;
 use haft::CancellationToken;
 use haft_host::{
     ToolServer,
-    mcp_server::{HttpAccess, HttpServerOptions, HttpServer, serve_lines},
+    mcp_server::{HttpAccess, HttpServer, HttpServerOptions, serve_lines},
 };
 use tokio::{
     io::{BufReader, stdin, stdout},
@@ -49,7 +49,9 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
             server.run(stop).await;
         }
     }
-    Ok(ended.lock().map_or(Exit::Success, |ended| ended.unwrap_or(Exit::Success)))
+    Ok(ended
+        .lock()
+        .map_or(Exit::Success, |ended| ended.unwrap_or(Exit::Success)))
 }
 
 /// An address; a port alone is one of loopback.

@@ -53,8 +53,16 @@ fn a_model_searches_and_then_calls_and_what_was_sent_stays_a_prefix() {
         said("undone"),
     ]);
     let ran = answer(asking(&server, dir.path()).arg("change it, and undo that"));
-    assert_eq!((ran.code, ran.stdout.trim()), (0, "undone"), "{}", ran.stderr);
-    assert_eq!(fs::read_to_string(dir.path().join("a.txt")).unwrap(), "old\n");
+    assert_eq!(
+        (ran.code, ran.stdout.trim()),
+        (0, "undone"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        fs::read_to_string(dir.path().join("a.txt")).unwrap(),
+        "old\n"
+    );
     let asked = server.bodies();
     assert!(!names(&asked[2]).contains(&"Undo"));
     assert_eq!(names(&asked[3]).last(), Some(&"Undo"));
@@ -97,12 +105,20 @@ fn tools_of_servers_are_told_by_name_found_and_called() {
     let mut command = asking(&server, dir.path());
     command.args(["what is in a.txt?", "--allowed-tools", "mcp__files"]);
     let ran = answer(command.args(["--mcp-config", &servers.to_string()]));
-    assert_eq!((ran.code, ran.stdout.trim()), (0, "It says 42."), "{}", ran.stderr);
+    assert_eq!(
+        (ran.code, ran.stdout.trim()),
+        (0, "It says 42."),
+        "{}",
+        ran.stderr
+    );
     let asked = server.bodies();
     let has = |body: &Value| names(body).contains(&"mcp__files__Read");
     assert!(!has(&asked[0]) && has(&asked[1]), "{:?}", names(&asked[1]));
     let first = asked[0]["messages"].to_string();
-    assert!(first.contains("- files: mcp__files__Grep, mcp__files__Read"), "{first}");
+    assert!(
+        first.contains("- files: mcp__files__Grep, mcp__files__Read"),
+        "{first}"
+    );
     let last = asked[2]["messages"].to_string();
     assert!(last.contains("forty-two"), "{last}");
     assert_eq!(last.matches("- files: ").count(), 1, "told once");
@@ -126,9 +142,16 @@ fn the_environment_and_the_budget_decide_what_is_sent() {
     assert_eq!(sent("false", &[]), (true, false, true));
     assert_eq!(sent("auto", &[]), (true, false, true));
     assert_eq!(sent("auto:0", &[]), (false, true, true));
-    assert_eq!(sent("true", &["--tool-budget", "500"]), (false, true, false));
+    assert_eq!(
+        sent("true", &["--tool-budget", "500"]),
+        (false, true, false)
+    );
     let mut command = haft(dir.path());
     let ran = answer(command.env("ENABLE_TOOL_SEARCH", "maybe").arg("tools"));
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("ENABLE_TOOL_SEARCH=maybe"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("ENABLE_TOOL_SEARCH=maybe"),
+        "{}",
+        ran.stderr
+    );
 }

@@ -76,7 +76,9 @@ impl HttpAccess {
                 let words = "a token is needed: Authorization: Bearer TOKEN";
                 let mut refused = reply::error(StatusCode::UNAUTHORIZED, words);
                 let wanted = header::HeaderValue::from_static("Bearer");
-                refused.headers_mut().insert(header::WWW_AUTHENTICATE, wanted);
+                refused
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, wanted);
                 Err(refused)
             }
         }
@@ -94,7 +96,8 @@ impl HttpAccess {
         let Ok(asked) = name.trim_matches(['[', ']']).parse::<IpAddr>() else {
             return false;
         };
-        asked.is_loopback() || (asked == address.ip() && port.is_none_or(|port| port == address.port()))
+        asked.is_loopback()
+            || (asked == address.ip() && port.is_none_or(|port| port == address.port()))
     }
 }
 
@@ -165,13 +168,44 @@ mod tests {
             ("by another name", &[("host", "Box.Example")], 200),
             ("v6", &[("host", "[::1]:8000")], 200),
             ("rebound", &[("host", "evil.example:8000")], 403),
-            ("looks like ours", &[("host", "localhost.evil.example")], 403),
-            ("twice", &[("host", "localhost"), ("host", "evil.example")], 403),
-            ("a page of ours", &[("host", "localhost"), ("origin", "http://localhost:3000")], 200),
-            ("a page elsewhere", &[("host", "localhost"), ("origin", "https://evil.example")], 403),
-            ("no page at all", &[("host", "localhost"), ("origin", "null")], 403),
-            ("a file", &[("host", "localhost"), ("origin", "file://")], 403),
-            ("an address in it", &[("host", "localhost"), ("origin", "http://localhost@evil.example")], 403),
+            (
+                "looks like ours",
+                &[("host", "localhost.evil.example")],
+                403,
+            ),
+            (
+                "twice",
+                &[("host", "localhost"), ("host", "evil.example")],
+                403,
+            ),
+            (
+                "a page of ours",
+                &[("host", "localhost"), ("origin", "http://localhost:3000")],
+                200,
+            ),
+            (
+                "a page elsewhere",
+                &[("host", "localhost"), ("origin", "https://evil.example")],
+                403,
+            ),
+            (
+                "no page at all",
+                &[("host", "localhost"), ("origin", "null")],
+                403,
+            ),
+            (
+                "a file",
+                &[("host", "localhost"), ("origin", "file://")],
+                403,
+            ),
+            (
+                "an address in it",
+                &[
+                    ("host", "localhost"),
+                    ("origin", "http://localhost@evil.example"),
+                ],
+                403,
+            ),
             ("another address", &[("host", "10.0.0.1:8000")], 403),
             ("any of loopback", &[("host", "127.0.0.2")], 200),
             ("no port there", &[("host", "localhost:x")], 403),
@@ -188,11 +222,20 @@ mod tests {
         assert_eq!(check(&access, &[("host", "localhost")]), 401);
         assert_eq!(with("Bearer secret"), 200);
         assert_eq!(with("bearer secret"), 200);
-        for wrong in ["Bearer secre", "Bearer secrets", "Basic secret", "secret", "Bearer "] {
+        for wrong in [
+            "Bearer secre",
+            "Bearer secrets",
+            "Basic secret",
+            "secret",
+            "Bearer ",
+        ] {
             assert_eq!(with(wrong), 401, "{wrong}");
         }
         // Who comes from elsewhere is not even told that there is a token.
         assert_eq!(check(&access, &[("host", "evil.example")]), 403);
-        assert_eq!(format!("{access:?}"), "HttpAccess { needs_token: true, hosts: [] }");
+        assert_eq!(
+            format!("{access:?}"),
+            "HttpAccess { needs_token: true, hosts: [] }"
+        );
     }
 }

@@ -25,9 +25,9 @@ pub(super) fn is_stateless(headers: &HeaderMap, method: &str, params: &Value) ->
 /// Do the headers of such a request say what its body says?
 pub(super) fn check(headers: &HeaderMap, method: &str, params: &Value) -> Result<(), RpcError> {
     let version = params["_meta"].get(PROTOCOL_VERSION);
-    let version = version.and_then(Value::as_str).ok_or_else(|| {
-        RpcError::invalid_params(format!("`_meta` lacks {PROTOCOL_VERSION:?}"))
-    })?;
+    let version = version
+        .and_then(Value::as_str)
+        .ok_or_else(|| RpcError::invalid_params(format!("`_meta` lacks {PROTOCOL_VERSION:?}")))?;
     same(headers, VERSION, version)?;
     same(headers, METHOD, method)?;
     let named = match method {

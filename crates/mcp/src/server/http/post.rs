@@ -50,7 +50,8 @@ impl HttpState {
         {
             return self.post_stateless(&parts.headers, messages).await;
         }
-        self.post_to_session(&parts.headers, messages, is_batch).await
+        self.post_to_session(&parts.headers, messages, is_batch)
+            .await
     }
 
     async fn post_to_session(

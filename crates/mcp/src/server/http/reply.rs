@@ -39,7 +39,10 @@ pub(super) fn accepted() -> Reply {
 
 /// What is wrong before any request is known.
 pub(super) fn error(status: StatusCode, words: &str) -> Reply {
-    message(status, &unreadable(RpcError::new(code::INVALID_REQUEST, words)))
+    message(
+        status,
+        &unreadable(RpcError::new(code::INVALID_REQUEST, words)),
+    )
 }
 
 /// One message.
@@ -64,7 +67,10 @@ pub(super) fn events<T: Send + 'static>(
                     Err(_) => Bytes::from_static(b": still here\n\n"),
                 },
             };
-            Some((Ok::<_, Infallible>(Frame::data(text)), (None, messages, held)))
+            Some((
+                Ok::<_, Infallible>(Frame::data(text)),
+                (None, messages, held),
+            ))
         },
     );
     let mut reply = Response::new(StreamBody::new(Box::pin(events)).boxed_unsync());

@@ -49,7 +49,9 @@ impl StandingStream {
     }
 
     fn is_open(&self) -> bool {
-        self.get().as_ref().is_some_and(|sender| !sender.is_closed())
+        self.get()
+            .as_ref()
+            .is_some_and(|sender| !sender.is_closed())
     }
 }
 
@@ -98,7 +100,10 @@ impl Sessions {
         let silent = SessionNotifier::new(|_, _| {});
         let opening = || self.open.open(silent);
         let service = self.shared.get_or_try_init(opening).await?;
-        Ok(McpSession::new(Arc::clone(service), Arc::clone(&self.parked)))
+        Ok(McpSession::new(
+            Arc::clone(service),
+            Arc::clone(&self.parked),
+        ))
     }
 
     /// Ends one. `false`: there is no such session.
@@ -177,9 +182,9 @@ fn notifier(
         };
         let known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let level = params["level"].as_str().and_then(LogLevel::parse);
-        let is_wanted = known.as_ref().is_some_and(|session| {
-            level.is_none_or(|level| session.wants_log(level))
-        });
+        let is_wanted = known
+            .as_ref()
+            .is_some_and(|session| level.is_none_or(|level| session.wants_log(level)));
         if is_wanted && let Some(sender) = &*standing.get() {
             let _ = sender.try_send(RpcMessage::notification(method, params));
         }

@@ -188,10 +188,7 @@ impl CallObserver for ProgressRelay {
         let (own, id) = call.call().ids();
         let wants = self.open.find(&id).is_some_and(|cx| cx.wants_progress());
         if wants {
-            let relayed = RelayedCall {
-                id,
-                done: 0,
-            };
+            let relayed = RelayedCall { id, done: 0 };
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             known.insert(own, relayed);
         }
