@@ -16,6 +16,7 @@
 //!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
+//! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked
 //! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
@@ -32,6 +33,7 @@ mod catalog;
 mod compose;
 pub mod config;
 mod conversation;
+mod elicitation;
 mod environment;
 mod error;
 pub mod event;
@@ -64,6 +66,7 @@ mod slash;
 mod stop;
 mod structured_output;
 mod subagents;
+mod tool_server;
 mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
@@ -84,6 +87,7 @@ pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDet
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
 pub use haft_agent as agent;
+pub use haft_mcp::server as mcp_server;
 pub use haft_models as models;
 #[cfg(feature = "fs")]
 pub use haft_tools::image_content;
@@ -115,3 +119,4 @@ pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;
 pub use subagents::AgentDetails;
+pub use tool_server::ToolServer;

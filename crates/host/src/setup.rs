@@ -20,7 +20,7 @@ use crate::{
     compose::{self, Additions},
     conversation,
     judge::Judge,
-    mcp::{self, SessionHost},
+    mcp::{self, PendingOf, SessionHost},
     prompt_settings, questions,
     queue::StartOptions,
     retention, session,
@@ -271,6 +271,7 @@ impl AgentSession {
             id: Some(plan.id),
             handlers: mem::take(&mut plan.options.hooks),
             model: Some(settings.name.clone()),
+            window: Some(settings.window),
             judge: Some(Arc::new(judge)),
             servers: Some(Arc::clone(&self.shared.servers)),
             ear: Some(Arc::clone(&self.events) as _),
@@ -280,6 +281,7 @@ impl AgentSession {
             progress: self.progress.take(),
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
+            pending_servers: PendingOf::servers(&self.shared),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
         };
         let patience = self.permitted.patience;

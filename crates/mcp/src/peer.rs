@@ -461,7 +461,7 @@ impl Drop for Unanswered<'_> {
 
 /// The ids that stand in the ends of a message that was passed over. Wrong ones do no harm: only those that are
 /// waited for count.
-fn ids_in(ends: &[u8]) -> Vec<RpcId> {
+pub(crate) fn ids_in(ends: &[u8]) -> Vec<RpcId> {
     let text = String::from_utf8_lossy(ends);
     let mut ids = Vec::new();
     for (at, key) in text.match_indices("\"id\"") {

@@ -312,6 +312,9 @@ pub(crate) struct Tools {
     /// Print the definitions as this provider wants them.
     #[arg(long)]
     pub(crate) format: Option<Provider>,
+    /// Print what each definition costs in tokens, the dearest first.
+    #[arg(long, conflicts_with_all = ["json", "format"])]
+    pub(crate) cost: bool,
 }
 
 /// `Format`, as flags spell it.

@@ -3,10 +3,28 @@
 use clap::{Args, Subcommand, ValueEnum};
 use haft_host::ServerScope;
 
+use super::McpServe;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     #[command(flatten)]
     Servers(McpServers),
+    /// Serve the tools to MCP clients: over stdin and stdout, or over HTTP.
+    ///
+    /// Each client has a session of its own: its directory, what it has read and what can be undone are its
+    /// own. Calls are permitted as everywhere: by rules, settings and --permission-mode; what those do not
+    /// settle is asked at the client if it has forms (elicitation), and refused with the rule that would
+    /// allow it if not.
+    #[command(after_help = "\
+Examples:
+  haft mcp serve                                    over stdin and stdout
+  haft mcp serve --tools Read,Grep,Glob             only these tools
+  haft mcp serve --allowed-tools 'Bash(npm test *)' --permission-mode acceptEdits
+  haft mcp serve --http 8123                        on 127.0.0.1:8123, with a token that is printed
+
+Environment:
+  HAFT_MCP_TOKEN  the token that HTTP clients must show")]
+    Serve(McpServe),
 }
 
 /// Servers whose tools sessions use.

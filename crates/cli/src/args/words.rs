@@ -41,8 +41,8 @@ const INSTEAD: [(&str, &str); 11] = [
     ),
     (
         "serve",
-        "there is no server; programs start `haft -p --input-format stream-json`, or `haft exec` for calls \
-         alone",
+        "`haft mcp serve` serves the tools to MCP clients; programs start `haft -p --input-format \
+         stream-json`, or `haft exec` for calls alone",
     ),
     (
         "worker",

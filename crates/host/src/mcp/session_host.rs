@@ -274,7 +274,7 @@ pub(crate) fn options(
         idle: idle.0,
         network_idle: idle.1,
         result_cap: usize::try_from(tokens.unwrap_or(RESULT_TOKENS))?.saturating_mul(TOKEN),
-        deferred: usual.deferred,
+        deferred: true,
         folder: folder.to_path_buf(),
         cache: environment
             .cache_folder()

@@ -1,16 +1,21 @@
-//! The client with real processes as servers.
+//! Both sides, against programs that are not ours where there are any.
 //!
 //! - `setting`: a server that does what it is told, and a session around it
 //! - `stdio`: how it is connected, called, and what it may do wrong
-//! - `installed`, `real`: official servers from npm and PyPI; `conformance`: the official conformance package
+//! - `installed`, `real`: official servers from npm and PyPI; `client_conformance`: the official package, for the client
+//! - `fixture`: a server; `server_lines`, `server_http`: what it answers; `conformance`: the official package
 
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, like tests"
 )]
 
+mod client_conformance;
 mod conformance;
+mod fixture;
 mod installed;
 mod real;
+mod server_http;
+mod server_lines;
 mod setting;
 mod stdio;

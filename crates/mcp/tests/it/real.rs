@@ -179,11 +179,20 @@ async fn server_everything_over_http_and_over_events() {
             options.http = Some(std::sync::Arc::new(haft_models::Http::new(plain)));
         });
         let setting = setting.settled().await;
-        assert_eq!(setting.status("s"), ("connected".to_owned(), None), "{mode}");
-        let sum = setting.call("mcp__s__get-sum", json!({"a": 2, "b": 40})).await.unwrap();
+        assert_eq!(
+            setting.status("s"),
+            ("connected".to_owned(), None),
+            "{mode}"
+        );
+        let sum = setting
+            .call("mcp__s__get-sum", json!({"a": 2, "b": 40}))
+            .await
+            .unwrap();
         assert_eq!(text(&sum), "The sum of 2 and 40 is 42.");
         let steps = json!({"duration": 1, "steps": 2});
-        let (done, mut updates) = setting.call_in("mcp__s__trigger-long-running-operation", steps).await;
+        let (done, mut updates) = setting
+            .call_in("mcp__s__trigger-long-running-operation", steps)
+            .await;
         assert!(text(&done.unwrap()).contains("completed"));
         assert!(updates.recv().await.is_some());
         setting.servers.close().await;

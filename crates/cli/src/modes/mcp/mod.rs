@@ -1,5 +1,6 @@
 //! `haft mcp`: the Model Context Protocol.
 
+mod serve;
 mod servers;
 
 use crate::{
@@ -9,6 +10,7 @@ use crate::{
 
 pub(crate) async fn run(args: SessionArgs, command: McpCommand) -> anyhow::Result<Exit> {
     match command {
+        McpCommand::Serve(flags) => serve::run(args, flags).await,
         McpCommand::Servers(asked) => servers::run(args, asked).await,
     }
 }

@@ -14,6 +14,7 @@
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
 //! - `mcp_programs`: MCP servers that are programs; `server`: a provider on this machine
+//! - `tools_on_demand`: tools that are sent by name only
 
 mod answers;
 mod attachments;
@@ -34,6 +35,7 @@ mod sessions;
 mod settings;
 mod subagents;
 mod talk;
+mod tools_on_demand;
 
 use std::{
     fs,
