@@ -331,7 +331,7 @@ impl Face {
                         self.pace.change(Instant::now());
                     }
                 }
-                InputEvent::Focus(_) | InputEvent::Nothing => {}
+                InputEvent::Focus(_) => {}
             }
         }
         true

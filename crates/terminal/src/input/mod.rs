@@ -30,16 +30,16 @@ pub fn split_line_ends(events: &mut Vec<InputEvent>) {
     };
     let enter = InputEvent::Key(Key::RETURN);
     let line_feed = InputEvent::Key(Key::LINE_FEED);
-    for at in 0..last {
-        if events[at] == enter {
-            events[at] = line_feed.clone();
+    for at in (0..last).rev() {
+        if events[at] != enter {
+            continue;
+        }
+        match events[at + 1] == line_feed {
             // CR LF is one line end.
-            if events[at + 1] == line_feed {
-                events[at] = InputEvent::Nothing;
-            }
+            true => drop(events.remove(at)),
+            false => events[at] = line_feed.clone(),
         }
     }
-    events.retain(|event| *event != InputEvent::Nothing);
 }
 
 #[cfg(test)]
