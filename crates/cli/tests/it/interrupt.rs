@@ -31,8 +31,9 @@ fn what_runs_is_cancelled_and_answered_before_the_end() {
     let mut talk = Conversation::new(dir.path());
     talk.say(&json!({"id": 1, "name": "Grep", "input": {"pattern": "x", "path": "endless"}}));
     let mut buffer = [MaybeUninit::uninit(); 256];
-    let opened = inotify::Reader::new(&queue, &mut buffer).next();
-    assert!(opened.unwrap().events().contains(ReadFlags::OPEN));
+    let mut events = inotify::Reader::new(&queue, &mut buffer);
+    let opened = events.next().unwrap();
+    assert!(opened.events().contains(ReadFlags::OPEN));
     talk.signal("INT");
     let answer = talk.hear();
     assert_eq!(answer["id"], 1);

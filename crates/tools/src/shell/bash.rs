@@ -33,7 +33,7 @@ const SUBJECT: usize = 120;
 /// - Input is empty and there is no terminal: give programs the options that keep them from asking.
 /// - Join commands that need each other with `&&`; send independent ones as calls of their own.
 /// - A command that fails is answered with `Exit code N` and its output. Long output is kept in a
-///   file, and you are told where.
+///   file, and the answer says where.
 /// - Set `run_in_background` for servers, watchers and what takes longer than its timeout, and do not
 ///   write `&`. You get the id of a task and its output file: Read that file, wait with TaskOutput,
 ///   end it with TaskStop. Do not wait with `sleep`.

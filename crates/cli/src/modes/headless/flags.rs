@@ -19,7 +19,7 @@ pub(crate) struct Headless {
     #[arg(hide = true)]
     pub(crate) more_words: Vec<String>,
 
-    /// A picture that goes with the prompt (PNG, JPEG, GIF, WebP); may be repeated. So may one on stdin, and
+    /// A picture that goes with the prompt (PNG, JPEG, GIF, WebP); repeatable. A picture on stdin goes with it, too, and so do
     /// those that the prompt names, as in `what is in @a.png?`.
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
@@ -36,7 +36,7 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) verbose: bool,
 
-    /// Also tell each piece of a reply as it comes.
+    /// Also report each piece of a reply as it comes.
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
@@ -60,7 +60,7 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) replay_user_messages: bool,
 
-    /// Also tell what subagents say and think, not only what they do.
+    /// Also report what subagents say and think, not only what they do.
     #[arg(long)]
     pub(crate) forward_subagent_text: bool,
 
@@ -102,7 +102,7 @@ pub(crate) struct Headless {
     #[arg(long, value_name = "N", value_parser = rounds)]
     pub(crate) max_turns: Option<NonZeroU32>,
 
-    /// End after so much money. What a model costs is in a table of public prices, unless `--prices` says it.
+    /// End after so much money. What a model costs is in a table of public prices, unless `--prices` says otherwise.
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
 

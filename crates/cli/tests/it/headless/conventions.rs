@@ -466,11 +466,17 @@ fn a_context_that_llama_cpp_finds_too_long_is_compacted() {
         let body = json!({"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
         HttpReply::new(200, "application/json", body.to_string())
     };
-    let server = HttpFake::start_strict(vec![
+    let replies = [
         HttpReply::new(400, "application/json", refused.to_string()),
         choice("In short: hello."),
         choice("Hello."),
-    ]);
+    ];
+    let mut replies = replies.into_iter();
+    // How much the model can read is asked for meanwhile, at any moment.
+    let server = HttpFake::start_with(move |asked| match asked.target().0 {
+        "GET" => HttpReply::error(404, "not_found_error", "no such page"),
+        _ => haft_testkit::strict::refusal(asked).unwrap_or_else(|| replies.next().unwrap()),
+    });
     let mut command = haft(dir.path());
     command
         .env("OPENAI_API_KEY", "k")

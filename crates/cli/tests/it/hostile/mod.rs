@@ -115,7 +115,10 @@ impl<'a> Session<'a> {
     /// Asks for it, in a script: of a line that names a control file, haft would ask, and not run it.
     fn begins(&mut self, script: &str, background: bool) {
         let _still = self.outsider.still();
-        fs::write(self.arena.project().join("attack.sh"), script).unwrap();
+        // Another file each time: a shell in the background may still read the last one.
+        let new = self.arena.project().join("attack.new");
+        fs::write(&new, script).unwrap();
+        fs::rename(new, self.arena.project().join("attack.sh")).unwrap();
         self.asked += 1;
         self.talk.say(&bash(self.asked, &attacking(background)));
     }

@@ -6,6 +6,7 @@ mod random;
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,17 +39,31 @@ fn add(root: &Path, name: &Path, all: &mut Exact) {
     let content = if found.is_symlink() {
         format!("-> {}", fs::read_link(&path).unwrap().display())
     } else if found.is_dir() {
-        for entry in fs::read_dir(&path).unwrap() {
-            add(root, &name.join(entry.unwrap().file_name()), all);
+        match fs::read_dir(&path) {
+            Ok(entries) => {
+                for entry in entries {
+                    add(root, &name.join(entry.unwrap().file_name()), all);
+                }
+                String::new()
+            }
+            Err(error) => unreadable(&error),
         }
-        String::new()
     } else if found.is_file() {
-        format!("{} names, {:?}", found.nlink(), fs::read(&path).unwrap())
+        match fs::read(&path) {
+            Ok(content) => format!("{} names, {content:?}", found.nlink()),
+            Err(error) => unreadable(&error),
+        }
     } else {
         "special".to_owned()
     };
     let text = format!("{mode:o} {time:?} {content}");
     all.insert(name.to_path_buf(), text);
+}
+
+/// What a command may have closed to all but root.
+fn unreadable(error: &io::Error) -> String {
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
+    "unreadable".to_owned()
 }
 
 #[track_caller]
@@ -211,12 +226,26 @@ fn an_undo_restores_the_tree_exactly() {
         "rm -rf .git",
         "mkdir build/new && for i in 1 2 3; do echo $i > build/new/$i.o; done; rm build/old; cp src/main.c build/new/main.c",
         "find . -name '*.c' -delete",
-        "chmod 0 README",
         "chmod 500 src && chmod 0 empty/inside",
     ];
     for script in scripts {
         project().there_and_back(script);
     }
+}
+
+#[test]
+fn a_file_that_a_command_closed_is_opened_again_by_those_who_can_read_it() {
+    let (desk, script) = (project(), "chmod 0 README");
+    if rustix::process::geteuid().is_root() {
+        desk.there_and_back(script);
+        return;
+    }
+    // What is in it now cannot be looked at: nothing is touched.
+    desk.run(script);
+    let closed = desk.exact();
+    let refused = desk.take(Which::Last).unwrap_err().to_string();
+    assert!(refused.contains("Permission denied"), "{refused}");
+    assert_same(&desk.exact(), &closed, script);
 }
 
 #[test]
