@@ -15,6 +15,7 @@ use haft_extensions::{
 
 use crate::{
     Added, LoadedInstructions, NoticeLevel,
+    deferred_listing::DeferredListing,
     dialogue::Dialogue,
     hooks::{HookRunner, RunContext},
     prompt::{Knowledge, reminder},
@@ -37,6 +38,8 @@ pub(crate) struct Instructions {
     has_recalled: bool,
     /// What hooks want known before the first words.
     opening: Vec<String>,
+    /// The tools that can be loaded.
+    deferred: DeferredListing,
 }
 
 impl Instructions {
@@ -46,6 +49,7 @@ impl Instructions {
             with_memory,
             has_recalled: false,
             opening,
+            deferred: DeferredListing::default(),
         }
     }
 
@@ -104,6 +108,7 @@ impl Instructions {
         to: RunContext<'_>,
     ) -> Vec<String> {
         self.has_recalled = false;
+        self.deferred = DeferredListing::default();
         let mut texts = self.recall("compact", window, hooks, to).await;
         texts.extend(self.counted().and_then(|skills| skills.carry_over()));
         texts
@@ -156,9 +161,23 @@ impl Instructions {
         dialogue.add_reported(texts.collect(), Kind::Meta, Added::Knowledge, to);
     }
 
+    /// Names the tools of servers that can be loaded and that the model does not know of yet.
+    pub(crate) fn tell_deferred(
+        &mut self,
+        scheduler: &Scheduler,
+        dialogue: &mut Dialogue,
+        to: RunContext<'_>,
+    ) {
+        if let Some(text) = self.deferred.news(scheduler) {
+            let content = vec![Content::text(reminder(&text))];
+            dialogue.add_reported(content, Kind::Meta, Added::Knowledge, to);
+        }
+    }
+
     /// The next words are the first again.
     pub(crate) fn forget(&mut self) {
         self.has_recalled = false;
+        self.deferred = DeferredListing::default();
         if let Some(skills) = self.counted() {
             skills.forget_read();
         }

@@ -57,6 +57,7 @@ mod clock;
 mod compaction;
 pub mod control;
 pub mod cost;
+mod deferred_listing;
 mod dialogue;
 pub mod event;
 mod hooks;

@@ -218,6 +218,8 @@ impl Agent {
         let context = self.scheduler.context();
         self.plan.tell(&context, &mut self.dialogue, to);
         tell_notices(self.scheduler.engine(), &mut self.dialogue, to);
+        let (scheduler, dialogue) = (&self.scheduler, &mut self.dialogue);
+        self.instructions.tell_deferred(scheduler, dialogue, to);
         for late in self.hooks.late_context(to) {
             self.dialogue.add_context(&late, to);
         }
@@ -557,10 +559,11 @@ impl Agent {
         self.dialogue.note_place(&self.scheduler.context().cwd);
     }
 
-    /// Writes down what the session came to be permitted, once it has said anything at all.
+    /// Records what the session came to be permitted and offered, once it has said anything at all.
     fn note_terms(&self) {
         if !self.dialogue.is_empty() {
             let terms = Terms::between(&self.session.start, &self.scheduler.context());
+            let terms = terms.with_tools(&self.scheduler);
             self.dialogue.transcript.set_terms(&terms);
         }
     }

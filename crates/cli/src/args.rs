@@ -2,6 +2,8 @@
 
 mod commands;
 mod complete;
+mod mcp;
+mod mcp_serve;
 mod shared;
 mod which;
 mod words;
@@ -16,6 +18,8 @@ pub(crate) use commands::{
     Undo,
 };
 pub(crate) use complete::{answer_if_asked, script as completion_script};
+pub(crate) use mcp::{McpAdd, McpCommand, McpServers, McpTransport};
+pub(crate) use mcp_serve::McpServe;
 pub(crate) use shared::{pages, show_help, show_shared_options};
 
 use crate::{
@@ -159,6 +163,11 @@ pub(crate) struct SessionArgs {
     /// The same as `--permission-mode bypassPermissions`.
     #[arg(long, global = true, conflicts_with = "permission_mode")]
     pub(crate) dangerously_skip_permissions: bool,
+
+    /// About so many tokens may go to the definitions of tools in each request; the largest beyond it are sent by
+    /// name, and the model loads them when it needs them. Default: a tenth of what the model can read.
+    #[arg(long, value_name = "TOKENS", global = true)]
+    pub(crate) tool_budget: Option<usize>,
 
     /// How many calls run at once.
     #[arg(long, value_name = "N", global = true)]

@@ -45,6 +45,7 @@ fn run() -> anyhow::Result<Exit> {
             runtime::block_on(modes::headless::run(args.session, *headless))
         }
         Command::Demo(demo) => runtime::block_on(modes::demo::run(demo)),
+        Command::Mcp(asked) => runtime::block_on(modes::mcp::run(args.session, asked)),
         Command::Sessions(asked) => modes::sessions::run(&args.session, &asked),
         Command::Exec(flags) => runtime::block_on(modes::exec::run(args.session, flags)),
         Command::Call(call) => runtime::block_on(modes::call::run(args.session, call)),

@@ -47,6 +47,7 @@ pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
         config.directories.push(std::path::absolute(directory)?);
     }
     config.tools.clone_from(&session.tools);
+    config.tool_budget = session.tool_budget;
     config.bare = session.bare;
     config.concurrency = session.max_concurrency.map(Into::into);
     Ok(config)

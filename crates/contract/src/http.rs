@@ -30,3 +30,83 @@ pub trait HttpClient: Send + Sync {
     /// waits brings one.
     fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpAnswer, String>>;
 }
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpMethod {
+    /// Asks for something.
+    Get,
+    /// Sends something.
+    Post,
+    /// Ends something.
+    Delete,
+}
+
+/// A request whose answer may be a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// What it does.
+    pub method: HttpMethod,
+    /// Where to.
+    pub url: String,
+    /// Names and values. They may hold secrets.
+    pub headers: Vec<(String, String)>,
+    /// What is sent.
+    pub body: Vec<u8>,
+}
+
+/// The head of an answer, whatever the status, and its body as it comes.
+pub struct HttpResponse {
+    /// The status.
+    pub status: u16,
+    /// Names in small letters, and values; those that are no text are left out.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Box<dyn HttpBody>,
+}
+
+impl HttpResponse {
+    /// A header by its name in small letters.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// The body of an answer. The errors are for people.
+pub trait HttpBody: Send {
+    /// All of it; more than `longest` bytes is an error.
+    fn bytes(&mut self, longest: usize) -> BoxFuture<'_, Result<Vec<u8>, String>>;
+
+    /// The next event of a stream of them, of at most `longest` bytes; `None` at the end.
+    fn event(&mut self, longest: usize) -> BoxFuture<'_, Result<Option<HttpEvent>, String>>;
+}
+
+/// An event that a server sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpEvent {
+    /// The last id that the stream named, to go on from there.
+    pub id: Option<String>,
+    /// Its name; empty if it has none.
+    pub name: String,
+    /// Its data.
+    pub data: String,
+    /// How long to wait before the stream is opened again, in milliseconds, where the stream says so.
+    pub retry: Option<u64>,
+}
+
+/// Sends requests whose answers may be streams. Redirects are not followed.
+pub trait HttpStreams: Send + Sync {
+    /// Sends a request and waits for the head of its answer. There is no limit on time.
+    fn open(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>>;
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct HttpFailure {
+    /// For people; shows no header.
+    pub message: String,
+    /// It may work the next time: the connection was refused or lost.
+    pub is_passing: bool,
+}

@@ -13,7 +13,8 @@
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
 //! - [`session_state`]: what a session keeps beside its conversation; [`pending_input`]: what a
-//!   person said meanwhile; [`deferred_tools`]: tools that are there and not loaded; [`settings_access`]: settings
+//!   person said meanwhile; [`deferred_tools`]: tools that are there and not loaded; [`pending_servers`]:
+//!   servers whose tools are still to come; [`settings_access`]: settings
 //! - [`calendar`]: dates and times of day
 //! - [`confinement`]: how a command that a call starts is to be confined
 //! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
@@ -46,6 +47,7 @@ pub mod ids;
 pub mod nested_calls;
 pub mod output;
 pub mod pending_input;
+pub mod pending_servers;
 pub mod profile;
 pub mod progress;
 pub mod schema;
@@ -81,11 +83,15 @@ pub use error::ToolError;
 pub use hidden::{GlobStart, Hidden, HiddenFiles, HiddenRules, PathGlob};
 pub use hooks::{HookEvent, HookFire, HookVerdict};
 pub use hosts::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
-pub use http::{HttpAnswer, HttpClient, HttpPost};
+pub use http::{
+    HttpAnswer, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
+    HttpResponse, HttpStreams,
+};
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};
 pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};
 pub use pending_input::PendingInput;
+pub use pending_servers::PendingServers;
 pub use profile::{
     Access, AgentAccess, Profile, Rate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
 };

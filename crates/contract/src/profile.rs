@@ -18,6 +18,8 @@ pub struct Profile {
     pub search_hint: Cow<'static, str>,
     /// Sent to the model by name only, until something activates it.
     pub deferred: bool,
+    /// Never deferred, whatever it costs.
+    pub always_sent: bool,
     /// Offered only where it is asked for by name.
     pub optional: bool,
     /// Parameters that only the answer of a person or a hook sets. They stand in no schema, and what a
@@ -69,6 +71,7 @@ impl Default for Profile {
             family: Cow::Borrowed("custom"),
             search_hint: Cow::Borrowed(""),
             deferred: false,
+            always_sent: false,
             optional: false,
             reserved: &[],
             rules: RuleMatch::default(),
@@ -162,6 +165,8 @@ pub enum ToolRole {
     LoadsSkills,
     /// It finds tools that are deferred: without it there is no way to them.
     FindsTools,
+    /// It waits for tools that are still to come, where none of them is deferred.
+    AwaitsTools,
 }
 
 /// Where a tool comes from.

@@ -212,7 +212,8 @@ impl Engine {
         let hooks = self.hooks.clone().with_handlers(part.handlers);
         let conversation = Arc::clone(&self.conversation);
         let fire = by_tools(hooks.clone(), part.agent.clone(), Arc::clone(&conversation));
-        let pool = LivePool::new(part.pool, self.pool.filters().clone());
+        let pool = part.pool.with_fitted_finder(&part.services);
+        let pool = LivePool::new(pool, self.pool.filters().clone());
         Arc::new(Self {
             conversation,
             services: part.services.with(Arc::new(fire)).with(pool.deferred()),
@@ -392,6 +393,7 @@ impl EngineBuilder {
     /// The engine, and the names its filters asked for that no tool has.
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
+        let pool = pool.with_fitted_finder(&self.services);
         let mut layers = layers::standard(&Arc::new(self.settings));
         layers.extend(self.more_layers);
         let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);

@@ -1,7 +1,6 @@
 //! What later calls inherit from earlier ones.
 
 use std::{
-    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -32,8 +31,8 @@ pub struct SessionContext {
     pub plan_file: Option<Arc<Path>>,
     /// The directory the session started in, then the additional ones; absolute.
     pub directories: Arc<[PathBuf]>,
-    /// Deferred tools that are offered in full.
-    pub activated: BTreeSet<String>,
+    /// Deferred tools that are offered in full, in the order in which they came to be.
+    pub activated: Vec<String>,
     /// The permission rules in force.
     pub rules: Arc<Rules>,
     /// The home directory, where there is one.
@@ -52,7 +51,7 @@ impl SessionContext {
             before_plan: None,
             plan_file: None,
             directories: Arc::from([cwd]),
-            activated: BTreeSet::new(),
+            activated: Vec::new(),
             rules: Arc::default(),
             home: None,
             sandbox: Arc::default(),
@@ -197,7 +196,13 @@ impl SessionContext {
                     Arc::make_mut(&mut self.rules).retain(|rule| !of_turn(rule));
                 }
             }
-            ContextPatch::ActivateTools { names } => self.activated.extend(names.iter().cloned()),
+            ContextPatch::ActivateTools { names } => {
+                for name in names {
+                    if !self.activated.contains(name) {
+                        self.activated.push(name.clone());
+                    }
+                }
+            }
             // A patch of a newer contract: better no change than half of one.
             _ => tracing::warn!(?patch, "unknown patch left out"),
         }

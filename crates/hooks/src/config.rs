@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::BoxFuture;
 use haft_settings::{Bases, Problem, Scope};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     HookMoment, Matcher,
@@ -85,6 +85,8 @@ pub enum Action {
     Http(Post),
     /// A model is asked.
     Model(Asked),
+    /// A tool of an MCP server is called.
+    Server(ServerToolCall),
     /// A program that is connected already, and is asked there.
     Callback(Callback),
     /// A kind that this build cannot run.
@@ -100,6 +102,17 @@ pub struct Post {
     pub headers: Vec<(String, String)>,
     /// Variables that may stand in headers.
     pub env: Vec<String>,
+}
+
+/// Which tool of an MCP server is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerToolCall {
+    /// The server.
+    pub server: String,
+    /// The tool, by the server's own name.
+    pub tool: String,
+    /// What it is called with; `${a.b}` in a text stands for what the event says there.
+    pub input: Value,
 }
 
 /// How a model is asked.
@@ -349,9 +362,14 @@ fn action(kind: &str, entry: &Value) -> Result<Action, String> {
             with_tools: kind == "agent",
             goes_on: kind == "agent" || entry.get("continueOnBlock") == Some(&Value::Bool(true)),
         }),
-        "mcp_tool" => Action::Unavailable(
-            "hooks of type mcp_tool cannot run here: no MCP server is connected".to_owned(),
-        ),
+        "mcp_tool" => Action::Server(ServerToolCall {
+            server: need("server")?.to_owned(),
+            tool: need("tool")?.to_owned(),
+            input: entry
+                .get("input")
+                .cloned()
+                .unwrap_or_else(|| Value::Object(Map::new())),
+        }),
         other => return Err(format!("no hook has the type {other:?}")),
     })
 }

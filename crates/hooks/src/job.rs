@@ -22,6 +22,7 @@ use super::{
     http,
     output::{HookExit, HookOutput},
     run::{self, RunError, Surroundings},
+    server_tool::CallServers,
 };
 
 /// Longer texts of a handler are kept in a file, and a part of them is shown.
@@ -43,6 +44,7 @@ pub(super) struct Means {
     pub(super) http: Option<Arc<dyn HttpClient>>,
     pub(super) limits: Arc<HttpLimits>,
     pub(super) model: Option<Arc<dyn AskModel>>,
+    pub(super) servers: Option<Arc<dyn CallServers>>,
     pub(super) ear: Option<Arc<dyn HearHooks>>,
     /// Where texts go that are too long.
     pub(super) results: Option<Arc<dyn KeepText>>,
@@ -230,6 +232,21 @@ impl Job {
                 let sent = http::post(post, &self.input, client, &means.limits, &means.env);
                 let sent = timeout(self.limit, sent).await;
                 Ok(Answer::Ended(sent.map_err(in_time(self.limit))??))
+            }
+            Action::Server(tool) => {
+                let servers = means.servers.as_deref();
+                let servers = servers.ok_or_else(|| unavailable("there is no MCP server here"))?;
+                let event = serde_json::from_str(&self.input).unwrap_or_default();
+                let calling = servers.call(&tool.server, &tool.tool, tool.input_at(&event));
+                let called = timeout(self.limit, calling).await;
+                let text = called
+                    .map_err(in_time(self.limit))?
+                    .map_err(RunError::Unavailable)?;
+                Ok(Answer::Ended(HookExit {
+                    code: Some(0),
+                    stdout: text,
+                    stderr: String::new(),
+                }))
             }
             Action::Model(asked) => {
                 let model = means.model.as_deref();

@@ -25,6 +25,7 @@ mod matcher;
 pub mod output;
 pub mod reference;
 mod run;
+mod server_tool;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -49,6 +50,7 @@ pub use job::KeepText;
 use job::{Job, Means};
 pub use matcher::Matcher;
 pub use output::{HookDecision, HookOutput};
+pub use server_tool::CallServers;
 
 /// All handlers of SessionEnd together may take so long, unless one of them says more…
 const END: Duration = Duration::from_millis(1500);
@@ -176,6 +178,13 @@ impl Hooks {
     #[must_use]
     pub fn with_model(mut self, model: Arc<dyn AskModel>) -> Self {
         self.means.model = Some(model);
+        self
+    }
+
+    /// The same with MCP servers whose tools can be called.
+    #[must_use]
+    pub fn with_servers(mut self, servers: Arc<dyn CallServers>) -> Self {
+        self.means.servers = Some(servers);
         self
     }
 

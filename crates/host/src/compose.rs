@@ -4,14 +4,16 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_contract::{
-    Approver, DynTool, OnWeakSandbox, Progress, SessionId, SettingsAccess, Subagents,
+    Approver, DynTool, OnWeakSandbox, PendingServers, Progress, SessionId, SettingsAccess,
+    Subagents,
 };
 use haft_engine::{
     Filters,
     hooks::{AskModel, Handler, HearHooks},
-    pool::Selection,
+    pool::{Deferral, Selection},
     settings::{LocalRules, SettingsFiles, Watch},
 };
+use haft_mcp::client::Servers;
 use haft_models::{Http, HttpOptions};
 use haft_tools::SkillBook;
 
@@ -20,6 +22,7 @@ use crate::{
     budget::Budget,
     event::Events,
     extensions::Extensions,
+    mcp::HookServers,
     model,
     questions::{self, EventQuestions},
     settings::{self, LocalRuleStore, Permitted},
@@ -35,8 +38,12 @@ pub(crate) struct Additions {
     pub(crate) handlers: Vec<Handler>,
     /// The model whose calls these are.
     pub(crate) model: Option<String>,
+    /// How many tokens it can read.
+    pub(crate) window: Option<u64>,
     /// Whom hooks may ask.
     pub(crate) judge: Option<Arc<dyn AskModel>>,
+    /// Servers whose tools hooks may call.
+    pub(crate) servers: Option<Arc<Servers>>,
     /// Who observes hooks as they run.
     pub(crate) ear: Option<Arc<dyn HearHooks>>,
     /// Hooks may put a call off.
@@ -51,6 +58,8 @@ pub(crate) struct Additions {
     pub(crate) subagents: Option<Arc<Subagents>>,
     /// The skills there are.
     pub(crate) skills: Option<Arc<SkillBook>>,
+    /// Servers whose tools are still to come.
+    pub(crate) pending_servers: Option<Arc<dyn PendingServers>>,
     /// Learns that commands are less confined than they should be. Default: it is a warning.
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
@@ -138,6 +147,9 @@ pub(crate) async fn build(
     if let Some(judge) = additions.judge {
         hooks = hooks.with_model(judge);
     }
+    if let Some(servers) = additions.servers {
+        hooks = hooks.with_servers(Arc::new(HookServers(servers)));
+    }
     if let Some(ear) = additions.ear {
         hooks = hooks.heard_by(ear);
     }
@@ -157,7 +169,7 @@ pub(crate) async fn build(
             events: Arc::clone(events),
         }))
         .watch(Watch::new(permitted.settings.places, permitted.flags))
-        .filters(filters(config))
+        .filters(filters(config, additions.window)?)
         .approver(approver);
     if let Some(progress) = additions.progress {
         builder = builder.progress(progress);
@@ -193,6 +205,9 @@ pub(crate) async fn build(
     if let Some(skills) = additions.skills {
         builder = builder.service(skills);
     }
+    if let Some(pending) = additions.pending_servers {
+        builder = builder.service(Arc::new(pending));
+    }
     let warns = Arc::clone(events);
     let on_weak_sandbox: OnWeakSandbox = match additions.on_weak_sandbox {
         Some(learns) => learns,
@@ -226,17 +241,45 @@ fn lend(builder: HaftBuilder, program: &Path, on_weak_sandbox: OnWeakSandbox) ->
     builder
 }
 
-fn filters(config: &SessionConfig) -> Filters {
-    let undefer = config.environment.variable("ENABLE_TOOL_SEARCH");
-    Filters {
+/// So many percent of what a model can read may go to tools…
+const USUAL_SHARE: u64 = 10;
+/// …and at least so many tokens: a model that reads little needs its tools all the same.
+const LEAST_BUDGET: usize = 8_000;
+/// What a model can read, where it is not known which one reads.
+const USUAL_WINDOW: u64 = 200_000;
+
+fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<Filters> {
+    let share = |percent: u64| -> usize {
+        let window = window.unwrap_or(USUAL_WINDOW);
+        usize::try_from(window.saturating_mul(percent) / 100).unwrap_or(usize::MAX)
+    };
+    let said = config.environment.variable("ENABLE_TOOL_SEARCH");
+    let deferral = match said.as_deref() {
+        _ if config.tools_in_full => Deferral::Off,
+        None | Some("" | "true" | "1") => Deferral::On,
+        Some("false" | "0") => Deferral::Off,
+        Some("auto") => Deferral::At(share(USUAL_SHARE)),
+        Some(other) => {
+            let percent = other.strip_prefix("auto:");
+            let percent = percent.and_then(|percent| percent.parse().ok());
+            let percent = percent.filter(|percent| *percent <= 100);
+            Deferral::At(share(percent.with_context(|| {
+                format!("ENABLE_TOOL_SEARCH={other}: expected true, false, auto or auto:PERCENT")
+            })?))
+        }
+    };
+    let usual = share(USUAL_SHARE).max(LEAST_BUDGET);
+    let budget = config.tool_budget.unwrap_or(usual);
+    Ok(Filters {
         tools: config
             .tools
             .as_deref()
             .map_or(Selection::All, Selection::parse),
         simple: config.bare,
-        undefer: undefer.is_some_and(|value| value == "false"),
+        deferral,
+        budget: Some(budget),
         ..Filters::default()
-    }
+    })
 }
 
 /// What the configuration says, our own variable, the one of the common convention, in this order.

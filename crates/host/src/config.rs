@@ -36,6 +36,11 @@ pub struct SessionConfig {
     pub directories: Vec<PathBuf>,
     /// Only these built-in tools, by name, separated by commas. None: all of them.
     pub tools: Option<String>,
+    /// About so many tokens may go to the definitions of tools in each request; beyond it tools are sent by
+    /// name only. None: a tenth of what the model can read, and at least 8,000.
+    pub tool_budget: Option<usize>,
+    /// No tool is sent by name only.
+    pub tools_in_full: bool,
     /// Only the few tools an agent cannot do without, and nothing that people put in folders.
     pub bare: bool,
     /// How many calls run at once.

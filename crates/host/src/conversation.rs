@@ -132,6 +132,10 @@ pub(crate) fn taken_over(session: &Session, config: &SessionConfig) -> Vec<Conte
     let loaded = session.loaded();
     let terms = &loaded.terms;
     let mut patches = Vec::new();
+    if !terms.tools.is_empty() {
+        let names = terms.tools.clone();
+        patches.push(ContextPatch::ActivateTools { names });
+    }
     let mut directories = vec![cwd.to_path_buf()];
     if terms.start == cwd {
         let is_said = config.permission_mode.is_some();

@@ -72,6 +72,39 @@ impl Environment {
         value.filter(|value| !value.trim().is_empty())
     }
 
+    /// What a variable says, be it nothing.
+    pub(crate) fn raw_variable(&self, name: &str) -> Option<String> {
+        match (self.settings.get(name), &self.given) {
+            (Some(value), _) => Some(value.clone()),
+            (None, Some(given)) => given.get(name).cloned(),
+            (None, None) => secrets::variable(name),
+        }
+    }
+
+    /// All of them, keys that were taken out of the process included: for a child that is to inherit them.
+    pub(crate) fn all(&self) -> BTreeMap<OsString, OsString> {
+        let mut all: BTreeMap<OsString, OsString> = match &self.given {
+            Some(given) => {
+                let pairs = given.iter();
+                pairs
+                    .map(|(name, value)| (name.into(), value.into()))
+                    .collect()
+            }
+            None => {
+                let taken = secrets::taken();
+                let taken = taken.map(|(name, value)| (name.to_owned(), value.to_owned()));
+                std::env::vars_os().chain(taken).collect()
+            }
+        };
+        for (name, value) in &*self.settings {
+            match value.is_empty() {
+                true => all.remove(&OsString::from(name)),
+                false => all.insert(name.into(), value.into()),
+            };
+        }
+        all
+    }
+
     /// Has a program of the user's inherit these variables.
     pub(crate) fn give(&self, command: &mut tokio::process::Command) {
         match &self.given {

@@ -10,6 +10,7 @@ use std::{
 
 use haft_agent::{Control, ModelSettings, Prompt};
 use haft_contract::{ApprovalAnswer, Content, PermissionMode};
+use haft_mcp::client::Servers;
 use haft_models::Thinking;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -20,7 +21,6 @@ use crate::{
     access::SessionAccess,
     budget::Budget,
     live_changes::ExtensionReload,
-    mcp::Servers,
     names::Names,
     questions::EventQuestions,
     queue::{Initial, Queue},
@@ -39,7 +39,7 @@ pub(crate) struct SharedState {
     pub(crate) queue: Queue,
     pub(crate) control: Control,
     pub(crate) stop: Stop,
-    pub(crate) servers: Servers,
+    pub(crate) servers: Arc<Servers>,
     pub(crate) access: SessionAccess,
     pub(crate) questions: Arc<EventQuestions>,
     /// What kinds of subagents there are.
@@ -188,9 +188,10 @@ impl SessionInput {
         };
         let servers = &self.0.servers;
         let initial = Initial { options, shape };
-        self.0
-            .queue
-            .configure(initial, |options| servers.add_sdk(&options.servers))
+        self.0.queue.configure(initial, |options| {
+            servers.add_sdk(&options.servers);
+            Ok(())
+        })
     }
 
     /// The kinds of subagents there are, with these beside them.
@@ -214,14 +215,23 @@ impl SessionInput {
     }
 
     /// Puts these servers in the place of those that were set before.
-    pub fn set_servers(&self, servers: &Map<String, Value>) -> Result<ServerChanges, String> {
-        self.0.servers.set(servers)
+    pub async fn set_servers(&self, servers: &Map<String, Value>) -> ServerChanges {
+        self.0.servers.set(servers).await
+    }
+
+    /// Connects a server again, and waits for that. The error says why it is not connected.
+    pub async fn reconnect_server(&self, name: &str) -> Result<(), String> {
+        self.0.servers.reconnect(name).await
+    }
+
+    /// Switches a server on or off for this session.
+    pub async fn toggle_server(&self, name: &str, enabled: bool) -> Result<(), String> {
+        self.0.servers.toggle(name, enabled).await
     }
 
     /// Calls a tool of a server by its name in the pool, and waits for the answer as the server gives it.
     pub async fn call_server_tool(&self, name: &str, arguments: &Value) -> Result<Value, String> {
-        let (client, tool) = self.0.servers.find(name)?;
-        client.call(&tool, arguments).await
+        self.0.servers.call(name, arguments).await
     }
 
     /// The models that can be chosen, as far as that is known without asking the provider.

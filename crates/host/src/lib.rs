@@ -13,9 +13,10 @@
 //!   that must fit a schema; `background`: what runs beside them
 //! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
 //! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
-//!   hooks ask; `mcp`: servers that the other side runs
+//!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
+//! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked
 //! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
@@ -32,6 +33,7 @@ mod catalog;
 mod compose;
 pub mod config;
 mod conversation;
+mod elicitation;
 mod environment;
 mod error;
 pub mod event;
@@ -64,6 +66,7 @@ mod slash;
 mod stop;
 mod structured_output;
 mod subagents;
+mod tool_server;
 mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
@@ -84,6 +87,7 @@ pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDet
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
 pub use haft_agent as agent;
+pub use haft_mcp::server as mcp_server;
 pub use haft_models as models;
 #[cfg(feature = "fs")]
 pub use haft_tools::image_content;
@@ -94,17 +98,25 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
     Err("this build has no file tools, so that it cannot read pictures".to_owned())
 }
 
+pub use haft_mcp::client::{
+    ServerChanges, ServerDetails, ServerLink, ServerList, ServerScope, SkippedServer,
+    text_of as text_of_answer,
+};
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
-pub use mcp::{ServerChanges, ServerDetails, ServerList, SkippedServer, text_of as text_of_answer};
+pub use mcp::{
+    add_server, approve_server, check_servers, login_server, logout_server, named_servers,
+    remove_server,
+};
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};
 pub use names::ModelOption;
 pub use pace::SpeakingPace;
-pub use parts::{ServerLink, SessionParts};
+pub use parts::SessionParts;
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
 pub use queue::StartOptions;
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;
 pub use subagents::AgentDetails;
+pub use tool_server::ToolServer;

@@ -8,6 +8,7 @@ use haft_agent::{Agent, Prompt};
 use haft_contract::{
     CancellationToken, Content, NestedCalls, NestedResult, ToolUse, output::MediaSource,
 };
+use haft_mcp::client::Servers;
 use serde_json::{Value, json};
 
 use crate::event::Events;
@@ -30,6 +31,7 @@ pub(crate) async fn attach(
     mut prompt: Prompt,
     agent: &Agent,
     home: Option<&Path>,
+    servers: &Servers,
     events: &Events,
 ) -> Prompt {
     let mentions = std::mem::take(&mut prompt.mentions);
@@ -39,9 +41,40 @@ pub(crate) async fn attach(
         if let Some(mentioned) = find(mention, &cwd, home) {
             let attached = read(&mentioned, &nested, events).await;
             prompt.content.extend(attached);
+        } else if let Some(attached) = resource(mention, servers, events).await {
+            prompt.content.push(attached);
         }
     }
     prompt
+}
+
+/// A resource of a server, `@server:uri`.
+async fn resource(mention: &str, servers: &Servers, events: &Events) -> Option<Content> {
+    let (server, uri) = mention.split_once(':')?;
+    if uri.is_empty() || !servers.has(server) {
+        return None;
+    }
+    match servers.read_resource(server, uri).await {
+        Ok(contents) => {
+            let texts: Vec<&str> = contents
+                .iter()
+                .filter_map(|one| one["text"].as_str())
+                .collect();
+            let text = match texts.is_empty() {
+                true => "(no text; ReadMcpResourceTool keeps its bytes in a file)".to_owned(),
+                false => texts.join("\n"),
+            };
+            Some(Content::text(format!(
+                "Contents of {uri} of the MCP server {server}:\n{text}"
+            )))
+        }
+        Err(why) => {
+            events.warn(format!("@{mention} is not sent: {why}"));
+            Some(Content::text(format!(
+                "{mention} was named, and is not here: {why}"
+            )))
+        }
+    }
 }
 
 fn find(mention: &str, cwd: &Path, home: Option<&Path>) -> Option<Mentioned> {

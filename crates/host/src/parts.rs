@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use haft_contract::{BoxFuture, DynTool, Progress, Tool, erase};
+use haft_contract::{DynTool, Progress, Tool, erase};
+use haft_mcp::client::ServerLink;
 use haft_models::{Model, Scripted, scripted::ModelScript};
-use serde_json::Value;
 
 use crate::{EventSink, Questions, SessionEvents, SpeakingPace};
 
@@ -99,14 +99,4 @@ impl SessionParts {
         self.tools.push(tool);
         self
     }
-}
-
-/// The way to MCP servers that the other side runs: JSON-RPC messages, by the server's name.
-pub trait ServerLink: Send + Sync {
-    /// Sends a message and waits for its answer, as long as it takes. Dropped while it waits, it takes the
-    /// message back.
-    fn send<'a>(&'a self, server: &'a str, message: Value) -> BoxFuture<'a, Result<Value, String>>;
-
-    /// Sends a message whose answer no one waits for.
-    fn notify(&self, server: &str, message: Value);
 }

@@ -1,9 +1,8 @@
-//! What plugins bring beside skills, commands and agents: hooks, MCP servers, settings; and the servers that a
-//! project brings. What is not taken is reported.
+//! What plugins bring beside skills, commands and agents: hooks, MCP servers, settings. What is
+//! not taken is reported.
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,7 +14,7 @@ use haft_engine::{
 use haft_extensions::{ExtensionPlaces, Warning, plugins};
 use serde_json::{Map, Value};
 
-use crate::{SessionConfig, SkippedServer, settings::Permitted};
+use crate::{SessionConfig, settings::Permitted};
 
 /// What the plugins of a session bring.
 #[derive(Default)]
@@ -126,60 +125,4 @@ pub(crate) fn additions(places: &ExtensionPlaces, permitted: &Permitted) -> Plug
         }
     }
     found
-}
-
-/// The MCP servers that the project brings, and those that are left out.
-pub(crate) fn project_servers(
-    config: &SessionConfig,
-    permitted: &Permitted,
-) -> (Map<String, Value>, Vec<SkippedServer>) {
-    let nothing = || (Map::new(), Vec::new());
-    let sources = permitted.flags.sources.as_ref();
-    let is_left = sources.is_some_and(|sources| !sources.contains(&Scope::Project));
-    if config.bare || config.strict_mcp || is_left {
-        return nothing();
-    }
-    let file = config.cwd.join(".mcp.json");
-    let Ok(text) = fs::read_to_string(&file) else {
-        return nothing();
-    };
-    let skipped = |name: &str, category, message: String| SkippedServer {
-        name: name.to_owned(),
-        category,
-        message,
-    };
-    let read: Result<Value, _> = serde_json::from_str(&text);
-    let servers = match &read {
-        Ok(value) => value["mcpServers"].as_object(),
-        Err(error) => {
-            let why = format!("{} is no JSON: {error}", file.display());
-            return (
-                Map::new(),
-                vec![skipped(".mcp.json", "invalid_config", why)],
-            );
-        }
-    };
-    let Some(servers) = servers else {
-        let why = format!("{} has no object `mcpServers`", file.display());
-        return (
-            Map::new(),
-            vec![skipped(".mcp.json", "invalid_config", why)],
-        );
-    };
-    let settings = permitted.settings.merged();
-    let rejected = |name: &String| {
-        let list = settings["disabledMcpjsonServers"].as_array();
-        list.is_some_and(|list| list.iter().any(|one| one == name.as_str()))
-    };
-    let named = servers.iter().filter(|(name, _)| !rejected(name));
-    if permitted.settings.trust.runs {
-        let taken = named.map(|(name, server)| (name.clone(), server.clone()));
-        return (taken.collect(), Vec::new());
-    }
-    let waiting = named.map(|(name, _)| {
-        let why = "it is the project's (.mcp.json), and the directory is not trusted; look at it and trust it \
-                   with `haft permissions trust`";
-        skipped(name, "untrusted", why.to_owned())
-    });
-    (Map::new(), waiting.collect())
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, atomic::AtomicBool};
 use haft_agent::{Agent, Control, Prompt, RunLimits};
 use haft_contract::{Content, DynTool, PermissionMode, Progress};
 use haft_engine::hooks::HookMoment;
+use serde_json::{Map, Value};
 
 use crate::{
     OpenError, SessionActivity, SessionConfig, SessionEvent, SessionInput, SessionParts, StopKind,
@@ -14,7 +15,7 @@ use crate::{
     event::{Events, TellsEnd},
     extensions::Extensions,
     input::SharedState,
-    mcp::Servers,
+    mcp,
     model::{self, Chosen},
     parts::Asked,
     plugins,
@@ -95,6 +96,7 @@ impl AgentSession {
 
     /// The life of a session, step by step.
     async fn live(mut self) -> anyhow::Result<SessionEnd> {
+        let _servers = EndsServers(Arc::clone(&self.shared));
         let Some(first) = self.first_message().await? else {
             return Ok(self.stopped());
         };
@@ -136,11 +138,14 @@ impl AgentSession {
                 names: self.shared.names.clone(),
                 budget: self.shared.budget.clone(),
                 launches: ready.launches,
+                servers: Some(Arc::clone(&self.shared.servers)),
+                folder: ready.folder,
                 successor: Some(self.successor()),
             },
         };
         let end = turns.run(first).await;
         plan.subagents.close().await;
+        self.shared.servers.close().await;
         let end = end?;
         self.finish(&plan, &mut ready.agent).await;
         Ok(end)
@@ -226,6 +231,15 @@ impl AgentSession {
     }
 }
 
+/// However a session ends, its servers end with it.
+struct EndsServers(Arc<SharedState>);
+
+impl Drop for EndsServers {
+    fn drop(&mut self) {
+        self.0.servers.abandon();
+    }
+}
+
 /// How a session begins.
 enum FirstWords {
     /// It ends here.
@@ -246,12 +260,12 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     limits(&config)?;
     let shape = config.output_schema.as_deref();
     let shape = shape.map(Shape::read).transpose()?;
-    let servers = Servers::read(&config.mcp_servers, &config.cwd)?;
     let extensions = Extensions::load(&config, &permitted);
     for warning in extensions.warnings() {
         events.warn(warning);
     }
-    take_plugins(&mut config, &mut permitted, &extensions, &servers, &events);
+    let of_plugins = take_plugins(&mut config, &mut permitted, &extensions, &events);
+    let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
     let shared = Arc::new(SharedState {
@@ -287,14 +301,13 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     })
 }
 
-/// Takes over what plugins bring beside skills, and the servers of the project.
+/// Takes over what plugins bring beside skills; their servers.
 fn take_plugins(
     config: &mut SessionConfig,
     permitted: &mut Permitted,
     extensions: &Extensions,
-    servers: &Servers,
     events: &Events,
-) {
+) -> Map<String, Value> {
     let brought = plugins::additions(&extensions.places, permitted);
     for warning in brought.warnings {
         events.warn(warning);
@@ -303,11 +316,7 @@ fn take_plugins(
     if config.agent.is_none() {
         config.agent = brought.agent;
     }
-    let (of_project, skipped) = plugins::project_servers(config, permitted);
-    servers.add(&of_project, skipped);
-    if !config.strict_mcp {
-        servers.add(&brought.servers, Vec::new());
-    }
+    brought.servers
 }
 
 /// May a later message switch to bypassPermissions? The error says why not.

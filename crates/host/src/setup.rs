@@ -1,6 +1,6 @@
 //! The steps from the first message of a session to an agent that answers it.
 
-use std::{mem, sync::Arc};
+use std::{mem, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_agent::{
     Agent, NoticeLevel, RunLimits, Session, SubagentPool,
@@ -10,15 +10,17 @@ use haft_agent::{
 use haft_contract::{CancellationToken, DynTool, OnWeakSandbox, SessionId, Subagents};
 use haft_engine::{SessionContext, permissions::Bases};
 use haft_extensions::AgentDefinition;
+use haft_mcp::client::{SeenTools, ServerEntry, ServerScope, is_waited_for, resource_tools};
 use haft_models::Model;
 use haft_tools::SkillBook;
 use tokio::task::JoinHandle;
 
 use crate::{
-    AgentSession, ExtensionNames, SessionConfig, SessionEvent, SessionFacts,
+    AgentSession, ExtensionNames, Haft, SessionConfig, SessionEvent, SessionFacts,
     compose::{self, Additions},
     conversation,
     judge::Judge,
+    mcp::{self, PendingOf, SessionHost},
     prompt_settings, questions,
     queue::StartOptions,
     retention, session,
@@ -45,12 +47,17 @@ pub(crate) struct Plan {
     sandbox_warning: Option<String>,
 }
 
+/// The tools of servers, and what was taken over by that.
+type ServerTools = (Vec<Arc<dyn DynTool>>, SeenTools);
+
 /// An agent, ready for its first message.
 pub(crate) struct ReadyAgent {
     pub(crate) agent: Agent,
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
     pub(crate) launches: bool,
+    /// Where what servers send is kept.
+    pub(crate) folder: PathBuf,
     /// Where it runs, if that goes with the first message.
     pub(crate) environment: Option<String>,
 }
@@ -139,30 +146,43 @@ impl AgentSession {
         &self,
         plan: &Plan,
         setting_up: &CancellationToken,
-    ) -> anyhow::Result<Option<Vec<Arc<dyn DynTool>>>> {
+    ) -> anyhow::Result<Option<ServerTools>> {
         let config = &self.config;
         let servers = &self.shared.servers;
         let folder = match &config.state_folder {
             Some(folder) => folder.clone(),
             None => config.environment.session_folder(&config.cwd, plan.id),
         };
-        let folder = folder.join("tool-results");
-        let connecting = servers.connect(
-            self.link.as_ref(),
-            &self.events,
-            &config.environment,
-            &folder,
-            setting_up,
-        );
-        let Some(mut tools) = self.shared.stop.until(connecting).await.transpose()? else {
-            return Ok(None);
+        for left_out in servers.left_out() {
+            self.events.warn(left_out);
+        }
+        let results = folder.join("tool-results");
+        let approver =
+            questions::approver(&self.asked, &self.shared.questions, self.permitted.patience);
+        let warns = Arc::clone(&self.events);
+        let warn: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |text| warns.warn(text));
+        let decides = mcp::Decides::Person(Arc::clone(&approver), warn);
+        let options = mcp::options(config, &results, decides)?;
+        let (waits, limit) = self.first_wait(options.connect)?;
+        let mut roots = vec![config.cwd.clone()];
+        roots.extend(self.permitted.directories.iter().cloned());
+        let host = SessionHost {
+            events: Arc::clone(&self.events),
+            approver,
+            roots,
         };
+        servers.start(options, Arc::new(host), self.link.clone());
+        let connecting = servers.wait(waits, limit, setting_up);
+        if self.shared.stop.until(connecting).await.is_none() {
+            return Ok(None);
+        }
+        let (mut tools, seen) = servers.tools();
+        if !servers.all().is_empty() {
+            tools.extend(resource_tools(servers, results));
+        }
         // The tool that permits is not for the model.
         if let Some(permits) = &config.permission_tool {
             tools.retain(|tool| tool.spec().name != *permits);
-        }
-        for problem in servers.problems() {
-            self.events.warn(problem);
         }
         self.events.emit(&SessionEvent::Servers(servers.list()));
         // No one else may stand in for it.
@@ -172,14 +192,67 @@ impl AgentSession {
                 anyhow::anyhow!("the tool that answers permission questions: {why}")
             })?;
         }
-        Ok(Some(tools))
+        Ok(Some((tools, seen)))
+    }
+
+    /// Which servers the first turn waits for, and how long: those that the person named for this very run, and
+    /// those whose tools are always sent.
+    fn first_wait(
+        &self,
+        connect: Duration,
+    ) -> anyhow::Result<(impl Fn(&ServerEntry) -> bool, Duration)> {
+        let environment = &self.config.environment;
+        let all = environment
+            .variable("MCP_CONNECTION_NONBLOCKING")
+            .is_some_and(|value| value == "0");
+        let given = environment
+            .number("MCP_CONNECT_TIMEOUT_MS")?
+            .filter(|given| *given > 0);
+        let patience = Duration::from_millis(given.unwrap_or(5_000).into());
+        let servers = self.shared.servers.all();
+        let is_named = servers
+            .iter()
+            .any(|server| server.entry().scope == ServerScope::Given);
+        // Each server has its own limit; this one is only for what comes on top of it.
+        let limit = if is_named { connect * 2 } else { patience };
+        let waits = move |entry: &ServerEntry| {
+            all || entry.scope == ServerScope::Given || is_waited_for(entry)
+        };
+        Ok((waits, limit))
+    }
+
+    /// Takes over what servers offer later, from the next turn on.
+    fn follow_servers(&self, haft: &Haft, mut seen: SeenTools) {
+        let (shared, engine) = (Arc::downgrade(&self.shared), Arc::downgrade(haft.engine()));
+        let permits = self.config.permission_tool.clone();
+        let events = Arc::clone(&self.events);
+        tokio::spawn(async move {
+            while let Some(shared) = shared.upgrade() {
+                let changes = shared.servers.tool_changes(&mut seen).await;
+                let (Some(changes), Some(engine)) = (changes, engine.upgrade()) else {
+                    return;
+                };
+                for mut change in changes {
+                    change
+                        .tools
+                        .retain(|tool| Some(&tool.spec().name) != permits.as_ref());
+                    let problems = engine
+                        .replace_server_tools(&change.server, change.tools)
+                        .await;
+                    for problem in problems {
+                        events.warn(format!("left out: {problem}"));
+                    }
+                }
+                events.emit(&SessionEvent::Servers(shared.servers.list()));
+            }
+        });
     }
 
     /// Joins model, tools, rules, hooks and what people put in folders to an agent.
     pub(crate) async fn assemble(
         &mut self,
         plan: &mut Plan,
-        servers: Vec<Arc<dyn DynTool>>,
+        (servers, seen): ServerTools,
     ) -> anyhow::Result<ReadyAgent> {
         let settings = self.chosen.settings.clone();
         let skills = self.extensions.book(plan.id, settings.effort.clone());
@@ -197,7 +270,9 @@ impl AgentSession {
             id: Some(plan.id),
             handlers: mem::take(&mut plan.options.hooks),
             model: Some(settings.name.clone()),
+            window: Some(settings.window),
             judge: Some(Arc::new(judge)),
+            servers: Some(Arc::clone(&self.shared.servers)),
             ear: Some(Arc::clone(&self.events) as _),
             defers: true,
             own: mem::take(&mut self.tools),
@@ -205,6 +280,7 @@ impl AgentSession {
             progress: self.progress.take(),
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
+            pending_servers: PendingOf::servers(&self.shared),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
         };
         let patience = self.permitted.patience;
@@ -213,11 +289,13 @@ impl AgentSession {
         let permitted = self.permitted.clone();
         let haft = compose::build(config, permitted, approver, &self.events, additions).await?;
         self.shared.access.has(&haft);
+        self.follow_servers(&haft, seen);
         let launches = haft.services().get::<Subagents>().is_ok();
         let has_skill_tool = haft
             .pool()
             .with_role(haft_contract::ToolRole::LoadsSkills)
             .is_some();
+        let folder = haft.engine().folder().join("tool-results");
         let mut scheduler = haft.into_scheduler();
         if let Some(main) = &plan.main {
             scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
@@ -251,6 +329,7 @@ impl AgentSession {
             None => builder.without_memory(),
         };
         Ok(ReadyAgent {
+            folder,
             agent: builder.build(),
             skills,
             launches,

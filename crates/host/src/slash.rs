@@ -1,10 +1,11 @@
 //! Prompts that begin with a slash: skills and commands that people wrote, and a few of our own.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use haft_agent::{Agent, Prompt, RunResult, Session};
 use haft_contract::{CancellationToken, Content, SessionId};
 use haft_extensions::{Slash, slash};
+use haft_mcp::client::Servers;
 use haft_tools::{Caller, SkillBook};
 
 use crate::{SessionEvent, budget::Budget, event::Events, names::Names, stop::Stop};
@@ -47,6 +48,10 @@ pub(crate) struct Commands {
     pub(crate) budget: Budget,
     /// Subagents can be launched.
     pub(crate) launches: bool,
+    /// Servers whose prompts are commands.
+    pub(crate) servers: Option<Arc<Servers>>,
+    /// Where what they send is kept.
+    pub(crate) folder: PathBuf,
     /// Makes the conversation that begins when this one is cleared.
     pub(crate) successor: Option<Box<Successor>>,
 }
@@ -98,6 +103,20 @@ impl Commands {
                 let answer = self.model(agent, called.arguments).await;
                 announced(agent, events, answer)
             }
+            name if name.starts_with("mcp__") => {
+                match self.server_prompt(name, called.arguments).await {
+                    Ok(contents) => {
+                        let at = prompt
+                            .content
+                            .iter()
+                            .rposition(|one| matches!(one, Content::Text { .. }));
+                        let at = at.unwrap_or_default();
+                        prompt.content.splice(at..=at, contents);
+                        return PromptMeaning::Said(prompt);
+                    }
+                    Err(why) => announced(agent, events, Err(why)),
+                }
+            }
             _ => match skills(book, &called, agent, self.launches, events).await {
                 Ok(text) => {
                     *typed = text;
@@ -126,6 +145,18 @@ impl Commands {
         agent.clear(next, events).await;
         book.set_session(&id.to_string());
         Ok("The conversation is forgotten.".to_owned())
+    }
+
+    /// What a prompt of a server says.
+    async fn server_prompt(&self, name: &str, arguments: &str) -> Result<Vec<Content>, String> {
+        let given: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
+        let said = match &self.servers {
+            Some(servers) => servers.prompt(name, &given, &self.folder).await,
+            None => None,
+        };
+        let said = said
+            .unwrap_or_else(|| Err("no MCP server that is connected has such a prompt".to_owned()));
+        said.map_err(|why| format!("/{name}: {why}"))
     }
 
     async fn model(&self, agent: &Agent, name: &str) -> Result<String, String> {

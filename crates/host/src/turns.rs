@@ -131,8 +131,13 @@ impl Turns<'_> {
                 match meant.await {
                     PromptMeaning::Said(prompt) => {
                         let home = self.shared.environment.home();
-                        let prompt =
-                            mentions::attach(prompt, self.agent, home.as_deref(), self.events);
+                        let prompt = mentions::attach(
+                            prompt,
+                            self.agent,
+                            home.as_deref(),
+                            &self.shared.servers,
+                            self.events,
+                        );
                         Turn::Message(prompt.await)
                     }
                     PromptMeaning::Answered(ended) => return (*ended, None),

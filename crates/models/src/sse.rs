@@ -38,6 +38,9 @@ pub struct Parser {
     begun: bool,
     name: String,
     data: Option<String>,
+    /// The last id, and the pause before another try, that the stream named.
+    id: Option<String>,
+    retry: Option<u64>,
     longest: usize,
 }
 
@@ -51,6 +54,8 @@ impl Parser {
             begun: false,
             name: String::new(),
             data: None,
+            id: None,
+            retry: None,
             longest,
         }
     }
@@ -93,6 +98,16 @@ impl Parser {
             }
         }
         self.event().map(Ok)
+    }
+
+    /// The last id that the stream named: where it can be taken up again.
+    pub fn last_id(&self) -> Option<&str> {
+        self.id.as_deref().filter(|id| !id.is_empty())
+    }
+
+    /// How long to wait before that, in milliseconds, where the stream says so.
+    pub fn retry(&self) -> Option<u64> {
+        self.retry
     }
 
     /// The next line, without its end.
@@ -158,7 +173,9 @@ impl Parser {
                 self.name = name;
                 return Ok(before);
             }
-            // Comments have an empty field name; `id` and `retry` mean nothing to us.
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            "retry" => self.retry = value.parse().ok().or(self.retry),
+            // Comments have an empty field name.
             _ => {}
         }
         Ok(None)

@@ -18,6 +18,7 @@
 //!
 //! # Layout
 //! - [`Sandbox`], [`Running`]: what is started and what runs; [`SandboxProfile`]: what it may touch
+//! - [`guarded`]: programs that run beside ours, unconfined, and end with it
 //! - [`network`]: the proxy through which a command talks to those it may
 //! - [`probe`]: finds out by trying what holds here
 //! - [`child`]: the waiter, the keeper and the guard
@@ -30,6 +31,7 @@ pub mod child;
 mod error;
 mod fork;
 mod guard_link;
+mod guarded;
 mod instance;
 mod names;
 pub mod network;
@@ -47,6 +49,7 @@ mod tree;
 pub use available::{available, is_doubtful, strongest};
 pub use error::SandboxError;
 pub use fork::take_variables;
+pub use guarded::{end_group, end_guarded, guarded};
 pub use names::{GuardedNames, NameAction, NameJudge, NameUse};
 pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};

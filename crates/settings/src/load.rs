@@ -283,6 +283,7 @@ impl Settings {
                 }
             }
         }
+        things.extend(server_things(&self.places));
         things
     }
 
@@ -454,4 +455,22 @@ fn merge(high: &mut Value, low: &Value) {
         }
         _ => {}
     }
+}
+
+/// The MCP servers that a project names, each by itself, so that a change names the one that changed.
+fn server_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
+    let own = places.cwd.join(".mcp.json");
+    let root = files::repository_root(&places.cwd).map(|root| root.join(".mcp.json"));
+    let file = [Some(own), root]
+        .into_iter()
+        .flatten()
+        .find(|file| file.is_file());
+    let Some(text) = file.and_then(|file| std::fs::read_to_string(file).ok()) else {
+        return BTreeMap::new();
+    };
+    // What cannot be read names no server.
+    let value: Value = serde_json::from_str(&text).unwrap_or_default();
+    let servers = value["mcpServers"].as_object().into_iter().flatten();
+    let things = servers.map(|(name, entry)| (format!(".mcp.json server {name}"), entry.clone()));
+    things.collect()
 }

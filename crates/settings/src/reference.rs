@@ -286,7 +286,7 @@ const MODEL: &[SettingKey] = &[
     light(
         "alwaysThinkingEnabled",
         Flag,
-        "`true`: the model thinks first, as much as it finds right (`--thinking` and MAX_THINKING_TOKENS win)",
+        "`true`: the model thinks first, as much as it finds right (what a session is given and MAX_THINKING_TOKENS win)",
     ),
     users(
         "apiKeyHelper",
@@ -367,10 +367,23 @@ const INSTRUCTIONS: &[SettingKey] = &[
 ];
 
 const SERVERS: &[SettingKey] = &[
-    unused("allowedMcpServers", List, false),
-    unused("deniedMcpServers", List, false),
+    heavy(
+        "allowedMcpServers",
+        List,
+        "only these MCP servers: `{serverName}`, `{serverCommand: [..]}` or `{serverUrl}`; a project's own list \
+         only narrows",
+    ),
+    heavy(
+        "deniedMcpServers",
+        List,
+        "never these MCP servers, whoever names them; as above",
+    ),
     unused("enabledMcpjsonServers", List, false),
-    unused("disabledMcpjsonServers", List, false),
+    heavy(
+        "disabledMcpjsonServers",
+        List,
+        "servers of `.mcp.json` that are not used",
+    ),
     unused("enableAllProjectMcpServers", Flag, false),
     unused("enabledPlugins", Object, false),
     unused("extraKnownMarketplaces", Object, false),

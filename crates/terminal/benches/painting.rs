@@ -9,8 +9,8 @@
 use std::{hint::black_box, time::Duration};
 
 use haft_terminal::{
-    Caret, ColorLevel, Editor, HistoryItem, Key, LiveRegion, MarkdownCommitter, MarkdownLook, Screen,
-    ScreenSize, TextLine, TextStyle, Theme, code::CodeLexer,
+    Caret, ColorLevel, Editor, HistoryItem, Key, LiveRegion, MarkdownCommitter, MarkdownLook,
+    Screen, ScreenSize, TextLine, TextStyle, Theme, code::CodeLexer,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -47,7 +47,10 @@ fn screen() -> Screen {
 
 fn region(committer: &MarkdownCommitter, editor: &Editor) -> LiveRegion {
     let mut rows = committer.open_rows(119, 12);
-    rows.extend((0..6).map(|n| TextLine::styled(&format!("| Bash cargo test {n}"), TextStyle::new().faint())));
+    rows.extend(
+        (0..6)
+            .map(|n| TextLine::styled(&format!("| Bash cargo test {n}"), TextStyle::new().faint())),
+    );
     let view = editor.view(10, TextStyle::new());
     let caret = Caret {
         row: rows.len() + view.caret.row,
@@ -87,7 +90,10 @@ fn key() -> Duration {
 
 fn idle() -> usize {
     let mut screen = screen();
-    let (committer, editor) = (MarkdownCommitter::new(MarkdownLook::default()), Editor::new());
+    let (committer, editor) = (
+        MarkdownCommitter::new(MarkdownLook::default()),
+        Editor::new(),
+    );
     let shown = region(&committer, &editor);
     screen.frames(&[], &shown);
     screen.frames(&[], &shown).iter().map(Vec::len).sum()
@@ -98,13 +104,18 @@ fn per_second(bytes: usize, start: Duration) -> f64 {
 }
 
 fn output() -> f64 {
-    let lines: Vec<String> = (0..100_000).map(|n| format!("{n}: {}", "output of a tool ".repeat(5))).collect();
+    let lines: Vec<String> = (0..100_000)
+        .map(|n| format!("{n}: {}", "output of a tool ".repeat(5)))
+        .collect();
     let bytes = lines.iter().map(String::len).sum();
     let mut screen = screen();
     let shown = LiveRegion::default();
     let start = on_processor();
     for part in lines.chunks(500) {
-        let items: Vec<_> = part.iter().map(|line| HistoryItem::Verbatim(TextLine::plain(line))).collect();
+        let items: Vec<_> = part
+            .iter()
+            .map(|line| HistoryItem::Verbatim(TextLine::plain(line)))
+            .collect();
         black_box(screen.frames(&items, &shown));
     }
     per_second(bytes, start)

@@ -132,6 +132,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(session::ToolSearch::default()),
         #[cfg(feature = "fs")]
         erase(fs::Undo),
+        #[cfg(feature = "session")]
+        erase(session::WaitForMcpServers),
         #[cfg(feature = "fs")]
         erase(fs::Write),
     ])

@@ -1,6 +1,6 @@
 //! Making a subagent: a part of its launcher's engine, and words of its own.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, Subagents, ToolError,
@@ -70,7 +70,7 @@ impl Spawner {
         });
         let context = SessionContext {
             mode: mode.mode,
-            activated: BTreeSet::new(),
+            activated: Vec::new(),
             ..context
         };
         let system = SystemPrompt {

@@ -1,9 +1,9 @@
-//! What a session came to be permitted while it ran.
+//! What a session came to be permitted and offered while it ran.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{PermissionMode, RuleList};
-use haft_engine::{SessionContext, permissions::Scope};
+use haft_engine::{Scheduler, SessionContext, permissions::Scope, pool::PoolTool};
 use serde::{Deserialize, Serialize};
 
 /// What a session came to be permitted while it ran, beyond what flags and settings said at its start.
@@ -23,6 +23,10 @@ pub struct Terms {
     /// Working directories that were added to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<PathBuf>,
+    /// The tools that its model was sent, in their order, if that is not the order in which a new session would
+    /// send them: the provider's cache of what was said holds only behind the same tools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
 }
 
 impl Terms {
@@ -44,19 +48,32 @@ impl Terms {
                 .filter(|directory| !start.directories.contains(directory))
                 .cloned()
                 .collect(),
+            tools: Vec::new(),
         }
+    }
+
+    /// The same with the tools that the model was sent.
+    pub(crate) fn with_tools(mut self, scheduler: &Scheduler) -> Self {
+        let names = |tool: &Arc<PoolTool>| tool.spec().name.clone();
+        let sent: Vec<String> = scheduler.offer().iter().map(names).collect();
+        let by_itself: Vec<String> = scheduler.engine().pool().offered(&[]).map(names).collect();
+        if sent != by_itself {
+            self.tools = sent;
+        }
+        self
     }
 
     /// There is nothing that a new start would not have by itself.
     pub(crate) fn is_empty(&self) -> bool {
-        self.mode.is_none() && self.rules.is_empty() && self.directories.is_empty()
+        self.mode.is_none()
+            && self.rules.is_empty()
+            && self.directories.is_empty()
+            && self.tools.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use haft_engine::permissions::{RuleSource, Rules};
 
     use super::*;
@@ -88,6 +105,7 @@ mod tests {
             mode: Some(PermissionMode::AcceptEdits),
             rules: made.map(|(list, text)| (list, text.to_owned())).into(),
             directories: vec!["/added".into()],
+            tools: Vec::new(),
         };
         assert_eq!(terms, expected);
         let line = serde_json::to_string(&terms).unwrap();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use haft::Format;
 
+use super::McpCommand;
 use crate::modes::headless::flags::{Headless, ProviderKind};
 
 #[derive(Debug, Subcommand)]
@@ -81,6 +82,9 @@ and further lines come in, at any time:
     /// `haft help state` says where everything is kept.
     #[command(subcommand)]
     Sessions(Sessions),
+    /// The Model Context Protocol: servers whose tools sessions use.
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Print a completion script for a shell: bash, elvish, fish, powershell or zsh.
     #[command(after_help = "\
 Examples:
@@ -308,6 +312,9 @@ pub(crate) struct Tools {
     /// Print the definitions as this provider wants them.
     #[arg(long)]
     pub(crate) format: Option<Provider>,
+    /// Print what each definition costs in tokens, the dearest first.
+    #[arg(long, conflicts_with_all = ["json", "format"])]
+    pub(crate) cost: bool,
 }
 
 /// `Format`, as flags spell it.

@@ -8,7 +8,7 @@ use crate::show;
 const FOLDED: &str = "\
 Shared options (`haft help options`):
   --cwd --add-dir --tools --bare --allowed-tools --disallowed-tools --settings --setting-sources
-  --permission-mode --dangerously-skip-permissions --max-concurrency";
+  --permission-mode --dangerously-skip-permissions --max-concurrency --tool-budget";
 
 /// The parser of commands, with the shared options folded.
 pub(super) fn cli() -> Command {

@@ -2,7 +2,7 @@
 //! of our commands: what was meant as a command does not go to a model that is paid for.
 
 /// What to do instead.
-const INSTEAD: [(&str, &str); 12] = [
+const INSTEAD: [(&str, &str); 11] = [
     (
         "update",
         "haft does not update itself: install the new version as you installed this one",
@@ -35,18 +35,14 @@ const INSTEAD: [(&str, &str); 12] = [
         "agents are files in .claude/agents or ~/.claude/agents, or given with `haft -p --agents JSON`",
     ),
     (
-        "mcp",
-        "servers are given with `haft -p --mcp-config FILE-OR-JSON`",
-    ),
-    (
         "acp",
         "editors are not spoken to yet; programs use `haft -p --input-format stream-json`, or `haft exec` for \
          calls alone",
     ),
     (
         "serve",
-        "there is no server; programs start `haft -p --input-format stream-json`, or `haft exec` for calls \
-         alone",
+        "`haft mcp serve` serves the tools to MCP clients; programs start `haft -p --input-format \
+         stream-json`, or `haft exec` for calls alone",
     ),
     (
         "worker",

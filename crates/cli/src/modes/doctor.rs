@@ -36,7 +36,7 @@ const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
     let config = session::config(&args)?;
     let permitted = Permitted::load(&config)?;
-    let findings = Findings {
+    let mut findings = Findings {
         sections: vec![
             version(),
             files(&permitted.settings),
@@ -51,6 +51,10 @@ pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit
             },
         ],
     };
+    let servers = servers(&haft_host::named_servers(&config)?);
+    if !servers.rows.is_empty() {
+        findings.sections.push(servers);
+    }
     if as_json {
         show::json(&serde_json::to_string_pretty(&findings.json())?)?;
     } else {
@@ -103,6 +107,25 @@ impl Row {
             state,
             text: text.into(),
         }
+    }
+}
+
+/// MCP servers that are named: none is started here.
+fn servers(list: &haft_host::ServerList) -> Section {
+    let named = list.servers.iter().map(|server| {
+        let text = format!(
+            "{} scope, {}; `haft mcp list` connects it",
+            server.scope, server.target
+        );
+        Row::new(&server.name, CheckState::Good, text)
+    });
+    let left = list.skipped.iter().map(|left| {
+        let text = format!("left out ({}): {}", left.category, left.message);
+        Row::new(&left.name, CheckState::Note, text)
+    });
+    Section {
+        name: "mcp",
+        rows: named.chain(left).collect(),
     }
 }
 

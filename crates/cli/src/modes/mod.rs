@@ -8,6 +8,7 @@ pub(crate) mod exec;
 pub(crate) mod headless;
 pub(crate) mod help;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod permissions;
 pub(crate) mod sessions;

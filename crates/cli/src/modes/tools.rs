@@ -17,6 +17,11 @@ pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit>
         .format
         .map(Format::from)
         .or(tools.json.then_some(Format::Anthropic));
+    if tools.cost {
+        let agent = session::agent_tools(&args).await?;
+        show::line(&costs(&agent, tools.name.as_deref())?)?;
+        return Ok(Exit::Success);
+    }
     match (&tools.name, format) {
         (None, None) => {
             // What only an agent has is of no use to `exec` and `call`, and worth knowing all the same.
@@ -35,14 +40,7 @@ pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit>
                     agent.pool()
                 }
             };
-            let Some(tool) = pool.find(name) else {
-                let near = pool.near(name);
-                let hint = match near.as_slice() {
-                    [] => "`haft tools` lists them".to_owned(),
-                    near => format!("did you mean {}?", near.join(", ")),
-                };
-                anyhow::bail!("no tool is called {name:?}; {hint}");
-            };
+            let tool = find(&pool, name)?;
             match format {
                 Some(format) => {
                     let definition = definitions::definition(tool.spec(), format);
@@ -53,6 +51,51 @@ pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit>
         }
     }
     Ok(Exit::Success)
+}
+
+fn find<'a>(pool: &'a Pool, name: &str) -> anyhow::Result<&'a PoolTool> {
+    if let Some(tool) = pool.find(name) {
+        return Ok(tool);
+    }
+    let near = pool.near(name);
+    let hint = match near.as_slice() {
+        [] => "`haft tools` lists them".to_owned(),
+        near => format!("did you mean {}?", near.join(", ")),
+    };
+    anyhow::bail!("no tool is called {name:?}; {hint}");
+}
+
+/// What each definition costs, the dearest first.
+fn costs(agent: &Haft, name: Option<&str>) -> anyhow::Result<String> {
+    let pool = agent.pool();
+    let tools: Vec<&PoolTool> = match name {
+        Some(name) => vec![find(&pool, name)?],
+        None => pool.iter().map(AsRef::as_ref).collect(),
+    };
+    let mut tools: Vec<(usize, &str)> = tools
+        .iter()
+        .map(|tool| tool.spec())
+        .map(|spec| (definitions::estimated_tokens(spec), spec.name.as_str()))
+        .collect();
+    tools.sort_by_key(|(tokens, name)| (std::cmp::Reverse(*tokens), *name));
+    let mut rows = vec![["NAME", "TOKENS", "SENT"].map(str::to_owned)];
+    let (mut sent, mut waiting) = (0, 0);
+    for (tokens, name) in tools {
+        let is_deferred = pool.is_deferred(name);
+        let (when, total) = match is_deferred {
+            true => ("when loaded", &mut waiting),
+            false => ("always", &mut sent),
+        };
+        *total += tokens;
+        rows.push([name.to_owned(), tokens.to_string(), when.to_owned()]);
+    }
+    let table = show::table(&rows);
+    Ok(match name {
+        Some(_) => table,
+        None => format!(
+            "{table}\nAbout {sent} tokens with every request; {waiting} more if every deferred tool were loaded"
+        ),
+    })
 }
 
 /// The tools of an agent; `callable`: those that `haft exec` and `haft call` have.

@@ -16,6 +16,12 @@ fn the_table_for_people() {
 }
 
 #[test]
+fn what_definitions_cost() {
+    insta::assert_snapshot!(tools(&["--cost"]));
+    assert_eq!(tools(&["--cost", "Read"]).lines().count(), 2);
+}
+
+#[test]
 fn one_tool_with_its_parameters() {
     insta::assert_snapshot!(tools(&["Grep"]));
 }

@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 12] = [
+const GRAPH: [(&str, &[&str]); 13] = [
     (
         "haft-cli",
         &[
@@ -40,6 +40,7 @@ const GRAPH: [(&str, &[&str]); 12] = [
             "haft-contract",
             "haft-engine",
             "haft-extensions",
+            "haft-mcp",
             "haft-models",
             "haft-tools",
         ],
@@ -63,6 +64,10 @@ const GRAPH: [(&str, &[&str]); 12] = [
     ),
     ("haft-hooks", &["haft-contract", "haft-settings"]),
     ("haft-settings", &["haft-contract"]),
+    (
+        "haft-mcp",
+        &["haft-contract", "haft-engine", "haft-sandbox"],
+    ),
     ("haft-models", &["haft-contract"]),
     ("haft-protocol", &["haft-contract"]),
     (

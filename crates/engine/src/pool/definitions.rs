@@ -1,7 +1,5 @@
 //! Definitions as providers want them.
 
-use std::collections::BTreeSet;
-
 use haft_contract::{Access, ToolSpec};
 use serde_json::{Value, json};
 
@@ -20,7 +18,7 @@ pub enum Format {
 
 impl Pool {
     /// The definitions the model is sent, in the pool's order.
-    pub fn definitions(&self, format: Format, activated: &BTreeSet<String>) -> Vec<Value> {
+    pub fn definitions(&self, format: Format, activated: &[String]) -> Vec<Value> {
         self.offered(activated)
             .map(|tool| definition(tool.spec(), format))
             .collect()

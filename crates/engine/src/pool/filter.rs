@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use haft_contract::ToolSpec;
+use haft_contract::{ToolRole, ToolSpec};
 
-use super::registry::{Registry, own_names};
+use super::{
+    Deferral,
+    registry::{Registry, own_names},
+};
 use crate::permissions::Rules;
 
 /// What a session asks for.
@@ -17,8 +20,11 @@ pub struct Filters {
     pub simple: bool,
     /// Tools banned as a whole, built-in or not.
     pub deny: Vec<String>,
-    /// Offer deferred tools in full from the start.
-    pub undefer: bool,
+    /// Whether tools are sent by name only.
+    pub deferral: Deferral,
+    /// About so many tokens may go to the definitions that are sent with every request: beyond it tools are
+    /// deferred. None: as many as there are.
+    pub budget: Option<usize>,
     /// Permission rules: those that deny a tool as a whole keep it out.
     pub rules: Arc<Rules>,
 }
@@ -89,7 +95,13 @@ pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, V
     let mut keep = |spec: &ToolSpec, built_in: bool| {
         let selected =
             !built_in || (filters.tools.takes(spec) && (!filters.simple || spec.profile.basic));
-        enabled.next().unwrap_or(false) && selected && !is_denied(spec, filters)
+        let is_off = filters.deferral == Deferral::Off;
+        let idle = match spec.profile.role {
+            Some(ToolRole::FindsTools) => is_off,
+            Some(ToolRole::AwaitsTools) => !is_off,
+            _ => false,
+        };
+        enabled.next().unwrap_or(false) && selected && !idle && !is_denied(spec, filters)
     };
     let Registry {
         mut built_in,

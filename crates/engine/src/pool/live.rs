@@ -10,10 +10,11 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use haft_contract::{DeferredTools, DynTool, ToolRole, ToolSpec};
+use haft_contract::{DeferredTools, DynTool, ToolSpec};
 
 use super::{
     DefinitionError, Filters, Pool, PoolTool,
+    deferral::is_finder,
     filter::is_denied,
     registry::{check, own_names},
 };
@@ -80,7 +81,7 @@ impl LivePool {
             .collect();
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
         let mut now = self.lock();
-        let (pool, problems) = changed(&now, server, tools);
+        let (pool, problems) = changed(&now, &self.filters, server, tools);
         self.deferred.set(pool.deferred());
         *now = Arc::new(pool);
         problems
@@ -95,6 +96,7 @@ impl LivePool {
 /// place.
 fn changed(
     pool: &Pool,
+    filters: &Filters,
     server: Option<&str>,
     tools: Vec<Arc<dyn DynTool>>,
 ) -> (Pool, Vec<DefinitionError>) {
@@ -129,32 +131,15 @@ fn changed(
             withdrawn.remove(name);
         }
     }
-    let changed = Pool {
+    let mut changed = Pool {
         named: pool.named.clone(),
         withdrawn,
-        ..Pool::of(kept, pool.undefer, pool.forbidden.clone())
+        ..Pool::of(kept, pool.forbidden.clone())
     };
-    (with_a_way_to_deferred(changed, pool), problems)
-}
-
-/// A deferred tool that came late can be found, though none was there to be found before: the tool that finds
-/// them is offered from now on. Where there is no such tool, what came late is offered in full.
-fn with_a_way_to_deferred(mut pool: Pool, before: &Pool) -> Pool {
-    let is_new = |spec: &ToolSpec| spec.profile.deferred && before.find(&spec.name).is_none();
-    let new = pool
-        .iter()
-        .map(|tool| tool.spec())
-        .filter(|spec| is_new(spec));
-    let new: Vec<String> = new.map(|spec| spec.name.clone()).collect();
-    if new.is_empty() {
-        return pool;
-    }
-    match pool.with_role(ToolRole::FindsTools) {
-        Some(finder) => {
-            let name = finder.spec().name.clone();
-            pool.named.insert(name);
-        }
-        None => pool.named.extend(new),
-    }
-    pool
+    // The tool that finds others is offered as soon as there is something to find.
+    let before = pool.iter().map(|tool| tool.spec());
+    let before = before.filter(|spec| !is_finder(spec));
+    let before = before.map(|spec| (spec.name.clone(), pool.is_deferred(&spec.name)));
+    changed.decide_deferral(filters, &before.collect());
+    (changed, problems)
 }

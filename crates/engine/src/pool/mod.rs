@@ -5,6 +5,7 @@
 //! that the session keeps, because the model's provider caches by prefix. What comes later goes behind it:
 //! `live` exchanges the pool as a whole between turns, [`offer`] is what the model has been sent so far.
 
+pub mod deferral;
 pub mod definitions;
 pub mod filter;
 pub(crate) mod live;
@@ -18,13 +19,15 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use haft_contract::{DynTool, ToolRole, ToolSpec};
+use haft_contract::{DeferredTools, DynTool, Services, ToolRole, ToolSpec};
 
+pub use deferral::Deferral;
 pub use definitions::Format;
 pub use filter::{Filters, Selection};
 pub use offer::ToolOffer;
 pub use registry::{DefinitionError, Registry};
 
+use self::deferral::{DeferralInput, is_finder};
 use crate::{schema::SchemaValidator, settings::nearby};
 
 /// The tools of a session, in their final order.
@@ -33,9 +36,9 @@ pub struct Pool {
     tools: Vec<Arc<PoolTool>>,
     /// Names and aliases; a name wins over an alias.
     by_name: HashMap<String, usize>,
-    /// Deferred tools are sent in full all the same.
-    undefer: bool,
-    /// So are these, since someone asked for them by name.
+    /// Those that are sent by name only.
+    deferred: BTreeSet<String>,
+    /// Those that someone asked for by name.
     named: BTreeSet<String>,
     forbidden: Vec<Forbidden>,
     /// Tools that were there, each with the server that had it.
@@ -90,15 +93,32 @@ impl PoolTool {
 }
 
 impl Pool {
-    pub(crate) fn new(tools: Vec<Arc<dyn DynTool>>, undefer: bool) -> Self {
+    pub(crate) fn new(
+        tools: Vec<Arc<dyn DynTool>>,
+        filters: &Filters,
+        named: BTreeSet<String>,
+    ) -> Self {
         let tools = tools
             .into_iter()
             .map(|tool| Arc::new(PoolTool::new(tool)))
             .collect();
-        Self::of(tools, undefer, Vec::new())
+        let mut pool = Self::of(tools, Vec::new());
+        pool.named = named;
+        pool.decide_deferral(filters, &BTreeMap::new());
+        pool
     }
 
-    fn of(tools: Vec<Arc<PoolTool>>, undefer: bool, forbidden: Vec<Forbidden>) -> Self {
+    fn decide_deferral(&mut self, filters: &Filters, before: &BTreeMap<String, bool>) {
+        let input = DeferralInput {
+            tools: &self.tools,
+            filters,
+            named: &self.named,
+            before,
+        };
+        self.deferred = input.decide();
+    }
+
+    fn of(tools: Vec<Arc<PoolTool>>, forbidden: Vec<Forbidden>) -> Self {
         let mut by_name = HashMap::new();
         for (index, tool) in tools.iter().enumerate() {
             by_name.insert(tool.spec().name.clone(), index);
@@ -111,7 +131,7 @@ impl Pool {
         Self {
             tools,
             by_name,
-            undefer,
+            deferred: BTreeSet::new(),
             named: BTreeSet::new(),
             forbidden,
             withdrawn: BTreeMap::new(),
@@ -123,10 +143,20 @@ impl Pool {
     #[must_use]
     pub fn narrowed(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
         let kept = self.tools.iter().filter(|tool| keep(tool.spec()));
-        let kept = kept.cloned().collect();
+        let kept: Vec<_> = kept.cloned().collect();
+        let mut deferred = self.deferred.clone();
+        if !kept.iter().any(|tool| is_finder(tool.spec())) {
+            // There is no way to them.
+            let of_servers = kept.iter().map(|tool| tool.spec());
+            let of_servers = of_servers.filter(|spec| spec.profile.origin.server().is_some());
+            of_servers.for_each(|spec| {
+                deferred.remove(&spec.name);
+            });
+        }
         Self {
             named: self.named.clone(),
-            ..Self::of(kept, self.undefer, self.forbidden.clone())
+            deferred,
+            ..Self::of(kept, self.forbidden.clone())
         }
     }
 
@@ -134,7 +164,7 @@ impl Pool {
     #[must_use]
     pub fn in_full(self) -> Self {
         Self {
-            undefer: true,
+            deferred: BTreeSet::new(),
             ..self
         }
     }
@@ -182,21 +212,44 @@ impl Pool {
         self.tools.iter()
     }
 
+    /// Is the tool of this name sent by name only?
+    pub fn is_deferred(&self, name: &str) -> bool {
+        self.deferred.contains(name)
+    }
+
     /// The tools that something must activate first.
     pub fn deferred(&self) -> Vec<Arc<dyn DynTool>> {
-        let deferred = self.iter().filter(|tool| tool.spec().profile.deferred);
+        let waiting = |spec: &ToolSpec| self.is_deferred(&spec.name) && !is_finder(spec);
+        let deferred = self.iter().filter(|tool| waiting(tool.spec()));
         deferred.map(|tool| Arc::clone(tool.tool())).collect()
     }
 
-    /// The tools whose definitions the model is sent: all but the deferred ones no one activated.
+    /// The tools whose definitions the model is sent: those that were activated in the order in which they
+    /// were, then all that are not deferred.
     pub fn offered<'a>(
         &'a self,
-        activated: &'a BTreeSet<String>,
+        activated: &'a [String],
     ) -> impl Iterator<Item = &'a Arc<PoolTool>> {
-        self.tools.iter().filter(|tool| {
-            let spec = tool.spec();
-            let is_waiting = spec.profile.deferred && !self.undefer;
-            !is_waiting || activated.contains(&spec.name) || self.named.contains(&spec.name)
-        })
+        let first = activated.iter().filter_map(|name| self.find(name));
+        let rest = self.tools.iter().filter(|tool| {
+            let name = &tool.spec().name;
+            !self.is_deferred(name) && !activated.contains(name)
+        });
+        first.chain(rest)
+    }
+
+    /// The same with the tool that finds others as it is for these services: its definition names what there
+    /// is to find.
+    pub(crate) fn with_fitted_finder(mut self, services: &Services) -> Self {
+        let deferred = Arc::new(DeferredTools::of(self.deferred()));
+        let services = services.clone().with(deferred);
+        for tool in &mut self.tools {
+            if is_finder(tool.spec())
+                && let Some(fitted) = tool.tool.for_session(&services)
+            {
+                *tool = Arc::new(PoolTool::new(fitted));
+            }
+        }
+        self
     }
 }

@@ -5,7 +5,7 @@
 //! everything behind it; a call of it is answered by saying that it is gone. Only a tool whose definition has
 //! changed is sent anew, in its place: a model that knows an old schema makes wrong calls.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use haft_contract::ToolSpec;
 
@@ -19,7 +19,7 @@ pub struct ToolOffer {
 
 impl ToolOffer {
     /// Takes over what is offered now. Is it another list than before?
-    pub fn update(&mut self, pool: &Pool, activated: &BTreeSet<String>) -> bool {
+    pub fn update(&mut self, pool: &Pool, activated: &[String]) -> bool {
         let mut changed = false;
         for tool in pool.offered(activated) {
             let name = &tool.spec().name;

@@ -113,8 +113,8 @@ impl Registry {
         let named = kept.built_in.iter().map(|tool| tool.spec());
         let named = named.filter(|spec| filters.tools.names(spec));
         let named = named.map(|spec| spec.name.clone()).collect();
-        let mut pool = Pool::new(merge::merge(kept.built_in, kept.external), filters.undefer);
-        pool.named = named;
+        let tools = merge::merge(kept.built_in, kept.external);
+        let mut pool = Pool::new(tools, filters, named);
         pool.forbidden = forbidden;
         (pool, unknown)
     }

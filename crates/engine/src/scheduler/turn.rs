@@ -89,6 +89,10 @@ impl Call {
         matches!(self.stage, Stage::Over(_) | Stage::Delivered)
     }
 
+    fn is_delivered(&self) -> bool {
+        matches!(self.stage, Stage::Delivered)
+    }
+
     fn may_patch(&self) -> bool {
         self.claims.effects().patches
     }
@@ -144,6 +148,42 @@ impl<'a> CallBatch<'a> {
                 }
             }
             // A permit is stored when no one waits, so an end between the two is not missed.
+            self.inner.settled.notified().await;
+        }
+    }
+
+    /// The next result, in the order in which calls end; `None` once every call pushed so far is answered. For
+    /// callers whose calls are on their own: use either this or [`next`](Self::next) in a turn, not both. May be
+    /// dropped at any time.
+    pub async fn next_ended(&mut self) -> Option<CallResult> {
+        loop {
+            {
+                let mut state = self.inner.state();
+                let applied = state.applied;
+                let open = &mut state.calls[self.delivered..];
+                if open.is_empty() {
+                    return None;
+                }
+                // What changes the session stays until that was done, in the order of the calls.
+                let ripe = |at: usize, call: &Call| match &call.stage {
+                    Stage::Over(finished) => {
+                        finished.patches.is_empty() || self.delivered + at < applied
+                    }
+                    _ => false,
+                };
+                let found = open
+                    .iter()
+                    .enumerate()
+                    .position(|(at, call)| ripe(at, call));
+                if let Some(at) = found
+                    && let Stage::Over(finished) =
+                        mem::replace(&mut open[at].stage, Stage::Delivered)
+                {
+                    let passed = open.iter().take_while(|call| call.is_delivered());
+                    self.delivered += passed.count();
+                    return Some(*finished);
+                }
+            }
             self.inner.settled.notified().await;
         }
     }

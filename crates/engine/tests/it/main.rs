@@ -2,6 +2,7 @@
 //!
 //! - `rig`: an engine over toy tools in a temporary project
 //! - `judged`: the facts of a call, as the pipeline finds them
+//! - `deferral`: tools that are sent by name only
 //! - `pool`: definitions, filters, order; `pool_changes`: tools that come and go while a session runs
 //! - `pipeline`: one call: repair, validation, permission, results
 //! - `hooks`: programs of the user's that have a say
@@ -26,6 +27,7 @@
 mod always;
 mod aside;
 mod confinement;
+mod deferral;
 mod hooks;
 mod json_schema_suite;
 #[path = "../../../permissions/tests/it/judged.rs"]

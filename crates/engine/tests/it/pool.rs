@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use haft_contract::{
     BoundCall, BoxFuture, CallContext, DynTool, Profile, Tool, ToolError, ToolOutput, ToolSpec,
@@ -6,7 +6,7 @@ use haft_contract::{
 };
 use haft_engine::{
     Filters, Format, Pool, Registry,
-    pool::{Selection, definitions::estimated_tokens},
+    pool::{Deferral, Selection, definitions::estimated_tokens},
 };
 use haft_testkit::toys;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ async fn filters_choose_what_is_offered() {
         registry.add_external(simple("mcp__x")).unwrap();
         let (pool, unknown) = registry.pool(&filters).await;
         let offered: Vec<String> = pool
-            .offered(&BTreeSet::new())
+            .offered(&[])
             .map(|tool| tool.spec().name.clone())
             .collect();
         (offered.join(" "), unknown.join(" "))
@@ -189,7 +189,7 @@ async fn filters_choose_what_is_offered() {
         (
             "nothing deferred",
             Filters {
-                undefer: true,
+                deferral: Deferral::Off,
                 ..Filters::default()
             },
             "Agent DeferredThing Glob Read Write mcp__x",
@@ -211,10 +211,10 @@ async fn a_deferred_tool_is_offered_once_activated() {
     registry.add_erased(simple("DeferredThing")).unwrap();
     let (pool, _) = registry.pool(&Filters::default()).await;
     assert_eq!(
-        pool.definitions(Format::Anthropic, &BTreeSet::new()),
+        pool.definitions(Format::Anthropic, &[]),
         Vec::<Value>::new()
     );
-    let activated = BTreeSet::from(["DeferredThing".to_owned()]);
+    let activated = ["DeferredThing".to_owned()];
     assert_eq!(pool.definitions(Format::Anthropic, &activated).len(), 1);
 }
 
@@ -262,13 +262,11 @@ async fn the_serialized_definitions_are_pinned() {
     };
     let (pool, again) = (build().await, build().await);
     for format in [Format::Anthropic, Format::OpenAi, Format::Mcp] {
-        let bytes = |pool: &Pool| {
-            serde_json::to_string(&pool.definitions(format, &BTreeSet::new())).unwrap()
-        };
+        let bytes = |pool: &Pool| serde_json::to_string(&pool.definitions(format, &[])).unwrap();
         assert_eq!(bytes(&pool), bytes(&again));
     }
     let shown: Vec<Value> = [Format::Anthropic, Format::OpenAi, Format::Mcp]
-        .map(|format| pool.definitions(format, &BTreeSet::new())[0].clone())
+        .map(|format| pool.definitions(format, &[])[0].clone())
         .into();
     insta::assert_json_snapshot!(shown);
     assert!(estimated_tokens(pool.find("Append").unwrap().spec()) > 50);

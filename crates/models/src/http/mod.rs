@@ -8,6 +8,7 @@ pub(crate) mod body;
 mod plain;
 mod proxy;
 pub(crate) mod short;
+mod streams;
 
 use std::{
     error::Error,

@@ -15,6 +15,7 @@ mod mediate;
 mod mounts;
 mod namespaces;
 pub mod readable;
+pub(crate) mod server_guard;
 mod shell;
 mod waiter;
 
@@ -29,10 +30,12 @@ pub(crate) const PROCESSES: &str = "the list of processes";
 /// The step that fails where a process cannot carry out the calls of another.
 pub(crate) const MEDIATION: &str = "the mediation of files";
 
-/// Turns this process into the keeper of a sandbox, if its first argument says so, and does not
-/// return then. The first thing that `main` calls: there must be no other thread yet.
+/// Turns this process into the keeper of a sandbox or the guard of a server, if its first argument says so,
+/// and does not return then. The first thing that `main` calls: there must be no other thread yet.
 pub fn run_if_asked() {
-    if env::args_os().nth(1).is_some_and(|first| first == ARGUMENT) {
-        process::exit(keeper::main());
+    match env::args_os().nth(1) {
+        Some(first) if first == ARGUMENT => process::exit(keeper::main()),
+        Some(first) if first == server_guard::ARGUMENT => process::exit(server_guard::main()),
+        _ => {}
     }
 }

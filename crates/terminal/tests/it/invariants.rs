@@ -10,7 +10,10 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Where bytes are cut: by their first ones.
 fn cuts(seed: &[u8], length: usize) -> Vec<usize> {
-    let mut cuts: Vec<usize> = seed.iter().map(|byte| usize::from(*byte) * length / 255).collect();
+    let mut cuts: Vec<usize> = seed
+        .iter()
+        .map(|byte| usize::from(*byte) * length / 255)
+        .collect();
     cuts.extend([0, length]);
     cuts.sort_unstable();
     cuts
@@ -53,7 +56,10 @@ pub(crate) fn check_wrap(bytes: &[u8]) {
         let most = if number == 0 { first } else { rest };
         assert!(range.start >= last && text[last..range.start].chars().all(|c| c == ' '));
         let row = &text[range.clone()];
-        assert!(text_width(row) <= most || row.graphemes(true).count() == 1, "{row:?} at {most}");
+        assert!(
+            text_width(row) <= most || row.graphemes(true).count() == 1,
+            "{row:?} at {most}"
+        );
         last = range.end;
     }
     assert!(text[last..].chars().all(|c| c == ' '));
@@ -83,7 +89,10 @@ pub(crate) fn check_markdown(bytes: &[u8]) {
         let rows = committer.open_rows(columns, 6);
         assert!(rows.len() <= 6);
         for row in rows {
-            assert!(row.width() <= columns || row.text().graphemes(true).count() == 1, "{row:?}");
+            assert!(
+                row.width() <= columns || row.text().graphemes(true).count() == 1,
+                "{row:?}"
+            );
         }
     }
     split.extend(committer.finish());

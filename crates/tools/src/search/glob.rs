@@ -102,6 +102,7 @@ impl Tool for Glob {
 
     fn profile(&self) -> Profile {
         Profile {
+            always_sent: true,
             result_cap: None,
             ..profile("find files by name pattern")
         }

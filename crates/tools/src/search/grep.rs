@@ -160,6 +160,7 @@ impl Tool for Grep {
 
     fn profile(&self) -> Profile {
         Profile {
+            always_sent: true,
             result_cap: Some(RESULT_CAP),
             ..profile("search file contents regex ripgrep rg")
         }

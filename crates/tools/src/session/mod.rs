@@ -1,14 +1,17 @@
 //! Tools that touch nothing but the session and the person: `AskUserQuestion`, `Config`, `Sleep`,
-//! `Think`, `ToolSearch`.
+//! `Think`, `ToolSearch`, `WaitForMcpServers`.
 
 mod ask_user_question;
 mod config;
 mod sleep;
 mod think;
+mod tool_ranking;
 mod tool_search;
+mod wait_for_mcp_servers;
 
 pub(crate) use ask_user_question::AskUserQuestion;
 pub(crate) use config::Config;
 pub(crate) use sleep::Sleep;
 pub(crate) use think::Think;
 pub(crate) use tool_search::ToolSearch;
+pub(crate) use wait_for_mcp_servers::WaitForMcpServers;

@@ -1,19 +1,26 @@
 //! `ToolSearch`: tools that are there and not loaded yet.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use haft_contract::{
-    Access, CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, Profile, Services,
-    Tool, ToolError, ToolOutput, ToolRole, ToolSpec,
+    Access, CallContext, Card, ContextPatch, DeferredTools, DynTool, Effects, PendingServers,
+    Profile, Services, Tool, ToolError, ToolOrigin, ToolOutput, ToolRole, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::tool_ranking::search;
 use crate::words::counted;
 
 /// So many are loaded unless more are asked for.
 const USUAL: u64 = 5;
+/// How long servers are waited for that may have what is asked for.
+const PATIENCE: Duration = Duration::from_secs(5);
+const MOMENT: Duration = Duration::from_millis(200);
 
 /// Finds and loads tools that are not loaded yet.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -28,10 +35,9 @@ pub(crate) struct Input {
 
 #[derive(Debug, Default)]
 pub(crate) struct ToolSearch {
-    /// Built-in tools that are not loaded, for the model to know.
+    /// Tools of ours that are not loaded, for the model to know. Those of servers come and go, and a definition
+    /// must not: the model is told of them elsewhere.
     names: Vec<String>,
-    /// There are none.
-    is_idle: bool,
 }
 
 impl Tool for ToolSearch {
@@ -43,21 +49,18 @@ impl Tool for ToolSearch {
             family: "session".into(),
             access: Access::Reads,
             role: Some(ToolRole::FindsTools),
-            // There is nothing to find yet; it may come.
-            deferred: self.is_idle,
             ..Profile::default()
         }
     }
 
     fn for_session(&self, services: &Services) -> Option<Self> {
         let deferred = services.get::<DeferredTools>().ok()?.tools();
-        let names: Vec<String> = deferred
-            .iter()
-            .map(|tool| tool.spec().name.clone())
-            .collect();
+        let specs = deferred.iter().map(|tool| tool.spec());
+        let ours = specs.filter(|spec| spec.profile.origin == ToolOrigin::Program);
+        // What has a role only waits for something to do.
+        let ours = ours.filter(|spec| spec.profile.role.is_none());
         Some(Self {
-            is_idle: names.is_empty(),
-            names,
+            names: ours.map(|spec| spec.name.clone()).collect(),
         })
     }
 
@@ -65,11 +68,6 @@ impl Tool for ToolSearch {
         let names = self.names.join(", ");
         (!names.is_empty())
             .then(|| format!("Finds and loads tools that are not loaded yet, such as {names}."))
-    }
-
-    async fn is_enabled(&self) -> bool {
-        // Without it everything is loaded from the start.
-        std::env::var("ENABLE_TOOL_SEARCH").as_deref() != Ok("false")
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -81,19 +79,37 @@ impl Tool for ToolSearch {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let catalogue = cx.services.get::<DeferredTools>()?;
-        let tools = catalogue.tools();
-        let specs: Vec<&ToolSpec> = tools.iter().map(Arc::as_ref).map(DynTool::spec).collect();
         let most = usize::try_from(input.max_results.unwrap_or(USUAL)).unwrap_or(usize::MAX);
+        let mut tools = catalogue.tools();
+        let is_missing = |tools: &[_]| is_missing_something(tools, &input.query, most);
+        if is_missing(&tools) && wait_for_servers(cx).await? {
+            // What came is in the catalogue a moment later.
+            let until = Instant::now() + MOMENT;
+            tools = catalogue.tools();
+            while is_missing(&tools) && Instant::now() < until {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                tools = catalogue.tools();
+            }
+        }
+        let specs = specs(&tools);
         let found = search(&specs, &input.query, most);
-        let names: Vec<String> = found.iter().map(|spec| spec.name.clone()).collect();
+        let names: Vec<String> = found.tools.iter().map(|spec| spec.name.clone()).collect();
         let told = json!({
             "matches": names,
             "query": input.query,
             "total_deferred_tools": specs.len(),
         });
+        let unknown = match found.unknown.as_slice() {
+            [] => String::new(),
+            names => format!(
+                "\nNo tool that can be loaded is called {}.",
+                names.join(", ")
+            ),
+        };
+        let found = found.tools;
         if found.is_empty() {
             let text = format!(
-                "Nothing matches {:?} among {} that can be loaded.",
+                "Nothing matches {:?} among {} that can be loaded.{unknown}",
                 input.query,
                 counted(specs.len() as u64, "tool")
             );
@@ -110,7 +126,7 @@ impl Tool for ToolSearch {
                 .to_string()
             })
             .collect();
-        let text = format!("Can be called from now on:\n{}", lines.join("\n"));
+        let text = format!("Can be called from now on:\n{}{unknown}", lines.join("\n"));
         Ok(ToolOutput::text(text)
             .with_structured(told)
             .with_patch(ContextPatch::ActivateTools { names }))
@@ -131,51 +147,28 @@ impl Tool for ToolSearch {
     }
 }
 
-/// The best first; among equals by name.
-fn search<'a>(specs: &[&'a ToolSpec], query: &str, most: usize) -> Vec<&'a ToolSpec> {
-    if let Some(list) = query.trim().strip_prefix("select:") {
-        let asked: Vec<&str> = list.split(',').map(str::trim).collect();
-        let answers = |spec: &ToolSpec| {
-            let aliases = spec.profile.aliases.iter().map(AsRef::as_ref);
-            aliases
-                .chain([spec.name.as_str()])
-                .any(|name| asked.contains(&name))
-        };
-        return specs.iter().copied().filter(|spec| answers(spec)).collect();
-    }
-    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
-    let mut found: Vec<(usize, &ToolSpec)> = specs
-        .iter()
-        .filter_map(|spec| Some((points(spec, &words)?, *spec)))
-        .filter(|(points, _)| *points > 0)
-        .collect();
-    found.sort_by(|(a, left), (b, right)| b.cmp(a).then_with(|| left.name.cmp(&right.name)));
-    found.into_iter().map(|(_, spec)| spec).take(most).collect()
+fn specs(tools: &[Arc<dyn DynTool>]) -> Vec<&ToolSpec> {
+    tools.iter().map(|tool| tool.spec()).collect()
 }
 
-/// How well a tool fits. `None`: a word that must be in its name is not.
-fn points(spec: &ToolSpec, words: &[String]) -> Option<usize> {
-    let name = spec.name.to_lowercase();
-    let hint = spec.profile.search_hint.to_lowercase();
-    let description = spec.description.to_lowercase();
-    let mut points = 0;
-    for word in words {
-        let (word, required) = match word.strip_prefix('+') {
-            Some(word) => (word, true),
-            None => (word.as_str(), false),
-        };
-        if required && !name.contains(word) {
-            return None;
-        }
-        points += if name == word {
-            20
-        } else if name.contains(word) {
-            10
-        } else if hint.split_whitespace().any(|hint| hint == word) {
-            4
-        } else {
-            usize::from(description.contains(word))
-        };
+/// Is a tool asked for that is not there?
+fn is_missing_something(tools: &[Arc<dyn DynTool>], query: &str, most: usize) -> bool {
+    let specs = specs(tools);
+    let found = search(&specs, query, most);
+    found.tools.is_empty() || !found.unknown.is_empty()
+}
+
+/// Gives servers that are being connected a moment: what is asked for may be theirs. Were there any?
+async fn wait_for_servers(cx: &CallContext) -> Result<bool, ToolError> {
+    let Ok(servers) = cx.services.get::<Arc<dyn PendingServers>>() else {
+        return Ok(false);
+    };
+    if servers.pending().is_empty() {
+        return Ok(false);
     }
-    Some(points)
+    tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => Err(ToolError::Cancelled),
+        _ = tokio::time::timeout(PATIENCE, servers.settled(Vec::new())) => Ok(true),
+    }
 }

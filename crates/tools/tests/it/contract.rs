@@ -108,6 +108,7 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"setting": "model"}),
                 json!({"setting": "x", "value": 1}),
             ],
+            "WaitForMcpServers" => vec![json!({}), json!({"servers": ["git"]})],
             "ToolSearch" => vec![json!({"query": "note"}), json!({"query": "select:Undo"})],
             other => panic!("{other}: a new tool needs sample inputs here"),
         };

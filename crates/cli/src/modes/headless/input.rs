@@ -124,6 +124,7 @@ impl Reader {
             })),
             ClientRequest::RewindFiles(request) => return self.rewind(id, request),
             ClientRequest::ReadFile(request) => return self.read_file(id, request),
+            ClientRequest::McpReconnect(request) => return self.reconnect(id, request),
             other => self.serve_more(&other).await,
         };
         self.channel.respond(id, served);

@@ -4,7 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use haft_protocol::{
     CancelledMessage, ClientRequest, OutputStylesAnswer, PluginsAnswer, ReadFileRequest,
-    ReloadPluginsRequest, RequestId, RewindAnswer, RewindRequest, SessionAnswer, SkillsAnswer,
+    ReloadPluginsRequest, RequestId, RewindAnswer, RewindRequest, ServerRequest, SessionAnswer,
+    SkillsAnswer,
 };
 
 use super::{input::Reader, status};
@@ -21,12 +22,16 @@ impl Reader {
                 Ok(SessionAnswer::Servers(servers))
             }
             ClientRequest::McpSetServers(request) => {
-                let set = self.session.set_servers(&request.servers)?;
+                let set = self.session.set_servers(&request.servers).await;
                 Ok(SessionAnswer::SetServers(status::server_changes(set)))
             }
             ClientRequest::McpMessage(request) => self.heard_from(&request.server_name),
-            ClientRequest::McpReconnect(request) => self.fixed(&request.server_name),
-            ClientRequest::McpToggle(request) => self.fixed(&request.server_name),
+            ClientRequest::McpToggle(request) => {
+                let toggled = self
+                    .session
+                    .toggle_server(&request.server_name, request.enabled);
+                done(toggled.await)
+            }
             ClientRequest::GetContextUsage(_) => {
                 let usage = status::usage(&self.session.context_usage());
                 Ok(SessionAnswer::ContextUsage(Box::new(usage)))
@@ -139,8 +144,7 @@ impl Reader {
         });
     }
 
-    /// A server has something to say by itself. The tools of a session stay what they are, so that what a
-    /// provider has cached stays so.
+    /// A server has something to say by itself.
     fn heard_from(&self, server: &str) -> Result<SessionAnswer, String> {
         if self.session.has_server(server) {
             Ok(SessionAnswer::DONE)
@@ -149,14 +153,14 @@ impl Reader {
         }
     }
 
-    fn fixed(&self, server: &str) -> Result<SessionAnswer, String> {
-        Err(if self.session.has_server(server) {
-            format!(
-                "the MCP server {server:?} stays as it is: start a new session to connect it again"
-            )
-        } else {
-            format!("there is no MCP server {server:?}")
-        })
+    /// A server is connected again beside the reading of lines: one that the other end runs is spoken with
+    /// through them.
+    pub(super) fn reconnect(&self, id: RequestId, request: ServerRequest) {
+        let (session, channel) = (self.session.clone(), Arc::clone(&self.channel));
+        tokio::spawn(async move {
+            let connected = session.reconnect_server(&request.server_name).await;
+            channel.respond(id, done(connected));
+        });
     }
 }
 

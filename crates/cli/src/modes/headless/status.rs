@@ -180,7 +180,7 @@ fn server(server: ServerDetails) -> ListedServer {
         name: server.name,
         status: server.status.to_owned(),
         config: server.config,
-        scope: "dynamic".to_owned(),
+        scope: server.scope.to_owned(),
         error: server.error,
         server_info: server.info,
         tools: server

@@ -13,7 +13,8 @@
 //! - `sessions`: going on, forking, forgetting, listing; `settings`: those that act on the model
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
-//! - `server`: a provider on this machine
+//! - `mcp_programs`: MCP servers that are programs; `server`: a provider on this machine
+//! - `tools_on_demand`: tools that are sent by name only
 
 mod answers;
 mod attachments;
@@ -23,6 +24,7 @@ mod ends;
 mod extensions;
 mod hook_vectors;
 mod hooks;
+mod mcp_programs;
 mod models;
 mod planning;
 mod plugins;
@@ -33,6 +35,7 @@ mod sessions;
 mod settings;
 mod subagents;
 mod talk;
+mod tools_on_demand;
 
 use std::{
     fs,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use haft_contract::{Content, ToolOutput, output::MediaSource};
+use haft_contract::{CallId, Content, ToolOutput, output::MediaSource};
 use serde_json::Value;
 
 /// Pictures that models can see.
@@ -20,7 +20,7 @@ pub(super) fn output(answer: &Value, folder: &Path) -> ToolOutput {
     let blocks = answer["content"].as_array().unwrap_or(&empty);
     let mut content: Vec<Content> = Vec::new();
     for block in blocks {
-        match read(block, folder) {
+        match self::content(block, folder) {
             Content::Text { text } => match content.last_mut() {
                 Some(Content::Text { text: before }) => {
                     before.push('\n');
@@ -50,7 +50,8 @@ pub fn text_of(answer: &Value) -> String {
     texts.join("\n")
 }
 
-fn read(block: &Value, folder: &Path) -> Content {
+/// A block of content.
+pub(super) fn content(block: &Value, folder: &Path) -> Content {
     let text = |name: &str| block[name].as_str().unwrap_or_default();
     match text("type") {
         "text" => Content::text(text("text")),
@@ -109,6 +110,19 @@ fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
     Content::text(told)
 }
 
+/// No two files of a session have the same name.
+fn unique() -> String {
+    let random = CallId::new().to_string();
+    random.replace('-', "")
+}
+
+/// Keeps bytes that came as text; where.
+pub(super) fn keep_base64(data: &str, kind: &str, folder: &Path) -> Result<PathBuf, String> {
+    let bytes = BASE64.decode(data.as_bytes());
+    let bytes = bytes.map_err(|error| format!("not valid base 64: {error}"))?;
+    keep(&bytes, kind, folder).map_err(|error| error.to_string())
+}
+
 fn keep(bytes: &[u8], kind: &str, folder: &Path) -> io::Result<PathBuf> {
     let plain = |c: &char| c.is_ascii_alphanumeric();
     let ending = kind.rsplit(['/', '+', '.']).next().unwrap_or_default();
@@ -120,7 +134,7 @@ fn keep(bytes: &[u8], kind: &str, folder: &Path) -> io::Result<PathBuf> {
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    let path = folder.join(format!("mcp-{}.{ending}", haft_agent::random_id().simple()));
+    let path = folder.join(format!("mcp-{}.{ending}", unique()));
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use haft_contract::{Access, Effects, Profile, ToolOrigin, ToolSpec};
+use haft_contract::{Access, Effects, Idempotency, Profile, ToolError, ToolOrigin, ToolSpec};
+use haft_engine::schema::SchemaValidator;
 use serde_json::Value;
 
 use super::schema;
@@ -22,6 +23,8 @@ pub(super) struct Defaults {
     /// The longest result, in characters.
     pub(super) result_cap: usize,
     pub(super) timeout: Duration,
+    /// Tools are sent by name only until they are asked for.
+    pub(super) deferred: bool,
 }
 
 /// A tool of a server.
@@ -32,8 +35,14 @@ pub(super) struct Definition {
     pub(super) called: String,
     /// It only reads, says the server.
     pub(super) reads: bool,
+    /// A second call with the same arguments changes nothing more, says the server.
+    pub(super) is_idempotent: bool,
     /// It wants a person to agree each time.
     pub(super) interactive: bool,
+    /// Holds input to the server's own schema, where the one that providers take says less.
+    pub(super) input: Option<SchemaValidator>,
+    /// What its structured answers look like.
+    pub(super) output: Option<SchemaValidator>,
 }
 
 impl Definition {
@@ -56,6 +65,11 @@ impl Definition {
         let cap = meta["anthropic/maxResultSizeChars"].as_u64();
         let cap = cap.map(|cap| usize::try_from(cap.min(LONGEST_RESULT)).unwrap_or(usize::MAX));
         let hint = meta["anthropic/searchHint"].as_str().unwrap_or_default();
+        let given = &listed["inputSchema"];
+        let input =
+            (*given != input_schema && given.is_object()).then(|| SchemaValidator::new(given).ok());
+        let output = listed.get("outputSchema");
+        let output = output.and_then(|schema| SchemaValidator::new(schema).ok());
         Some(Self {
             spec: ToolSpec {
                 name: name(server, called),
@@ -66,6 +80,7 @@ impl Definition {
                     family: "mcp".into(),
                     origin: ToolOrigin::Server(server.to_owned().into()),
                     search_hint: hint.to_owned().into(),
+                    deferred: defaults.deferred && meta["anthropic/alwaysLoad"] != true,
                     access: if reads {
                         Access::Reads
                     } else {
@@ -78,7 +93,10 @@ impl Definition {
             },
             called: called.to_owned(),
             reads,
+            is_idempotent: annotations["idempotentHint"] == true,
             interactive: meta["anthropic/requiresUserInteraction"] == true,
+            input: input.flatten(),
+            output,
         })
     }
 
@@ -89,7 +107,27 @@ impl Definition {
         }
         Effects {
             patches: false,
+            repeat: match self.is_idempotent {
+                true => Idempotency::Checkable,
+                false => Idempotency::Never,
+            },
             ..Effects::EXCLUSIVE
+        }
+    }
+
+    /// Does the input fit the server's own schema?
+    pub(super) fn check(&self, input: &Value) -> Result<(), ToolError> {
+        let Some(validator) = &self.input else {
+            return Ok(());
+        };
+        let problems: Vec<String> = validator
+            .problems(input)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(ToolError::Input(problems.join("\n"))),
         }
     }
 }
@@ -126,6 +164,7 @@ mod tests {
     const DEFAULTS: Defaults = Defaults {
         result_cap: 100,
         timeout: Duration::from_secs(9),
+        deferred: true,
     };
 
     #[test]
@@ -167,5 +206,36 @@ mod tests {
         assert_eq!(bare.spec.profile.result_cap, Some(100));
         assert!(bare.effects().exclusive && !bare.effects().patches);
         assert!(Definition::new("calc", &json!({"name": ""}), DEFAULTS).is_none());
+    }
+
+    #[test]
+    fn input_is_held_to_the_schema_of_the_server_where_ours_says_less() {
+        let listed = json!({
+            "name": "either",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+            },
+        });
+        let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
+        assert!(made.check(&json!({"a": "x"})).is_ok());
+        assert!(made.check(&json!({"a": "x", "b": "y"})).is_err());
+        assert!(made.check(&json!({})).is_err());
+    }
+
+    #[test]
+    fn annotations_say_how_a_call_may_be_repeated_and_when_a_tool_is_always_sent() {
+        let listed = json!({
+            "name": "put",
+            "annotations": {"idempotentHint": true},
+            "_meta": {"anthropic/alwaysLoad": true},
+        });
+        let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
+        assert_eq!(made.effects().repeat, Idempotency::Checkable);
+        assert!(!made.spec.profile.deferred);
+        let plain = Definition::new("calc", &json!({"name": "put"}), DEFAULTS).unwrap();
+        assert_eq!(plain.effects().repeat, Idempotency::Never);
+        assert!(plain.spec.profile.deferred);
     }
 }

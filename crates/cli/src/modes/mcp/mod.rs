@@ -1,0 +1,16 @@
+//! `haft mcp`: the Model Context Protocol.
+
+mod serve;
+mod servers;
+
+use crate::{
+    args::{McpCommand, SessionArgs},
+    exit::Exit,
+};
+
+pub(crate) async fn run(args: SessionArgs, command: McpCommand) -> anyhow::Result<Exit> {
+    match command {
+        McpCommand::Serve(flags) => serve::run(args, flags).await,
+        McpCommand::Servers(asked) => servers::run(args, asked).await,
+    }
+}

@@ -1,0 +1,142 @@
+//! `haft mcp serve`: the tools, for MCP clients.
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use anyhow::Context;
+use haft::CancellationToken;
+use haft_host::{
+    ToolServer,
+    mcp_server::{HttpAccess, HttpServer, HttpServerOptions, serve_lines},
+};
+use tokio::{
+    io::{BufReader, stdin, stdout},
+    signal::unix::{SignalKind, signal},
+};
+
+use crate::{
+    args::{McpServe, SessionArgs},
+    exit::Exit,
+    session, show,
+};
+
+/// The longest message, in bytes.
+const LONGEST: usize = 32 * 1024 * 1024;
+
+pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Exit> {
+    let server = ToolServer::new(session::config(&args)?, session::warn);
+    let stop = CancellationToken::new();
+    let ended = stops(stop.clone())?;
+    match &flags.http {
+        None => {
+            let input = BufReader::with_capacity(64 * 1024, stdin());
+            serve_lines(&server, input, stdout(), LONGEST, stop).await?;
+        }
+        Some(address) => {
+            let address = read_address(address)?;
+            let (access, token) = access(&flags, address)?;
+            let options = HttpServerOptions::new(access);
+            let path = options.path.clone();
+            let server = HttpServer::bind(address, options, Arc::new(server)).await;
+            let server = server.with_context(|| format!("--http {address}"))?;
+            show::warn(&format!("haft: serving http://{}{path}", server.address()));
+            if let Some(token) = token {
+                show::warn(&format!("haft: token {token}"));
+            }
+            server.run(stop).await;
+        }
+    }
+    Ok(ended
+        .lock()
+        .map_or(Exit::Success, |ended| ended.unwrap_or(Exit::Success)))
+}
+
+/// An address; a port alone is one of loopback.
+fn read_address(text: &str) -> anyhow::Result<SocketAddr> {
+    if let Ok(port) = text.trim_start_matches(':').parse() {
+        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    }
+    let text = text.replace("localhost", "127.0.0.1");
+    text.parse().with_context(|| {
+        format!("--http {text}: expected a port or an address such as 127.0.0.1:8123")
+    })
+}
+
+/// Who may ask; and the token, where it was made here and no one knows it yet.
+fn access(flags: &McpServe, address: SocketAddr) -> anyhow::Result<(HttpAccess, Option<String>)> {
+    let mut made = None;
+    let mut access = match (flags.no_token, &flags.token_file) {
+        (true, _) => {
+            anyhow::ensure!(
+                address.ip().is_loopback(),
+                "--no-token: {} is no loopback address, so that anyone who reaches it could run commands here",
+                address.ip()
+            );
+            HttpAccess::open()
+        }
+        (false, Some(file)) => {
+            let text = fs::read_to_string(file);
+            let text = text.with_context(|| format!("--token-file {}", file.display()))?;
+            HttpAccess::token(checked(text.trim())?)
+        }
+        (false, None) => match haft::contract::secrets::variable("HAFT_MCP_TOKEN") {
+            Some(token) => HttpAccess::token(checked(token.trim())?),
+            None => {
+                let (access, token) = HttpAccess::new_token();
+                made = Some(token);
+                access
+            }
+        },
+    };
+    for host in &flags.allow_host {
+        access = access.with_host(host.as_str());
+    }
+    Ok((access, made))
+}
+
+fn checked(token: &str) -> anyhow::Result<&str> {
+    anyhow::ensure!(
+        token.len() >= 16 && token.is_ascii() && !token.contains(char::is_whitespace),
+        "the token must have at least 16 characters, all of them ASCII and none a blank"
+    );
+    Ok(token)
+}
+
+/// SIGINT and SIGTERM end it; which one it was decides how.
+fn stops(stop: CancellationToken) -> anyhow::Result<Arc<std::sync::Mutex<Option<Exit>>>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let ended = Arc::new(std::sync::Mutex::new(None));
+    let by = Arc::clone(&ended);
+    tokio::spawn(async move {
+        let exit = tokio::select! {
+            _ = interrupt.recv() => Exit::Interrupted,
+            _ = terminate.recv() => Exit::Terminated,
+        };
+        if let Ok(mut by) = by.lock() {
+            *by = Some(exit);
+        }
+        stop.cancel();
+    });
+    Ok(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let read = |text: &str| read_address(text).map(|address| address.to_string()).ok();
+        assert_eq!(read("8123").as_deref(), Some("127.0.0.1:8123"));
+        assert_eq!(read(":8123").as_deref(), Some("127.0.0.1:8123"));
+        assert_eq!(read("localhost:1").as_deref(), Some("127.0.0.1:1"));
+        assert_eq!(read("[::1]:80").as_deref(), Some("[::1]:80"));
+        assert_eq!(read("0.0.0.0:80").as_deref(), Some("0.0.0.0:80"));
+        assert_eq!(read("example.com:80"), None);
+        assert_eq!(read("99999"), None);
+    }
+}

@@ -1,0 +1,292 @@
+//! `haft mcp add`, `list` and their like: the servers whose tools sessions use.
+
+use std::fmt::Write;
+
+use anyhow::Context;
+use haft_host::{
+    ServerDetails, ServerList, add_server, approve_server, check_servers, login_server,
+    logout_server, named_servers, remove_server,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    args::{McpAdd, McpServers, McpTransport, SessionArgs},
+    exit::Exit,
+    session, show,
+};
+
+/// A token of a definition has about so many bytes.
+const TOKEN: usize = 4;
+
+pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<Exit> {
+    let config = session::config(&args)?;
+    match asked {
+        McpServers::Add(add) => {
+            let entry = entry(&add)?;
+            let file = add_server(&config, add.scope.into(), &add.name, &entry)?;
+            said(&add.name, "is named in", &file)?;
+        }
+        McpServers::AddJson { name, json, scope } => {
+            let entry: Value = serde_json::from_str(&json).context("the entry is no JSON")?;
+            let file = add_server(&config, scope.into(), &name, &entry)?;
+            said(&name, "is named in", &file)?;
+        }
+        McpServers::Remove { name, scope } => {
+            let (_, file) = remove_server(&config, scope.map(Into::into), &name)?;
+            said(&name, "is taken out of", &file)?;
+        }
+        McpServers::Approve { name } => {
+            approve_server(&config, &name).await?;
+            show::line(&format!(
+                "The tools of {} are approved as they are now",
+                show::clean(&name)
+            ))?;
+        }
+        McpServers::Login { name } => {
+            let visit = |address: &str| {
+                let address = show::clean(address);
+                show::warn(&format!(
+                    "haft: open this address in your browser to log in:\n{address}"
+                ));
+            };
+            login_server(&config, &name, &visit).await?;
+            show::line(&format!("You are logged in to {}", show::clean(&name)))?;
+        }
+        McpServers::Logout { name } => {
+            let said = match logout_server(&config, &name)? {
+                true => "The token is forgotten: you are logged out of",
+                false => "There is no token for",
+            };
+            show::line(&format!("{said} {}", show::clean(&name)))?;
+        }
+        McpServers::List { json, offline } => {
+            let list = match offline {
+                true => named_servers(&config)?,
+                false => check_servers(&config, None).await?,
+            };
+            match json {
+                true => show::json(&serde_json::to_string_pretty(&as_json(&list))?)?,
+                false => show::line(&table(&list))?,
+            }
+        }
+        McpServers::Get { name, json } => {
+            let list = check_servers(&config, Some(&name)).await?;
+            return one(&list, &name, json);
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn said(name: &str, what: &str, file: &std::path::Path) -> anyhow::Result<()> {
+    let file = show::clean(&file.display().to_string());
+    show::line(&format!("{} {what} {file}", show::clean(name)))?;
+    Ok(())
+}
+
+/// The entry that was typed.
+fn entry(add: &McpAdd) -> anyhow::Result<Value> {
+    let is_address = add.target.starts_with("https://") || add.target.starts_with("http://");
+    let transport = add.transport.unwrap_or(match is_address {
+        true => McpTransport::Http,
+        false => McpTransport::Stdio,
+    });
+    if transport == McpTransport::Stdio {
+        anyhow::ensure!(
+            add.header.is_empty(),
+            "--header is for servers at an address (-t http)"
+        );
+        let env = pairs(&add.env, '=', "--env", "NAME=VALUE")?;
+        let mut entry = json!({"type": "stdio", "command": add.target, "args": add.args});
+        if !env.is_empty() {
+            entry["env"] = Value::Object(env);
+        }
+        return Ok(entry);
+    }
+    anyhow::ensure!(
+        is_address,
+        "{}: an address begins with http:// or https://",
+        add.target
+    );
+    anyhow::ensure!(
+        add.args.is_empty(),
+        "an address takes no arguments: {}",
+        add.args.join(" ")
+    );
+    anyhow::ensure!(
+        add.env.is_empty(),
+        "--env is for servers that are started (-t stdio)"
+    );
+    let kind = match transport {
+        McpTransport::Sse => "sse",
+        _ => "http",
+    };
+    let headers = pairs(&add.header, ':', "--header", "'Name: value'")?;
+    let mut entry = json!({"type": kind, "url": add.target});
+    if !headers.is_empty() {
+        entry["headers"] = Value::Object(headers);
+    }
+    Ok(entry)
+}
+
+fn pairs(
+    written: &[String],
+    separator: char,
+    flag: &str,
+    form: &str,
+) -> anyhow::Result<Map<String, Value>> {
+    let pairs = written.iter().map(|text| {
+        // The value may be a secret, so that it is not shown.
+        let (name, value) = text
+            .split_once(separator)
+            .with_context(|| format!("{flag}: expected {form}"))?;
+        Ok((name.trim().to_owned(), json!(value.trim())))
+    });
+    pairs.collect()
+}
+
+/// What its tools cost in each request, about.
+fn tokens(server: &ServerDetails) -> usize {
+    let tools = server.tools.iter().flatten();
+    tools.map(|tool| tool.to_string().len()).sum::<usize>() / TOKEN
+}
+
+fn table(list: &ServerList) -> String {
+    if list.servers.is_empty() && list.skipped.is_empty() {
+        return "No MCP server is named here. `haft mcp add` names one.".to_owned();
+    }
+    let heads = [
+        "NAME",
+        "SCOPE",
+        "STATE",
+        "REVISION",
+        "TOOLS",
+        "TOKENS",
+        "STARTS OR REACHES",
+    ];
+    let mut rows = vec![heads.map(str::to_owned)];
+    for server in &list.servers {
+        let tools = server.tools.as_ref();
+        rows.push([
+            show::clean(&server.name),
+            server.scope.to_owned(),
+            server.status.to_owned(),
+            server.revision.unwrap_or_default().to_owned(),
+            tools.map_or_else(String::new, |tools| tools.len().to_string()),
+            tools.map_or_else(String::new, |_| tokens(server).to_string()),
+            show::clean(&server.target),
+        ]);
+    }
+    let mut text = show::table(&rows);
+    for server in &list.servers {
+        if let Some(error) = &server.error {
+            let _ = write!(
+                text,
+                "\n{}: {}",
+                show::clean(&server.name),
+                show::clean(error)
+            ); // into a text
+        }
+    }
+    for left in &list.skipped {
+        let (name, why) = (show::clean(&left.name), show::clean(&left.message));
+        let _ = write!(text, "\n{name} is left out ({}): {why}", left.category); // into a text
+    }
+    text
+}
+
+fn one(list: &ServerList, name: &str, as_json: bool) -> anyhow::Result<Exit> {
+    let found = list.servers.iter().find(|server| server.name == name);
+    let Some(server) = found else {
+        if let Some(left) = list.skipped.iter().find(|left| left.name == name) {
+            anyhow::bail!("{name} is left out ({}): {}", left.category, left.message);
+        }
+        let names: Vec<&str> = list
+            .servers
+            .iter()
+            .map(|server| server.name.as_str())
+            .collect();
+        anyhow::bail!(
+            "no server is called {name:?}; there are: {}",
+            names.join(", ")
+        );
+    };
+    if as_json {
+        show::json(&serde_json::to_string_pretty(&details(server))?)?;
+    } else {
+        let mut text = format!("{} ({}): {}", server.name, server.scope, server.status);
+        let mut add = |name: &str, value: &str| {
+            if !value.is_empty() {
+                let _ = write!(text, "\n{name:<14}{value}"); // into a text
+            }
+        };
+        add("reached by", &server.target);
+        add("error", server.error.as_deref().unwrap_or_default());
+        add("revision", server.revision.unwrap_or_default());
+        if let Some(info) = &server.info {
+            let word = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
+            add(
+                "server",
+                format!("{} {}", word("name"), word("version")).trim(),
+            );
+        }
+        add(
+            "instructions",
+            server.instructions.as_deref().unwrap_or_default(),
+        );
+        if let Some(tools) = &server.tools {
+            add(
+                "tools",
+                &format!("{}, about {} tokens", tools.len(), tokens(server)),
+            );
+            for tool in tools {
+                let about = tool["description"].as_str().unwrap_or_default();
+                let about: String = about
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .chars()
+                    .take(90)
+                    .collect();
+                add(
+                    "",
+                    &format!("{}  {about}", tool["name"].as_str().unwrap_or_default()),
+                );
+            }
+        }
+        show::line(&show::clean(&text))?;
+    }
+    Ok(match server.status {
+        "connected" => Exit::Success,
+        _ => Exit::Usage,
+    })
+}
+
+fn as_json(list: &ServerList) -> Value {
+    let skipped = list
+        .skipped
+        .iter()
+        .map(|left| json!({"name": left.name, "category": left.category, "message": left.message}));
+    json!({
+        "servers": list.servers.iter().map(details).collect::<Vec<_>>(),
+        "leftOut": skipped.collect::<Vec<_>>(),
+    })
+}
+
+fn details(server: &ServerDetails) -> Value {
+    let tools = server
+        .tools
+        .iter()
+        .flatten()
+        .map(|tool| tool["name"].clone());
+    json!({
+        "name": server.name,
+        "scope": server.scope,
+        "status": server.status,
+        "target": server.target,
+        "error": server.error,
+        "revision": server.revision,
+        "serverInfo": server.info,
+        "tools": server.tools.as_ref().map(|_| tools.collect::<Vec<_>>()),
+        "tokens": server.tools.as_ref().map(|_| tokens(server)),
+    })
+}

@@ -1,0 +1,268 @@
+//! MCP servers that are programs: one of our own, in Python, which does what it is told.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use super::{answer, call, lines, scripted, text};
+use crate::binary::haft;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/it/server.py");
+
+fn entry(modes: &[&str]) -> Value {
+    let mut args = vec![SCRIPT];
+    args.extend(modes);
+    json!({"command": "python3", "args": args})
+}
+
+fn named(modes: &[&str]) -> String {
+    json!({"mcpServers": {"s": entry(modes)}}).to_string()
+}
+
+/// What the calls of a run came to.
+fn results(command: &mut Command) -> (Vec<String>, Vec<Value>, String) {
+    command.args(["-p", "go", "--output-format", "stream-json"]);
+    let ran = answer(command);
+    assert_eq!(ran.code, 0, "{}\n{}", ran.stderr, ran.stdout);
+    let messages = lines(&ran);
+    let users = messages.iter().filter(|one| one["type"] == "user");
+    let blocks = users.flat_map(|one| {
+        one["message"]["content"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    });
+    let texts = blocks.map(|block| match &block["content"] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    (texts.collect(), messages, ran.stderr)
+}
+
+#[test]
+fn tools_of_a_program_are_offered_called_and_held_to_their_schema() {
+    let dir = tempdir().unwrap();
+    let calls = json!([
+        [
+            call("mcp__s__echo", json!({"text": "over stdio"})),
+            call("mcp__s__echo", json!({})),
+            call("mcp__s__act", json!({"what": "error"})),
+            call("ListMcpResourcesTool", json!({})),
+        ],
+        [text("done")],
+    ]);
+    let mut command = scripted(dir.path(), &calls);
+    command.args(["--mcp-config", &named(&[]), "--allowedTools", "mcp__s"]);
+    let (texts, messages, stderr) = results(&mut command);
+    let init = messages
+        .iter()
+        .find(|one| one["subtype"] == "init")
+        .unwrap();
+    assert_eq!(
+        init["mcp_servers"],
+        json!([{"name": "s", "status": "connected"}])
+    );
+    assert!(init["tools"].to_string().contains("mcp__s__echo"));
+    assert_eq!(texts[0], "over stdio");
+    assert!(texts[1].contains("`text` is required"), "{}", texts[1]);
+    assert!(texts[2].contains("no luck"), "{}", texts[2]);
+    assert!(texts[3].contains("x://a"), "{}", texts[3]);
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn without_a_rule_a_call_is_refused_whatever_the_server_says_of_its_tool() {
+    let dir = tempdir().unwrap();
+    let calls = json!([[call("mcp__s__pid", json!({}))], [text("done")]]);
+    let mut command = scripted(dir.path(), &calls);
+    command.args([
+        "--mcp-config",
+        &named(&[]),
+        "--disallowedTools",
+        "mcp__s__pid",
+    ]);
+    let (texts, ..) = results(&mut command);
+    assert!(texts[0].contains("mcp__s__pid"), "{}", texts[0]);
+    assert!(texts[0].parse::<u32>().is_err());
+}
+
+#[test]
+fn a_prompt_of_a_server_is_a_command_and_a_resource_can_be_mentioned() {
+    let dir = tempdir().unwrap();
+    let mut command = scripted(dir.path(), &json!([[text("hello")]]));
+    command.args([
+        "--mcp-config",
+        &named(&[]),
+        "-p",
+        "/mcp__s__greet Ada",
+        "--output-format",
+        "json",
+    ]);
+    let ran = answer(&mut command);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let mut command = scripted(dir.path(), &json!([[text("never")]]));
+    command.args(["--mcp-config", &named(&[]), "-p", "/mcp__s__greet"]);
+    let ran = answer(&mut command);
+    let all = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(all.contains("needs the argument who"), "{all}");
+}
+
+#[test]
+fn a_hook_calls_a_tool_of_a_server() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("a.txt"), "x\n").unwrap();
+    let decision = json!({"decision": "block", "reason": "not ${tool_name}"}).to_string();
+    let hook =
+        json!({"type": "mcp_tool", "server": "s", "tool": "echo", "input": {"text": decision}});
+    let settings =
+        json!({"hooks": {"PreToolUse": [{"matcher": "Read", "hooks": [hook]}]}}).to_string();
+    let calls = json!([
+        [call("Read", json!({"file_path": "a.txt"}))],
+        [text("done")]
+    ]);
+    let mut command = scripted(dir.path(), &calls);
+    command.args(["--mcp-config", &named(&[]), "--settings", &settings]);
+    let (texts, ..) = results(&mut command);
+    assert!(texts[0].contains("not Read"), "{}", texts[0]);
+}
+
+#[test]
+fn servers_of_a_project_wait_for_trust_and_again_when_they_change() {
+    let dir = tempdir().unwrap();
+    let start = |marker: &str| json!({"mcpServers": {"s": {"command": "touch", "args": [marker]}}});
+    let run = |flags: &[&str]| {
+        let mut command = scripted(dir.path(), &json!([[text("done")]]));
+        answer(command.args(["-p", "go"]).args(flags))
+    };
+    let file = dir.path().join(".mcp.json");
+    fs::write(&file, start("one").to_string()).unwrap();
+    let before = run(&[]);
+    assert!(before.stderr.contains("touch one"), "{}", before.stderr);
+    assert!(!dir.path().join("one").exists());
+    let trusted = answer(haft(dir.path()).args(["permissions", "trust", "--yes"]));
+    assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+    run(&["--settings", "{}"]);
+    until("the server was started", || {
+        dir.path().join("one").exists() || {
+            run(&[]);
+            false
+        }
+    });
+    fs::write(&file, start("two").to_string()).unwrap();
+    let changed = run(&[]);
+    assert!(changed.stderr.contains("touch two"), "{}", changed.stderr);
+    assert!(!dir.path().join("two").exists());
+}
+
+#[test]
+fn servers_are_named_listed_shown_and_taken_out() {
+    let dir = tempdir().unwrap();
+    let haft = |args: &[&str]| answer(haft(dir.path()).arg("mcp").args(args));
+    assert!(
+        haft(&["list"])
+            .stdout
+            .contains("No MCP server is named here")
+    );
+    let added = haft(&["add", "-e", "A=1", "s", "--", "python3", SCRIPT]);
+    assert!(
+        added.stdout.contains("s is named in"),
+        "{}{}",
+        added.stdout,
+        added.stderr
+    );
+    assert_eq!(haft(&["add", "s", "--", "x"]).code, 1);
+    let json = entry(&["dies"]).to_string();
+    assert_eq!(haft(&["add-json", "-s", "project", "team", &json]).code, 0);
+    let listed = haft(&["list"]).stdout;
+    let row = listed
+        .lines()
+        .find(|line| line.starts_with("s "))
+        .unwrap_or_default();
+    assert!(
+        row.contains("local") && row.contains("connected") && row.contains("2025-06-18"),
+        "{listed}"
+    );
+    assert!(listed.contains("team is left out (untrusted)"), "{listed}");
+    let shown = haft(&["get", "s"]);
+    assert!(
+        shown.stdout.contains("echo  Says it again."),
+        "{}",
+        shown.stdout
+    );
+    assert_eq!(haft(&["get", "x"]).code, 1);
+    assert_eq!(haft(&["remove", "s"]).code, 0);
+    assert_eq!(haft(&["remove", "team"]).code, 0);
+    assert!(
+        haft(&["list"])
+            .stdout
+            .contains("No MCP server is named here")
+    );
+}
+
+#[test]
+fn no_server_outlives_a_haft_that_is_killed() {
+    let dir = tempdir().unwrap();
+    let turns = json!([[call("mcp__s__pid", json!({}))], {"content": [text("on")], "hangs": true}]);
+    let mut command = scripted(dir.path(), &turns);
+    command
+        .args([
+            "-p",
+            "go",
+            "--output-format",
+            "stream-json",
+            "--allowedTools",
+            "mcp__s",
+        ])
+        .args(["--mcp-config", &named(&["child"])])
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(dir.path().join("out")).unwrap())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let out = || fs::read_to_string(dir.path().join("out")).unwrap();
+    until("the call is answered", || out().contains("tool_result"));
+    let group = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
+    let pid = out()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find_map(|one| {
+            one["message"]["content"][0]["content"]
+                .as_str()?
+                .parse::<u32>()
+                .ok()
+        });
+    let pid = pid.expect("the server says who it is");
+    // What it let go of has the same command line.
+    let others = || {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let lines = all.filter_map(|one| fs::read_to_string(one.path().join("cmdline")).ok());
+        let mark = dir.path().to_str().unwrap().to_owned();
+        lines
+            .filter(|line| {
+                line.contains("server.py") && line.contains("child") && !line.contains(&mark)
+            })
+            .count()
+    };
+    assert!(group(pid) && others() >= 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("the server is gone", || !group(pid));
+    until("and what it started", || others() == 0);
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "waited in vain: {what}"
+        );
+        sleep(Duration::from_millis(20));
+    }
+}

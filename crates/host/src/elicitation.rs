@@ -1,0 +1,292 @@
+//! Questions to the person at an MCP client, as forms.
+
+use haft_contract::{ApprovalAnswer, ApprovalRequest, BoxFuture, ContextPatch, RuleList};
+use haft_mcp::{
+    Revision,
+    server::{OpenCalls, RequestContext},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{Questions, UserQuestion, UserQuestions};
+
+/// So much of what a call wants to do is shown.
+const LONGEST: usize = 4_000;
+
+const ONCE: &str = "Allow once";
+const SESSION: &str = "Allow for this session";
+const DENY: &str = "Deny";
+
+/// Asks the client that made a call; one without forms cannot be asked.
+pub(crate) struct ElicitedQuestions {
+    calls: OpenCalls,
+}
+
+impl ElicitedQuestions {
+    pub(crate) fn new(calls: OpenCalls) -> Self {
+        Self { calls }
+    }
+
+    /// The client that made a call, if its person can be asked.
+    fn client(&self, request: &ApprovalRequest) -> Option<RequestContext> {
+        let cx = self.calls.find(&request.asked.as_ref()?.id)?;
+        cx.client.has_forms().then_some(cx)
+    }
+}
+
+impl Questions for ElicitedQuestions {
+    fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let Some(cx) = self.client(&request) else {
+                return ApprovalAnswer::Nobody;
+            };
+            let form = permission_form(&request, cx.client.revision);
+            match filled_in(&cx, form).await {
+                FormAnswer::Filled(fields) => decided(&fields, request),
+                FormAnswer::Declined => ApprovalAnswer::Deny { reason: None },
+                FormAnswer::Failed => ApprovalAnswer::Nobody,
+            }
+        })
+    }
+
+    fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let Some(cx) = self.client(&asked.request) else {
+                return ApprovalAnswer::Nobody;
+            };
+            let form = question_form(&asked.questions, cx.client.revision);
+            let filled = filled_in(&cx, form);
+            let filled = match asked.patience {
+                None => filled.await,
+                Some(patience) => match tokio::time::timeout(patience, filled).await {
+                    Ok(filled) => filled,
+                    Err(_) => return asked.unanswered(),
+                },
+            };
+            match filled {
+                FormAnswer::Filled(fields) => asked.answered(answers(&asked.questions, &fields)),
+                FormAnswer::Declined => ApprovalAnswer::Deny { reason: None },
+                FormAnswer::Failed => ApprovalAnswer::Nobody,
+            }
+        })
+    }
+
+    fn is_there(&self) -> bool {
+        self.calls.has_forms()
+    }
+}
+
+/// What became of a form.
+enum FormAnswer {
+    Filled(Map<String, Value>),
+    Declined,
+    /// There is no one, after all.
+    Failed,
+}
+
+async fn filled_in(cx: &RequestContext, form: Value) -> FormAnswer {
+    let answer = match cx.ask("elicitation/create", form).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::debug!(%error, "no answer to a form");
+            return FormAnswer::Failed;
+        }
+    };
+    match (answer["action"].as_str(), &answer["content"]) {
+        (Some("accept"), Value::Object(fields)) => FormAnswer::Filled(fields.clone()),
+        _ => FormAnswer::Declined,
+    }
+}
+
+fn form(
+    message: &str,
+    properties: Map<String, Value>,
+    required: &[&str],
+    revision: Revision,
+) -> Value {
+    let mut form = Map::new();
+    if revision >= Revision::V2025_11_25 {
+        form.insert("mode".to_owned(), json!("form"));
+    }
+    form.insert("message".to_owned(), json!(shown(message)));
+    let schema = json!({"type": "object", "properties": properties, "required": required});
+    form.insert("requestedSchema".to_owned(), schema);
+    Value::Object(form)
+}
+
+fn permission_form(request: &ApprovalRequest, revision: Revision) -> Value {
+    let mut message = format!("May {} run?\n\n{}", request.tool, request.card);
+    if !request.reason.is_empty() {
+        message += &format!("\n\nAsked because: {}", request.reason);
+    }
+    let mut choices = vec![ONCE];
+    if !request.rules.is_empty() {
+        message += &format!("\n\"{SESSION}\" allows: {}", request.rules.join(", "));
+        choices.push(SESSION);
+    }
+    choices.push(DENY);
+    let decision = json!({"type": "string", "title": "Decision", "enum": choices});
+    let properties = Map::from_iter([("decision".to_owned(), decision)]);
+    form(&message, properties, &["decision"], revision)
+}
+
+fn decided(fields: &Map<String, Value>, request: ApprovalRequest) -> ApprovalAnswer {
+    match fields.get("decision").and_then(Value::as_str) {
+        Some(ONCE) => ApprovalAnswer::Allow,
+        Some(SESSION) => {
+            let rules = request.rules.into_iter();
+            let patches = rules.map(|rule| ContextPatch::AddRule {
+                list: RuleList::Allow,
+                rule,
+            });
+            ApprovalAnswer::Updated {
+                input: None,
+                patches: patches.collect(),
+                keep: Vec::new(),
+            }
+        }
+        _ => ApprovalAnswer::Deny { reason: None },
+    }
+}
+
+fn question_form(questions: &[UserQuestion], revision: Revision) -> Value {
+    let mut properties = Map::new();
+    let mut message = "The model has questions:".to_owned();
+    for (number, question) in (1..).zip(questions) {
+        message += &format!("\n{}", question.question);
+        let labels: Vec<&str> = question
+            .options
+            .iter()
+            .map(|option| &*option.label)
+            .collect();
+        let options = question.options.iter();
+        let meanings: Vec<String> = options
+            .filter(|option| !option.description.is_empty())
+            .map(|option| format!("{}: {}", option.label, option.description))
+            .collect();
+        let title = match question.header.is_empty() {
+            true => &question.question,
+            false => &question.header,
+        };
+        let description = format!("{}\n{}", question.question, meanings.join("\n"));
+        let several = question.multi_select && revision >= Revision::V2025_11_25;
+        let field = match several {
+            true => json!({
+                "type": "array",
+                "title": title,
+                "description": description.trim(),
+                "items": {"type": "string", "enum": labels},
+            }),
+            false => json!({
+                "type": "string",
+                "title": title,
+                "description": description.trim(),
+                "enum": labels,
+            }),
+        };
+        properties.insert(format!("answer{number}"), field);
+        let other = json!({"type": "string", "title": format!("{title}: another answer")});
+        properties.insert(format!("other{number}"), other);
+    }
+    form(&message, properties, &[], revision)
+}
+
+/// By the questions' own words; one without an answer is left out.
+fn answers(questions: &[UserQuestion], fields: &Map<String, Value>) -> Map<String, Value> {
+    let mut answers = Map::new();
+    for (number, question) in (1..).zip(questions) {
+        let mut chosen: Vec<&str> = Vec::new();
+        match fields.get(&format!("answer{number}")) {
+            Some(Value::String(label)) => chosen.push(label),
+            Some(Value::Array(labels)) => chosen.extend(labels.iter().filter_map(Value::as_str)),
+            _ => {}
+        }
+        let other = fields.get(&format!("other{number}"));
+        chosen.extend(other.and_then(Value::as_str));
+        chosen.retain(|answer| !answer.is_empty());
+        if !chosen.is_empty() {
+            answers.insert(question.question.clone(), json!(chosen.join(", ")));
+        }
+    }
+    answers
+}
+
+/// Of bounded length, and without what acts on a terminal.
+fn shown(text: &str) -> String {
+    let plain = |letter: &char| !letter.is_control() || matches!(letter, '\n' | '\t');
+    let mut letters = text.chars().filter(plain);
+    let mut shown: String = letters.by_ref().take(LONGEST).collect();
+    if letters.next().is_some() {
+        shown += "…";
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_contract::{ApprovalKind, CallId, Card};
+
+    use super::*;
+    use crate::AnswerOption;
+
+    fn request(rules: &[&str]) -> ApprovalRequest {
+        ApprovalRequest {
+            kind: ApprovalKind::Permission,
+            call: CallId::new(),
+            tool: "Bash".to_owned(),
+            card: Card::new("Bash", "rm -r build\x1b[2J"),
+            reason: "it changes files".to_owned(),
+            rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+            asked: None,
+            agent: None,
+        }
+    }
+
+    #[test]
+    fn what_a_person_is_asked() {
+        let form = permission_form(&request(&["Bash(rm -r build)"]), Revision::V2025_11_25);
+        insta::assert_json_snapshot!(form);
+        let older = permission_form(&request(&[]), Revision::V2025_06_18);
+        assert_eq!(older.get("mode"), None);
+        let choices = &older["requestedSchema"]["properties"]["decision"]["enum"];
+        assert_eq!(*choices, json!([ONCE, DENY]));
+    }
+
+    #[test]
+    fn what_was_decided() {
+        let decision = |text: &str| {
+            let fields = Map::from_iter([("decision".to_owned(), json!(text))]);
+            decided(&fields, request(&["Bash(ls)"]))
+        };
+        assert_eq!(decision(ONCE), ApprovalAnswer::Allow);
+        let ApprovalAnswer::Updated { patches, keep, .. } = decision(SESSION) else {
+            panic!("no rule");
+        };
+        assert_eq!((patches.len(), keep.len()), (1, 0));
+        let denied = ApprovalAnswer::Deny { reason: None };
+        assert_eq!(decision(DENY), denied);
+        assert_eq!(decision("yes please"), denied);
+    }
+
+    #[test]
+    fn questions_of_the_model() {
+        let option = |label: &str| AnswerOption {
+            label: label.to_owned(),
+            description: format!("it is {label}"),
+            preview: None,
+        };
+        let question = |text: &str, multi_select| UserQuestion {
+            question: text.to_owned(),
+            header: "Colour".to_owned(),
+            options: vec![option("red"), option("blue")],
+            multi_select,
+        };
+        let questions = [question("Which?", false), question("Which ones?", true)];
+        insta::assert_json_snapshot!(question_form(&questions, Revision::V2025_11_25));
+        let fields = json!({"answer1": "red", "answer2": ["red", "blue"], "other2": "green"});
+        let answers = answers(&questions, fields.as_object().unwrap());
+        assert_eq!(
+            Value::Object(answers),
+            json!({"Which?": "red", "Which ones?": "red, blue, green"})
+        );
+    }
+}

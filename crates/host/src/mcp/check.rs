@@ -1,0 +1,96 @@
+//! Looking at servers without a session: what is named, and what comes of connecting it.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use haft_contract::{BoxFuture, CancellationToken};
+use haft_mcp::client::{ClientHost, Elicitation, ElicitationAnswer, ServerList, Servers};
+
+use super::{approvals::Decides, gather, options};
+use crate::{OpenError, SessionConfig, extensions::Extensions, plugins, settings::Permitted};
+
+/// The servers that a session of this configuration would have. Nothing is connected.
+pub fn named_servers(config: &SessionConfig) -> Result<ServerList, OpenError> {
+    Ok(named(config)?.1.list())
+}
+
+/// The same, with each of them connected, looked at and let go. Only this one, where one is named.
+pub async fn check_servers(
+    config: &SessionConfig,
+    only: Option<&str>,
+) -> Result<ServerList, OpenError> {
+    Ok(check(config, only).await?)
+}
+
+/// Approves the tools of a server as they are now.
+pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<(), OpenError> {
+    Ok(approve(config, name).await?)
+}
+
+async fn approve(config: &SessionConfig, name: &str) -> anyhow::Result<()> {
+    let (_, servers) = checked(config, Some(name), Decides::Approve).await?;
+    let server = servers.server(name).map_err(anyhow::Error::msg)?;
+    let connected = server.connected().await.map(drop);
+    servers.close().await;
+    connected.map_err(|why| anyhow::anyhow!("{name}: {why}"))
+}
+
+async fn check(config: &SessionConfig, only: Option<&str>) -> anyhow::Result<ServerList> {
+    let (_, servers) = checked(config, only, Decides::no_one()).await?;
+    let list = servers.list();
+    servers.close().await;
+    Ok(list)
+}
+
+/// The servers, connected or failed.
+pub(super) async fn checked(
+    config: &SessionConfig,
+    only: Option<&str>,
+    decides: Decides,
+) -> anyhow::Result<(SessionConfig, Servers)> {
+    let (config, servers) = named(config)?;
+    servers.disable(|entry| only.is_some_and(|only| entry.name != only));
+    let folder = config.environment.temporary_folder();
+    let options = options(&config, &folder, decides)?;
+    let limit = options.connect + Duration::from_secs(1);
+    let host = Silent {
+        cwd: config.cwd.clone(),
+    };
+    servers.start(options, Arc::new(host), None);
+    servers
+        .wait(|_| true, limit, &CancellationToken::new())
+        .await;
+    Ok((config, servers))
+}
+
+pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Servers)> {
+    let permitted = Permitted::load(config).map_err(OpenError::into_inner)?;
+    let config = SessionConfig {
+        environment: permitted.environment.clone(),
+        ..config.clone()
+    };
+    let extensions = Extensions::load(&config, &permitted);
+    let brought = plugins::additions(&extensions.places, &permitted);
+    let servers = gather(&config, &permitted, &brought.servers)?;
+    Ok((config, servers))
+}
+
+/// No one is told anything: it is all in the list.
+struct Silent {
+    cwd: PathBuf,
+}
+
+impl ClientHost for Silent {
+    fn warn(&self, _: &str) {}
+
+    fn roots(&self) -> Vec<PathBuf> {
+        vec![self.cwd.clone()]
+    }
+
+    fn can_elicit(&self) -> bool {
+        false
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+        Box::pin(async { ElicitationAnswer::Cancel })
+    }
+}

@@ -1,0 +1,49 @@
+//! Servers whose tools are still to come, for tools that wait for them.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use haft_contract::{BoxFuture, CancellationToken, PendingServers};
+
+use crate::input::SharedState;
+
+/// Each server is given up by itself before this has passed.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// Keeps no session alive.
+pub(crate) struct PendingOf(Weak<SharedState>);
+
+impl PendingOf {
+    /// Those of a session, if it has any.
+    pub(crate) fn servers(shared: &Arc<SharedState>) -> Option<Arc<dyn PendingServers>> {
+        let has_any = !shared.servers.list().servers.is_empty();
+        has_any.then(|| Arc::new(Self(Arc::downgrade(shared))) as _)
+    }
+}
+
+impl PendingServers for PendingOf {
+    fn pending(&self) -> Vec<String> {
+        let Some(shared) = self.0.upgrade() else {
+            return Vec::new();
+        };
+        let servers = shared.servers.list().servers.into_iter();
+        let pending = servers.filter(|server| server.status == "pending");
+        pending.map(|server| server.name).collect()
+    }
+
+    fn settled(&self, servers: Vec<String>) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(shared) = self.0.upgrade() else {
+                return;
+            };
+            let never = CancellationToken::new();
+            let wanted = |name: &String| servers.is_empty() || servers.contains(name);
+            let waiting = shared
+                .servers
+                .wait(|entry| wanted(&entry.name), LONGEST, &never);
+            waiting.await;
+        })
+    }
+}

@@ -1,0 +1,254 @@
+//! The places where servers are named.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use haft_engine::{permissions::Scope, settings::files::repository_root};
+use haft_mcp::client::{ServerEntry, ServerScope, Servers, SkippedServer, entries};
+use serde_json::{Map, Value};
+
+use super::policy::ServerPolicy;
+use crate::{SessionConfig, settings::Permitted};
+
+type Read = Vec<Result<ServerEntry, SkippedServer>>;
+
+/// All servers that a session of this configuration has, those of plugins included.
+pub(crate) fn gather(
+    config: &SessionConfig,
+    permitted: &Permitted,
+    of_plugins: &Map<String, Value>,
+) -> anyhow::Result<Servers> {
+    let servers = Servers::default();
+    let places = &permitted.settings.places;
+    let managed = places.managed.join("managed-mcp.json");
+    let policy = ServerPolicy::of(&permitted.settings);
+    // The administrator's are the only ones, where there are any.
+    if managed.is_file() {
+        servers.add(of_file(&managed, ServerScope::Managed));
+        servers.retain(|entry| policy.refuses(entry));
+        return Ok(servers);
+    }
+    servers.add(given(&config.mcp_servers, &config.cwd)?);
+    if !config.strict_mcp && !config.bare {
+        let user = UserFile::read(&places.home, &places.user, &config.cwd);
+        let counts = |scope: Scope| {
+            let sources = permitted.flags.sources.as_ref();
+            sources.is_none_or(|sources| sources.contains(&scope))
+        };
+        if counts(Scope::Local) {
+            servers.add(entries(&user.local, ServerScope::Local));
+        }
+        if counts(Scope::Project) {
+            project(&servers, config, permitted);
+        }
+        if counts(Scope::User) {
+            servers.add(entries(&user.servers, ServerScope::User));
+        }
+        add_plugins(&servers, of_plugins);
+        servers.disable(|entry| user.disabled.contains(&entry.name));
+    }
+    servers.retain(|entry| policy.refuses(entry));
+    Ok(servers)
+}
+
+/// Those of `--mcp-config`: files, or JSON itself. The same name again takes the place of the first.
+fn given(given: &[String], cwd: &Path) -> anyhow::Result<Read> {
+    let mut all: Map<String, Value> = Map::new();
+    for text in given {
+        let written = if text.trim_start().starts_with('{') {
+            text.clone()
+        } else {
+            let path = cwd.join(text);
+            fs::read_to_string(&path).with_context(|| format!("--mcp-config {text}"))?
+        };
+        let config: Value =
+            serde_json::from_str(&written).with_context(|| format!("--mcp-config {text}"))?;
+        let servers = config["mcpServers"].as_object().with_context(|| {
+            format!("--mcp-config {text}: expected an object with the key `mcpServers`")
+        })?;
+        all.extend(servers.clone());
+    }
+    Ok(entries(&all, ServerScope::Given))
+}
+
+/// The servers of a file; what is wrong with it is said in the place of one.
+fn of_file(file: &Path, scope: ServerScope) -> Read {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let wrong = |why: String| vec![Err(SkippedServer::new(&name, "invalid_config", why))];
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => return wrong(format!("{} cannot be read: {error}", file.display())),
+    };
+    match serde_json::from_str::<Value>(&text) {
+        Err(error) => wrong(format!("{} is no JSON: {error}", file.display())),
+        Ok(value) => match value["mcpServers"].as_object() {
+            Some(servers) => entries(servers, scope),
+            None => wrong(format!("{} has no object `mcpServers`", file.display())),
+        },
+    }
+}
+
+/// `.mcp.json` of the starting directory, or of the repository around it.
+pub(crate) fn project_file(cwd: &Path) -> Option<PathBuf> {
+    let own = cwd.join(".mcp.json");
+    if own.is_file() {
+        return Some(own);
+    }
+    let root = repository_root(cwd)?.join(".mcp.json");
+    root.is_file().then_some(root)
+}
+
+/// The project's servers: used where the directory is trusted, named where not.
+fn project(servers: &Servers, config: &SessionConfig, permitted: &Permitted) {
+    let Some(file) = project_file(&config.cwd) else {
+        return;
+    };
+    let settings = permitted.settings.merged();
+    let is_rejected = |name: &str| {
+        let list = settings["disabledMcpjsonServers"].as_array();
+        list.is_some_and(|list| list.iter().any(|one| one == name))
+    };
+    let trusted = permitted.settings.trust.runs;
+    let read = of_file(&file, ServerScope::Project).into_iter();
+    let read = read.filter(|read| !matches!(read, Ok(entry) if is_rejected(&entry.name)));
+    let read = read.map(|read| match read {
+        Ok(entry) if !trusted => {
+            let why = format!(
+                "it is the project's (.mcp.json), and the directory is not trusted, or .mcp.json has changed since; \
+                 it would start: {}. Look at it and trust it with `haft permissions trust`",
+                entry.in_short()
+            );
+            Err(SkippedServer::new(&entry.name, "untrusted", why))
+        }
+        read => read,
+    });
+    servers.add(read);
+}
+
+/// Those of plugins: one that starts or reaches what another one does is that one.
+fn add_plugins(servers: &Servers, of_plugins: &Map<String, Value>) {
+    let taken: Vec<String> = servers
+        .all()
+        .iter()
+        .map(|server| server.entry().in_short())
+        .collect();
+    let read = entries(of_plugins, ServerScope::Plugin).into_iter();
+    servers.add(read.filter(|read| match read {
+        Ok(entry) => !taken.contains(&entry.in_short()),
+        Err(_) => true,
+    }));
+}
+
+/// The user's own file, `.claude.json`.
+#[derive(Debug, Default)]
+pub(crate) struct UserFile {
+    /// Servers everywhere.
+    pub(crate) servers: Map<String, Value>,
+    /// Servers of this project.
+    pub(crate) local: Map<String, Value>,
+    /// Servers that are switched off in this project.
+    pub(crate) disabled: Vec<String>,
+}
+
+impl UserFile {
+    /// Where it is: in the home directory, or in what stands in for the settings folder.
+    pub(crate) fn path(home: &Path, user: &Path) -> PathBuf {
+        let moved = user.join(".claude.json");
+        // With CLAUDE_CONFIG_DIR everything is in one folder.
+        match user == home.join(".claude") && !moved.is_file() {
+            true => home.join(".claude.json"),
+            false => moved,
+        }
+    }
+
+    fn read(home: &Path, user: &Path, cwd: &Path) -> Self {
+        let text = fs::read_to_string(Self::path(home, user)).unwrap_or_default();
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
+        let mut found = Self {
+            servers: object(&value["mcpServers"]),
+            ..Self::default()
+        };
+        for directory in project_keys(cwd) {
+            let project = &value["projects"][directory.as_str()];
+            for (name, server) in object(&project["mcpServers"]) {
+                found.local.entry(name).or_insert(server);
+            }
+            let disabled = project["disabledMcpServers"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            found
+                .disabled
+                .extend(disabled.filter_map(Value::as_str).map(str::to_owned));
+        }
+        found
+    }
+}
+
+/// What a project is called in the user's file: its directory, or the repository around it.
+pub(crate) fn project_keys(cwd: &Path) -> Vec<String> {
+    let mut keys = vec![cwd.to_string_lossy().into_owned()];
+    if let Some(root) = repository_root(cwd) {
+        let root = root.to_string_lossy().into_owned();
+        if !keys.contains(&root) {
+            keys.push(root);
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_json_together_and_the_last_of_a_name_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}"#;
+        fs::write(dir.path().join("servers.json"), file).unwrap();
+        let texts = [
+            "servers.json".to_owned(),
+            r#"{"mcpServers": {"a": {"type": "sdk"}}}"#.to_owned(),
+        ];
+        let read = given(&texts, dir.path()).unwrap();
+        let read: Vec<String> = read
+            .into_iter()
+            .map(|one| {
+                one.map(|entry| format!("{} {}", entry.name, entry.in_short()))
+                    .unwrap()
+            })
+            .collect();
+        assert_eq!(read, ["a run by the program at the other end", "b y"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        for text in ["no-such-file", "{", "{}", r#"{"mcpServers": []}"#] {
+            assert!(given(&[text.to_owned()], dir.path()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_users_file_names_servers_everywhere_and_for_a_project() {
+        let dir = tempfile::tempdir().unwrap();
+        let cwd = dir.path().join("project");
+        fs::create_dir(&cwd).unwrap();
+        let text = serde_json::json!({
+            "mcpServers": {"u": {"command": "u"}},
+            "projects": {
+                cwd.to_str().unwrap(): {"mcpServers": {"l": {"command": "l"}}, "disabledMcpServers": ["u"]},
+                "/elsewhere": {"mcpServers": {"x": {"command": "x"}}},
+            },
+        });
+        fs::write(dir.path().join(".claude.json"), text.to_string()).unwrap();
+        let read = UserFile::read(dir.path(), &dir.path().join(".claude"), &cwd);
+        assert_eq!(read.servers.keys().collect::<Vec<_>>(), ["u"]);
+        assert_eq!(read.local.keys().collect::<Vec<_>>(), ["l"]);
+        assert_eq!(read.disabled, ["u"]);
+    }
+}

@@ -1,0 +1,193 @@
+//! The client as the official conformance package drives it: the address of a server is the last argument, the
+//! scenario is in `MCP_CONFORMANCE_SCENARIO`, what else it takes in `MCP_CONFORMANCE_CONTEXT`.
+//!
+//! It connects, logs in where it must (the package stands in for the browser), calls every tool and ends. Exits
+//! with 1 where the server cannot be connected.
+
+#![expect(
+    clippy::print_stderr,
+    reason = "it tells what went wrong to those who run it"
+)]
+
+use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpStreams};
+use haft_mcp::{
+    client::{
+        ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ServerScope, Servers, entries,
+        oauth::{LoginRequest, OAuthClient, TokenStore, login},
+    },
+    peer::{Patience, PeerError},
+};
+use haft_models::{Http, HttpOptions};
+use serde_json::{Map, Value, json};
+
+/// How often a refusal is answered by a login.
+const MOST_LOGINS: usize = 3;
+
+/// Someone who agrees to everything.
+struct Agreeable;
+
+impl ClientHost for Agreeable {
+    fn warn(&self, text: &str) {
+        eprintln!("{text}");
+    }
+
+    fn roots(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn can_elicit(&self) -> bool {
+        true
+    }
+
+    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+        Box::pin(async { ElicitationAnswer::Accept(json!({})) })
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let url = env::args().next_back().unwrap_or_default();
+    let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
+    let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    match run(&url, &context).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(url: &str, context: &Value) -> Result<(), String> {
+    let http: Arc<dyn HttpStreams> = Arc::new(Http::new(HttpOptions {
+        proxies: false,
+        ..HttpOptions::default()
+    }));
+    let folder = env::temp_dir().join(format!("haft-conformance-{}", std::process::id()));
+    let store = Arc::new(TokenStore::new(
+        folder.join("tokens.json"),
+        Arc::clone(&http),
+    ));
+    let named = json!({"server": {"type": "http", "url": url}});
+    let done = session(url, context, &named, &http, &store).await;
+    let _ = std::fs::remove_dir_all(folder); // what was kept for this run only
+    done
+}
+
+async fn session(
+    url: &str,
+    context: &Value,
+    named: &Value,
+    http: &Arc<dyn HttpStreams>,
+    store: &Arc<TokenStore>,
+) -> Result<(), String> {
+    let empty = Map::new();
+    let mut logins = 0;
+    loop {
+        let servers = Servers::default();
+        servers.add(entries(
+            named.as_object().unwrap_or(&empty),
+            ServerScope::Given,
+        ));
+        let options = ClientOptions {
+            http: Some(Arc::clone(http)),
+            tokens: Some(Arc::clone(store) as _),
+            connect: Duration::from_secs(20),
+            ..ClientOptions::default()
+        };
+        servers.start(options, Arc::new(Agreeable), None);
+        let server = servers.server("server")?;
+        let refused = match server.connected().await {
+            Err(why) => match server.challenge() {
+                Some(challenge) => challenge,
+                None => return Err(why),
+            },
+            Ok(connection) => {
+                let mut refused = None;
+                for tool in connection
+                    .list_tools(Patience::default())
+                    .await
+                    .unwrap_or_default()
+                {
+                    let name = tool["name"].as_str().unwrap_or_default();
+                    let called = connection
+                        .call_tool(name, &arguments(&tool), Patience::default(), |_| {})
+                        .await;
+                    if let Err(PeerError::Unauthorized { challenge, .. }) = called {
+                        refused = Some(challenge);
+                        break;
+                    }
+                }
+                match refused {
+                    None => {
+                        servers.close().await;
+                        return Ok(());
+                    }
+                    Some(challenge) => challenge,
+                }
+            }
+        };
+        servers.close().await;
+        if logins == MOST_LOGINS {
+            return Err("it refuses again and again".to_owned());
+        }
+        logins += 1;
+        let visits = Arc::clone(http);
+        let request = LoginRequest {
+            url,
+            challenge: &refused,
+            client: OAuthClient {
+                id: context["client_id"].as_str().map(str::to_owned),
+                secret: context["client_secret"].as_str().map(str::to_owned),
+                port: None,
+            },
+            visit: &move |address| {
+                let (http, address) = (Arc::clone(&visits), address.to_owned());
+                tokio::spawn(async move { browse(&*http, address).await });
+            },
+        };
+        login(&**http, store, request).await?;
+    }
+}
+
+/// What a browser does: follows where it is sent.
+async fn browse(http: &dyn HttpStreams, mut address: String) {
+    for _ in 0..5 {
+        let request = HttpRequest {
+            method: HttpMethod::Get,
+            url: address.clone(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        };
+        let Ok(response) = http.open(request).await else {
+            return;
+        };
+        match response.header("location") {
+            Some(to) => address = to.to_owned(),
+            None => return,
+        }
+    }
+}
+
+/// Something of the right type for each required property.
+fn arguments(tool: &Value) -> Value {
+    let schema = &tool["inputSchema"];
+    let required = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let filled = required.map(|name| {
+        let value = match schema["properties"][name]["type"].as_str() {
+            Some("number" | "integer") => json!(2),
+            Some("boolean") => json!(true),
+            Some("array") => json!([]),
+            Some("object") => json!({}),
+            _ => json!("text"),
+        };
+        (name.to_owned(), value)
+    });
+    Value::Object(filled.collect())
+}

@@ -1,0 +1,90 @@
+//! Lists of tools, kept from one session to the next, so that tools are known before their server is up.
+//!
+//! A list is kept under a hash of the whole entry: another command or address has another list.
+
+use std::{
+    fs::{self, DirBuilder},
+    io::Write,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ServerEntry;
+
+/// A longer file is none of ours.
+const LONGEST: u64 = 32 * 1024 * 1024;
+
+/// What is known of a server from the last time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct KeptList {
+    pub(super) revision: String,
+    pub(super) tools: Vec<Value>,
+}
+
+pub(super) fn read(folder: &Path, entry: &ServerEntry) -> Option<KeptList> {
+    let path = path(folder, entry);
+    let length = fs::metadata(&path).ok()?.len();
+    let text = (length <= LONGEST).then(|| fs::read(&path).ok())??;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Keeps a list. Where that fails, the next session begins without it.
+pub(super) fn write(folder: &Path, entry: &ServerEntry, kept: &KeptList) {
+    if read(folder, entry).as_ref() == Some(kept) {
+        return;
+    }
+    let written = || -> std::io::Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        let path = path(folder, entry);
+        let new = path.with_extension(format!("{}.new", std::process::id()));
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&new)?;
+        file.write_all(&serde_json::to_vec(kept)?)?;
+        fs::rename(new, path)
+    };
+    if let Err(error) = written() {
+        tracing::debug!(%error, server = entry.name, "its list of tools is not kept");
+    }
+}
+
+fn path(folder: &Path, entry: &ServerEntry) -> PathBuf {
+    let written = format!("{}\0{}\0{}", entry.name, entry.scope, entry.config);
+    let hash = blake3::hash(written.as_bytes()).to_hex();
+    folder.join(format!("{}.json", &hash[..32]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::ServerScope;
+
+    #[test]
+    fn a_list_is_kept_for_the_very_same_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("lists");
+        let entry = |command: &str| {
+            ServerEntry::read("s", &json!({"command": command}), ServerScope::User).unwrap()
+        };
+        let kept = KeptList {
+            revision: "2025-11-25".to_owned(),
+            tools: vec![json!({"name": "t"})],
+        };
+        assert_eq!(read(&folder, &entry("a")), None);
+        write(&folder, &entry("a"), &kept);
+        assert_eq!(read(&folder, &entry("a")), Some(kept));
+        assert_eq!(read(&folder, &entry("b")), None);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    }
+}

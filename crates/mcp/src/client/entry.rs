@@ -1,0 +1,362 @@
+//! The entry of a server: what stands under its name in a configuration.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use serde_json::{Map, Value, json};
+
+use super::expand::expand;
+
+/// A limit on calls that is shorter than this is a mistake.
+const SHORTEST: u64 = 1_000;
+
+/// Where an entry stands. Of several with one name the first here counts, whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ServerScope {
+    /// The administrator's file: then there are no others.
+    Managed,
+    /// `--mcp-config`, a client of ours, or a request of the program at the other end.
+    Given,
+    /// The user's own for this project.
+    Local,
+    /// The project's own, `.mcp.json`.
+    Project,
+    /// The user's own, everywhere.
+    User,
+    /// A plugin's.
+    Plugin,
+}
+
+impl ServerScope {
+    /// As people and programs read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Managed => "managed",
+            Self::Given => "dynamic",
+            Self::Local => "local",
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Plugin => "plugin",
+        }
+    }
+
+    /// Was it written by someone else than the person, so that it gets none of their keys unasked?
+    pub fn is_foreign(self) -> bool {
+        matches!(self, Self::Project | Self::Plugin)
+    }
+}
+
+impl fmt::Display for ServerScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerEntry {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub scope: ServerScope,
+    /// As it was written.
+    pub config: Value,
+    /// How it is reached.
+    pub kind: ServerKind,
+    /// How long one call may take.
+    pub timeout: Option<Duration>,
+    /// Its tools are always sent in full, and the first turn waits for it.
+    pub always_load: bool,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerKind {
+    /// A program that is started.
+    Stdio {
+        /// The program.
+        command: String,
+        /// What it is called with.
+        args: Vec<String>,
+        /// Variables beside ours.
+        env: BTreeMap<String, String>,
+    },
+    /// An address that speaks streamable HTTP.
+    Http(RemoteServer),
+    /// An address that speaks HTTP with server-sent events, as in 2024-11-05.
+    Sse(RemoteServer),
+    /// An address that speaks WebSocket: cannot be reached from here.
+    WebSocket(RemoteServer),
+    /// The program at the other end runs it.
+    Sdk,
+}
+
+/// An address.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RemoteServer {
+    /// The address itself.
+    pub url: String,
+    /// What is sent with each request.
+    pub headers: BTreeMap<String, String>,
+    /// A command line that prints further headers.
+    pub headers_helper: Option<String>,
+    /// What is known of us there.
+    pub oauth: Value,
+}
+
+/// An entry that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedServer {
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it, as messages name it.
+    pub category: &'static str,
+    /// The same in words.
+    pub message: String,
+}
+
+impl SkippedServer {
+    /// An entry that cannot be used.
+    pub fn new(name: &str, category: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            category,
+            message: message.into(),
+        }
+    }
+}
+
+/// The entries of a map from names to servers.
+pub fn entries(
+    servers: &Map<String, Value>,
+    scope: ServerScope,
+) -> Vec<Result<ServerEntry, SkippedServer>> {
+    let read = servers
+        .iter()
+        .map(|(name, config)| ServerEntry::read(name, config, scope));
+    read.collect()
+}
+
+impl ServerEntry {
+    /// A server of which only the name is known.
+    pub fn sdk(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            scope: ServerScope::Given,
+            config: json!({"type": "sdk", "name": name}),
+            kind: ServerKind::Sdk,
+            timeout: None,
+            always_load: false,
+        }
+    }
+
+    /// Reads an entry.
+    pub fn read(name: &str, config: &Value, scope: ServerScope) -> Result<Self, SkippedServer> {
+        let invalid = |message: &str| SkippedServer::new(name, "invalid_config", message);
+        if name.trim().is_empty() {
+            return Err(invalid("it has no name"));
+        }
+        if name.starts_with("plugin:") && scope != ServerScope::Plugin {
+            let what = "names that begin with `plugin:` are those of plugins";
+            return Err(SkippedServer::new(name, "reserved_name", what));
+        }
+        if !config.is_object() {
+            return Err(invalid("it is no object"));
+        }
+        let kind = match &config["type"] {
+            Value::Null if config.get("url").is_some() => {
+                let what = "it has a `url` and no `type`: http or sse";
+                return Err(SkippedServer::new(name, "url_missing_type", what));
+            }
+            Value::Null => "stdio",
+            Value::String(kind) => kind.as_str(),
+            _ => return Err(invalid("`type` is no text")),
+        };
+        let remote = || -> Result<RemoteServer, SkippedServer> {
+            let url = config["url"].as_str();
+            let url =
+                url.ok_or_else(|| invalid(&format!("a server of type {kind} needs `url`")))?;
+            Ok(RemoteServer {
+                url: url.to_owned(),
+                headers: texts(config, "headers").map_err(|why| invalid(&why))?,
+                headers_helper: config["headersHelper"].as_str().map(str::to_owned),
+                oauth: config["oauth"].clone(),
+            })
+        };
+        let kind = match kind {
+            "sdk" => ServerKind::Sdk,
+            "stdio" => {
+                let command = config["command"]
+                    .as_str()
+                    .filter(|command| !command.is_empty());
+                let needed = || invalid("a server of type stdio needs `command`");
+                ServerKind::Stdio {
+                    command: command.ok_or_else(needed)?.to_owned(),
+                    args: list(config, "args").map_err(|why| invalid(&why))?,
+                    env: texts(config, "env").map_err(|why| invalid(&why))?,
+                }
+            }
+            "http" | "streamable-http" => ServerKind::Http(remote()?),
+            "sse" => ServerKind::Sse(remote()?),
+            "ws" => ServerKind::WebSocket(remote()?),
+            other => {
+                let what = format!("no server is of type {other:?}");
+                return Err(SkippedServer::new(name, "unknown_type", what));
+            }
+        };
+        let timeout = config["timeout"].as_u64().filter(|ms| *ms >= SHORTEST);
+        Ok(Self {
+            name: name.to_owned(),
+            scope,
+            config: config.clone(),
+            kind,
+            timeout: timeout.map(Duration::from_millis),
+            always_load: config["alwaysLoad"] == true,
+        })
+    }
+
+    /// How it is reached, with variables in place, and which of them are not set.
+    pub fn expanded(&self, variable: &dyn Fn(&str) -> Option<String>) -> (ServerKind, Vec<String>) {
+        let mut unset = Vec::new();
+        let mut fill = |text: &String| -> String {
+            let (text, names) = expand(text, variable);
+            for name in names {
+                if !unset.contains(&name) {
+                    unset.push(name);
+                }
+            }
+            text
+        };
+        let values = |map: &BTreeMap<String, String>, fill: &mut dyn FnMut(&String) -> String| {
+            let filled = map.iter().map(|(name, value)| (name.clone(), fill(value)));
+            filled.collect::<BTreeMap<_, _>>()
+        };
+        let remote =
+            |server: &RemoteServer, fill: &mut dyn FnMut(&String) -> String| RemoteServer {
+                url: fill(&server.url),
+                headers: values(&server.headers, fill),
+                ..server.clone()
+            };
+        let kind = match &self.kind {
+            ServerKind::Stdio { command, args, env } => ServerKind::Stdio {
+                command: fill(command),
+                args: args.iter().map(&mut fill).collect(),
+                env: values(env, &mut fill),
+            },
+            ServerKind::Http(server) => ServerKind::Http(remote(server, &mut fill)),
+            ServerKind::Sse(server) => ServerKind::Sse(remote(server, &mut fill)),
+            ServerKind::WebSocket(server) => ServerKind::WebSocket(server.clone()),
+            ServerKind::Sdk => ServerKind::Sdk,
+        };
+        (kind, unset)
+    }
+
+    /// What is started or reached, in one line for people; no variables, no headers: they may be secrets.
+    pub fn in_short(&self) -> String {
+        match &self.kind {
+            ServerKind::Stdio { command, args, .. } => {
+                let words = std::iter::once(command).chain(args);
+                words.map(String::as_str).collect::<Vec<_>>().join(" ")
+            }
+            ServerKind::Http(server) => format!("{} (HTTP)", server.url),
+            ServerKind::Sse(server) => format!("{} (SSE)", server.url),
+            ServerKind::WebSocket(server) => format!("{} (WebSocket)", server.url),
+            ServerKind::Sdk => "run by the program at the other end".to_owned(),
+        }
+    }
+}
+
+fn list(config: &Value, key: &str) -> Result<Vec<String>, String> {
+    let wrong = || format!("`{key}` is no list of texts");
+    match &config[key] {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(items) => {
+            let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+            texts.collect::<Option<_>>().ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn texts(config: &Value, key: &str) -> Result<BTreeMap<String, String>, String> {
+    let wrong = || format!("`{key}` is no object of texts");
+    match &config[key] {
+        Value::Null => Ok(BTreeMap::new()),
+        Value::Object(map) => {
+            let texts = map.iter().map(|(name, value)| {
+                let value = match value {
+                    Value::String(text) => Some(text.clone()),
+                    Value::Number(number) => Some(number.to_string()),
+                    Value::Bool(flag) => Some(flag.to_string()),
+                    _ => None,
+                };
+                Some((name.clone(), value?))
+            });
+            texts.collect::<Option<_>>().ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_or_told_why_not() {
+        let config = json!({
+            "a": {"type": "sdk", "name": "a", "timeout": 5000},
+            "b": {"command": "x", "timeout": 10},
+            "c": {"type": "http", "url": "https://example.com"},
+            "d": {"url": "https://example.com"},
+            "e": {"type": "pigeon"},
+            "f": {"type": "stdio"},
+            "g": 1,
+            "h": {"command": "x", "args": [1]},
+            "plugin:x:y": {"command": "x"},
+        });
+        let read = entries(config.as_object().unwrap(), ServerScope::User);
+        let told: Vec<String> = read
+            .iter()
+            .map(|one| match one {
+                Ok(entry) => format!("{} {} {:?}", entry.name, entry.in_short(), entry.timeout),
+                Err(skipped) => {
+                    format!("{} {}: {}", skipped.name, skipped.category, skipped.message)
+                }
+            })
+            .collect();
+        insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn variables_are_filled_in_where_they_may_stand() {
+        let config = json!({
+            "command": "${BIN}/server", "args": ["--at", "${A:-b}"], "env": {"KEY": "${KEY}"},
+        });
+        let entry = ServerEntry::read("s", &config, ServerScope::User).unwrap();
+        let variable = |name: &str| (name == "BIN").then(|| "/opt".to_owned());
+        let (kind, unset) = entry.expanded(&variable);
+        let env = BTreeMap::from([("KEY".to_owned(), "${KEY}".to_owned())]);
+        let expected = ServerKind::Stdio {
+            command: "/opt/server".to_owned(),
+            args: vec!["--at".to_owned(), "b".to_owned()],
+            env,
+        };
+        assert_eq!((kind, unset), (expected, vec!["KEY".to_owned()]));
+    }
+
+    #[test]
+    fn of_several_scopes_the_first_wins() {
+        let mut scopes = [
+            ServerScope::Plugin,
+            ServerScope::User,
+            ServerScope::Local,
+            ServerScope::Given,
+        ];
+        scopes.sort();
+        assert_eq!(scopes[0], ServerScope::Given);
+        assert!(ServerScope::Managed < ServerScope::Given);
+        assert!(
+            ServerScope::Local < ServerScope::Project && ServerScope::Project < ServerScope::User
+        );
+    }
+}

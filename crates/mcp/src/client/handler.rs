@@ -1,0 +1,308 @@
+//! What servers may ask of us, and what they tell by themselves.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use haft_contract::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::{
+    message::{RpcError, RpcId, code},
+    peer::PeerHandler,
+};
+
+/// The session that servers are connected for.
+pub trait ClientHost: Send + Sync {
+    /// Something that a person should know.
+    fn warn(&self, text: &str);
+
+    /// Something that a person should know at once, in the middle of their work.
+    fn notice(&self, text: &str) {
+        self.warn(text);
+    }
+
+    /// The directories the session works in.
+    fn roots(&self) -> Vec<PathBuf>;
+
+    /// A server wants to know something of a person.
+    fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer>;
+
+    /// Is there someone to ask? Where not, servers are not told that they may.
+    fn can_elicit(&self) -> bool;
+}
+
+/// What a server wants to know of a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Elicitation {
+    /// The server.
+    pub server: String,
+    /// What it says to them.
+    pub message: String,
+    /// What is wanted.
+    pub kind: ElicitationKind,
+}
+
+/// What is wanted of a person.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ElicitationKind {
+    /// An object of this schema: properties that are texts, numbers, booleans or choices.
+    Form {
+        /// The schema.
+        schema: Value,
+    },
+    /// A visit to this address, in a browser.
+    Url {
+        /// The address.
+        url: String,
+        /// What the server calls this request.
+        id: String,
+    },
+}
+
+/// What a person answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ElicitationAnswer {
+    /// Yes; for a form with these values.
+    Accept(Value),
+    /// No.
+    Decline,
+    /// Neither: there is no one, or they went away.
+    Cancel,
+}
+
+impl ElicitationAnswer {
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Accept(Value::Null) => json!({"action": "accept"}),
+            Self::Accept(content) => json!({"action": "accept", "content": content}),
+            Self::Decline => json!({"action": "decline"}),
+            Self::Cancel => json!({"action": "cancel"}),
+        }
+    }
+}
+
+/// Answers what a server wants to know before it answers itself.
+pub(crate) trait InputRequests: Send + Sync {
+    fn answer<'a>(
+        &'a self,
+        method: &'a str,
+        params: Value,
+    ) -> BoxFuture<'a, Result<Value, RpcError>>;
+}
+
+/// What a server tells by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ServerNews {
+    ToolsChanged,
+    PromptsChanged,
+    ResourcesChanged,
+}
+
+/// Our side of a connection.
+pub(crate) struct ClientHandler {
+    server: String,
+    host: Arc<dyn ClientHost>,
+    news: mpsc::UnboundedSender<ServerNews>,
+    /// A server that does not keep to the protocol is spoken of once.
+    has_warned: AtomicBool,
+}
+
+impl ClientHandler {
+    pub(crate) fn new(
+        server: &str,
+        host: &Arc<dyn ClientHost>,
+        news: mpsc::UnboundedSender<ServerNews>,
+    ) -> Self {
+        Self {
+            server: server.to_owned(),
+            host: Arc::clone(host),
+            news,
+            has_warned: AtomicBool::new(false),
+        }
+    }
+
+    fn roots(&self) -> Value {
+        let roots = self.host.roots().into_iter().map(|root| {
+            let name = root
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned());
+            json!({"uri": file_uri(&root), "name": name.unwrap_or_default()})
+        });
+        json!({"roots": roots.collect::<Vec<_>>()})
+    }
+
+    async fn elicit(&self, params: Value) -> Result<Value, RpcError> {
+        let text = |name: &str| params[name].as_str().unwrap_or_default().to_owned();
+        let kind = match params["mode"].as_str() {
+            Some("url") => ElicitationKind::Url {
+                url: text("url"),
+                id: text("elicitationId"),
+            },
+            None | Some("form") => ElicitationKind::Form {
+                schema: params["requestedSchema"].clone(),
+            },
+            Some(other) => {
+                return Err(RpcError::invalid_params(format!(
+                    "the mode {other:?} is not known here"
+                )));
+            }
+        };
+        if let ElicitationKind::Url { url, .. } = &kind
+            && !url.starts_with("https://")
+            && !url.starts_with("http://")
+        {
+            return Err(RpcError::invalid_params(
+                "only http and https addresses can be visited",
+            ));
+        }
+        let asked = Elicitation {
+            server: self.server.clone(),
+            message: text("message"),
+            kind,
+        };
+        let schema = match &asked.kind {
+            ElicitationKind::Form { schema } => schema.clone(),
+            ElicitationKind::Url { .. } => Value::Null,
+        };
+        let mut answer = self.host.elicit(asked).await;
+        if let ElicitationAnswer::Accept(Value::Object(content)) = &mut answer {
+            fill_defaults(content, &schema);
+        }
+        Ok(answer.to_value())
+    }
+}
+
+/// What a person left out has its default, where the form names one.
+fn fill_defaults(content: &mut serde_json::Map<String, Value>, schema: &Value) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        if let (None, Some(default)) = (content.get(name), property.get("default")) {
+            content.insert(name.clone(), default.clone());
+        }
+    }
+}
+
+impl InputRequests for ClientHandler {
+    fn answer<'a>(
+        &'a self,
+        method: &'a str,
+        params: Value,
+    ) -> BoxFuture<'a, Result<Value, RpcError>> {
+        Box::pin(async move {
+            match method {
+                "ping" => Ok(json!({})),
+                "roots/list" => Ok(self.roots()),
+                "elicitation/create" => self.elicit(params).await,
+                "sampling/createMessage" => Err(RpcError::new(
+                    code::INVALID_REQUEST,
+                    "haft asks no model for servers (sampling is refused)",
+                )),
+                other => Err(RpcError::no_method(other)),
+            }
+        })
+    }
+}
+
+impl PeerHandler for ClientHandler {
+    fn request<'a>(
+        &'a self,
+        _: &'a RpcId,
+        method: &'a str,
+        params: Value,
+    ) -> BoxFuture<'a, Result<Value, RpcError>> {
+        self.answer(method, params)
+    }
+
+    fn notification(&self, method: &str, params: Value) {
+        let news = match method {
+            "notifications/tools/list_changed" => ServerNews::ToolsChanged,
+            "notifications/prompts/list_changed" => ServerNews::PromptsChanged,
+            "notifications/resources/list_changed" => ServerNews::ResourcesChanged,
+            "notifications/message" => {
+                let level = params["level"].as_str().unwrap_or("info");
+                let text = match &params["data"] {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let text: String = text.chars().take(2_000).collect();
+                tracing::info!(server = self.server, level, text, "an MCP server logs");
+                return;
+            }
+            other => {
+                tracing::debug!(
+                    server = self.server,
+                    method = other,
+                    "an MCP server tells something"
+                );
+                return;
+            }
+        };
+        let _ = self.news.send(news); // the session may be over
+    }
+
+    fn problem(&self, what: &str) {
+        tracing::warn!(
+            server = self.server,
+            what,
+            "an MCP server does not keep to the protocol"
+        );
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
+            self.host
+                .warn(&format!("MCP server {}: {what}", self.server));
+        }
+    }
+}
+
+/// A path as an address: everything but plain characters is escaped.
+pub(crate) fn file_uri(path: &std::path::Path) -> String {
+    use std::{fmt::Write, os::unix::ffi::OsStrExt};
+    let mut uri = "file://".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                uri.push(char::from(*byte));
+            }
+            other => {
+                let _ = write!(uri, "%{other:02X}"); // into a text: cannot fail
+            }
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_an_address() {
+        assert_eq!(file_uri(Path::new("/a b/é")), "file:///a%20b/%C3%A9");
+    }
+
+    #[test]
+    fn answers_of_people_as_they_are_sent() {
+        let schema = json!({"properties": {"n": {"type": "integer", "default": 3}, "s": {"type": "string"}}});
+        let mut content = serde_json::Map::from_iter([("s".to_owned(), json!("x"))]);
+        fill_defaults(&mut content, &schema);
+        let answer = ElicitationAnswer::Accept(Value::Object(content));
+        assert_eq!(
+            answer.to_value(),
+            json!({"action": "accept", "content": {"s": "x", "n": 3}})
+        );
+        assert_eq!(
+            ElicitationAnswer::Decline.to_value(),
+            json!({"action": "decline"})
+        );
+        assert_eq!(
+            ElicitationAnswer::Cancel.to_value(),
+            json!({"action": "cancel"})
+        );
+    }
+}

@@ -1,0 +1,470 @@
+//! Servers at an address: streamable HTTP. Each message is a request; what comes back is a message or a stream of
+//! them. Beside that a stream is kept open for what the server says by itself.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use haft_contract::{BoxFuture, HttpBody, HttpMethod, HttpRequest, HttpResponse};
+use serde_json::Value;
+use tokio::{
+    sync::mpsc,
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
+
+use super::{
+    remote::RemoteAccess,
+    transport::{Opened, TransportControl},
+};
+use crate::{
+    frames::LONGEST_FRAME,
+    message::{RpcId, RpcMessage},
+    peer::{MessageSink, Peer, PeerError, PeerHandler, WeakPeer},
+    revision::Revision,
+};
+
+/// How long the head of an answer may take.
+const FIRST_BYTE: Duration = Duration::from_secs(60);
+/// How long the pause is before a stream is taken up again, where the server names none…
+const PAUSE: Duration = Duration::from_secs(1);
+/// …and the longest that it may name.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often a stream is taken up again in a row without anything new.
+const MOST_RESUMES: u32 = 5;
+/// So much of a refusal is read.
+const LONGEST_REFUSAL: usize = 64 * 1024;
+/// How long the end of a session may take.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// Opens the way to a server at an address. Nothing is sent yet.
+pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opened {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let way = Arc::new(HttpWay {
+        access,
+        state: Mutex::default(),
+        peer: OnceLock::new(),
+    });
+    let sink = Queue {
+        sender,
+        way: Arc::clone(&way),
+    };
+    let peer = Peer::new(Arc::new(sink), handler);
+    let _ = way.peer.set(peer.downgrade()); // it is the first
+    let sending = tokio::spawn(send_all(receiver, Arc::clone(&way)));
+    way.state().tasks.push(sending.abort_handle());
+    Opened { peer, control: way }
+}
+
+/// Messages that wait to be sent, in order.
+struct Queue {
+    sender: mpsc::UnboundedSender<RpcMessage>,
+    way: Arc<HttpWay>,
+}
+
+impl MessageSink for Queue {
+    fn send(&self, message: RpcMessage) -> Result<(), PeerError> {
+        let closed = |_| PeerError::Closed("the connection is closed".to_owned());
+        self.sender.send(message).map_err(closed)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.way.end_tasks();
+    }
+}
+
+struct HttpWay {
+    access: RemoteAccess,
+    state: Mutex<WayState>,
+    peer: OnceLock<WeakPeer>,
+}
+
+#[derive(Default)]
+struct WayState {
+    session: Option<String>,
+    revision: Option<Revision>,
+    is_listening: bool,
+    /// Requests that are under way.
+    requests: HashMap<RpcId, AbortHandle>,
+    tasks: Vec<AbortHandle>,
+}
+
+/// Sends one message after the other. A request may take long, so others pass it; what wants no answer is over
+/// before the next is sent.
+async fn send_all(mut messages: mpsc::UnboundedReceiver<RpcMessage>, way: Arc<HttpWay>) {
+    while let Some(message) = messages.recv().await {
+        match &message {
+            RpcMessage::Request { id, .. } => {
+                let (id, way) = (id.clone(), Arc::clone(&way));
+                let mut state = way.state();
+                let task = tokio::spawn({
+                    let (id, way) = (id.clone(), Arc::clone(&way));
+                    async move {
+                        let failed = way.ask(&id, &message).await.err();
+                        way.state().requests.remove(&id);
+                        if let (Some(error), Some(peer)) = (failed, way.peer()) {
+                            peer.fail(&id, error);
+                        }
+                    }
+                });
+                state.requests.insert(id, task.abort_handle());
+            }
+            RpcMessage::Notification { method, params } if method == "notifications/cancelled" => {
+                let id = RpcId::parse(&params["requestId"]);
+                let request = id.and_then(|id| way.state().requests.remove(&id));
+                // In the stateless revision to close the stream is to call it off.
+                if way.is_stateless() {
+                    if let Some(request) = request {
+                        request.abort();
+                    }
+                    continue;
+                }
+                way.tell(&message).await;
+                if let Some(request) = request {
+                    request.abort();
+                }
+            }
+            _ => way.tell(&message).await,
+        }
+    }
+}
+
+impl HttpWay {
+    fn state(&self) -> MutexGuard<'_, WayState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn peer(&self) -> Option<Peer> {
+        self.peer.get()?.upgrade()
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.state()
+            .revision
+            .is_some_and(|revision| !revision.has_initialize())
+    }
+
+    fn end_tasks(&self) {
+        let mut state = self.state();
+        let requests: Vec<AbortHandle> = state.requests.drain().map(|(_, task)| task).collect();
+        for task in state.tasks.drain(..).chain(requests) {
+            task.abort();
+        }
+    }
+
+    /// Sends what wants no answer.
+    async fn tell(&self, message: &RpcMessage) {
+        let sent = self.post(message).await;
+        match sent {
+            Ok(response) if response.status == 404 => self.session_is_gone(),
+            Ok(response) if response.status >= 400 => {
+                tracing::debug!(status = response.status, "a message was not taken");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "a message could not be sent"),
+        }
+    }
+
+    /// Sends a request and hands on what comes back.
+    async fn ask(&self, id: &RpcId, message: &RpcMessage) -> Result<(), PeerError> {
+        let mut response = self.post(message).await?;
+        if let (RpcMessage::Request { method, .. }, Some(session)) =
+            (message, response.header("mcp-session-id"))
+            && method == "initialize"
+        {
+            let session = session.to_owned();
+            self.state().session = Some(session);
+        }
+        let kind = response
+            .header("content-type")
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let is_stream = kind.starts_with("text/event-stream");
+        if !(200..300).contains(&response.status) {
+            return Err(self.refused(id, response).await);
+        }
+        if is_stream {
+            return self.follow(id, response.body).await;
+        }
+        let text = response.body.bytes(LONGEST_FRAME).await;
+        let text =
+            text.map_err(|why| PeerError::Transport(format!("its answer cannot be read: {why}")))?;
+        if text.is_empty() {
+            return Err(PeerError::Transport(format!(
+                "it answered with nothing (HTTP {})",
+                response.status
+            )));
+        }
+        if !kind.starts_with("application/json") {
+            let why =
+                format!("it answered with {kind:?}, which is neither JSON nor a stream of events");
+            return Err(PeerError::Transport(why));
+        }
+        self.received(&text);
+        self.must_be_answered(id)
+    }
+
+    /// A stream that belongs to a request: it is taken up again until the answer is there.
+    async fn follow(&self, id: &RpcId, mut body: Box<dyn HttpBody>) -> Result<(), PeerError> {
+        let mut place = StreamPlace::default();
+        let mut resumes = 0;
+        loop {
+            let ended = self.read_events(&mut *body, &mut place, &mut resumes).await;
+            if self.is_answered(id) {
+                return Ok(());
+            }
+            let why = match &ended {
+                Ok(()) => "its stream ended before the answer came".to_owned(),
+                Err(why) => why.clone(),
+            };
+            let Some(last) = place.id.clone().filter(|_| resumes < MOST_RESUMES) else {
+                return Err(PeerError::Transport(why));
+            };
+            resumes += 1;
+            sleep(place.pause()).await;
+            let response = self.get(Some(&last)).await?;
+            if response.status != 200 {
+                return Err(self.refused(id, response).await);
+            }
+            body = response.body;
+        }
+    }
+
+    /// Hands on the events of a stream until it ends.
+    async fn read_events(
+        &self,
+        body: &mut dyn HttpBody,
+        place: &mut StreamPlace,
+        resumes: &mut u32,
+    ) -> Result<(), String> {
+        while let Some(event) = body.event(LONGEST_FRAME).await? {
+            place.id = event.id.or(place.id.take());
+            place.retry = event.retry.or(place.retry);
+            if !event.data.is_empty() && matches!(event.name.as_str(), "" | "message") {
+                *resumes = 0;
+                self.received(event.data.as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// What the server says by itself, for as long as it has a stream for that.
+    async fn listen(self: Arc<Self>) {
+        let mut place = StreamPlace::default();
+        let mut failures = 0;
+        while failures < MOST_RESUMES {
+            let response = match self.get(place.id.as_deref()).await {
+                Ok(response) if response.status == 200 => response,
+                // It has none.
+                Ok(response) if response.status == 405 || response.status == 400 => return,
+                Ok(response) if response.status == 404 => return self.session_is_gone(),
+                Ok(_) | Err(_) => {
+                    failures += 1;
+                    sleep(PAUSE * 2_u32.pow(failures)).await;
+                    continue;
+                }
+            };
+            let mut body = response.body;
+            let ended = self
+                .read_events(&mut *body, &mut place, &mut failures)
+                .await;
+            tracing::debug!(?ended, "the stream of a server ended");
+            failures += 1;
+            sleep(place.pause()).await;
+        }
+    }
+
+    fn received(&self, text: &[u8]) {
+        if let Some(peer) = self.peer() {
+            peer.receive_text(text);
+        }
+    }
+
+    fn is_answered(&self, id: &RpcId) -> bool {
+        self.peer().is_none_or(|peer| !peer.is_waiting_for(id))
+    }
+
+    fn must_be_answered(&self, id: &RpcId) -> Result<(), PeerError> {
+        match self.is_answered(id) {
+            true => Ok(()),
+            false => Err(PeerError::Transport(
+                "what it answered is no answer to the request".to_owned(),
+            )),
+        }
+    }
+
+    fn session_is_gone(&self) {
+        if let Some(peer) = self.peer() {
+            peer.close("its session is over");
+        }
+    }
+
+    /// Why a request was refused; an error that it names is handed on as the answer.
+    async fn refused(&self, id: &RpcId, mut response: HttpResponse) -> PeerError {
+        let status = response.status;
+        if matches!(status, 401 | 403) {
+            return PeerError::Unauthorized {
+                reason: format!("HTTP {status}"),
+                challenge: response
+                    .header("www-authenticate")
+                    .unwrap_or_default()
+                    .to_owned(),
+                status,
+            };
+        }
+        let has_session = self.state().session.is_some();
+        let text = response
+            .body
+            .bytes(LONGEST_REFUSAL)
+            .await
+            .unwrap_or_default();
+        if status == 404 && has_session {
+            self.session_is_gone();
+            return PeerError::Closed("its session is over".to_owned());
+        }
+        let said = serde_json::from_slice::<Value>(&text)
+            .ok()
+            .map(RpcMessage::parse);
+        if let Some(Ok(RpcMessage::Answer {
+            id: named,
+            result: Err(error),
+        })) = said
+            && named.as_ref().is_none_or(|named| named == id)
+        {
+            return PeerError::Answered(error);
+        }
+        let words: String = String::from_utf8_lossy(&text)
+            .trim()
+            .chars()
+            .take(200)
+            .collect();
+        let why = format!("HTTP {status} {words}").trim_end().to_owned();
+        match status {
+            500.. => PeerError::Closed(why),
+            _ => PeerError::Transport(why),
+        }
+    }
+
+    async fn get(&self, last: Option<&str>) -> Result<HttpResponse, PeerError> {
+        let mut headers = vec![("accept".to_owned(), "text/event-stream".to_owned())];
+        headers.extend(last.map(|id| ("last-event-id".to_owned(), id.to_owned())));
+        self.exchange(HttpMethod::Get, headers, Vec::new()).await
+    }
+
+    async fn post(&self, message: &RpcMessage) -> Result<HttpResponse, PeerError> {
+        let json = "application/json".to_owned();
+        let mut headers = vec![
+            ("content-type".to_owned(), json.clone()),
+            ("accept".to_owned(), format!("{json}, text/event-stream")),
+        ];
+        if self.is_stateless() {
+            headers.extend(standard_headers(message));
+        }
+        let body = message.to_value().to_string().into_bytes();
+        self.exchange(HttpMethod::Post, headers, body).await
+    }
+
+    async fn exchange(
+        &self,
+        method: HttpMethod,
+        mut headers: Vec<(String, String)>,
+        body: Vec<u8>,
+    ) -> Result<HttpResponse, PeerError> {
+        {
+            let state = self.state();
+            headers.extend(
+                state
+                    .session
+                    .iter()
+                    .map(|id| ("mcp-session-id".to_owned(), id.clone())),
+            );
+            let revision = state
+                .revision
+                .filter(|revision| *revision >= Revision::V2025_06_18);
+            headers
+                .extend(revision.map(|one| ("mcp-protocol-version".to_owned(), one.to_string())));
+        }
+        let request = HttpRequest {
+            method,
+            url: self.access.url().to_owned(),
+            headers,
+            body,
+        };
+        let sending = self.access.send(request);
+        let sent = timeout(FIRST_BYTE, sending).await;
+        sent.unwrap_or_else(|_| {
+            let why = format!("it did not begin to answer within {FIRST_BYTE:?}");
+            Err(PeerError::TimedOut(why))
+        })
+    }
+}
+
+impl TransportControl for HttpWay {
+    fn agreed(&self, revision: Revision) {
+        self.state().revision = Some(revision);
+    }
+
+    fn begun(self: Arc<Self>) {
+        let mut state = self.state();
+        let has_streams = state.revision.is_some_and(Revision::has_initialize);
+        if has_streams && !std::mem::replace(&mut state.is_listening, true) {
+            let listening = tokio::spawn(Arc::clone(&self).listen());
+            state.tasks.push(listening.abort_handle());
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if self.state().session.is_some() {
+                let ending = self.exchange(HttpMethod::Delete, Vec::new(), Vec::new());
+                let _ = timeout(GOODBYE, ending).await; // it may have none to end
+            }
+            self.end_tasks();
+        })
+    }
+}
+
+/// Where a stream is to be taken up again.
+#[derive(Default)]
+struct StreamPlace {
+    id: Option<String>,
+    retry: Option<u64>,
+}
+
+impl StreamPlace {
+    fn pause(&self) -> Duration {
+        let named = self.retry.map(Duration::from_millis);
+        named.unwrap_or(PAUSE).min(LONGEST_PAUSE)
+    }
+}
+
+/// What a request of the stateless revision says of itself in its headers.
+fn standard_headers(message: &RpcMessage) -> Vec<(String, String)> {
+    let RpcMessage::Request { method, params, .. } = message else {
+        return Vec::new();
+    };
+    let mut headers = vec![("mcp-method".to_owned(), method.clone())];
+    let name = match method.as_str() {
+        "tools/call" | "prompts/get" => params["name"].as_str(),
+        "resources/read" => params["uri"].as_str(),
+        _ => None,
+    };
+    headers.extend(name.map(|name| ("mcp-name".to_owned(), header_value(name))));
+    headers
+}
+
+/// A text as the value of a header: what is not plain is encoded.
+fn header_value(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    if is_plain && text.trim() == text && !text.starts_with("=?base64?") {
+        return text.to_owned();
+    }
+    format!(
+        "=?base64?{}?=",
+        data_encoding::BASE64.encode(text.as_bytes())
+    )
+}

@@ -1,0 +1,190 @@
+//! Who gives tokens for a server: RFC 9728 names it, RFC 8414 describes it.
+
+use haft_contract::HttpStreams;
+use serde_json::Value;
+
+use super::{form, get_json, secure};
+use crate::client::remote::origin;
+
+/// Who gives tokens for a server, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Authority {
+    /// What the token is for, where the server says so.
+    pub(super) resource: Option<String>,
+    /// Which scopes to ask for, where anyone says so.
+    pub(super) scope: Option<String>,
+    pub(super) authorize: String,
+    pub(super) token: String,
+    pub(super) register: Option<String>,
+    /// How a client shows at `token` who it is.
+    pub(super) auth_methods: Vec<String>,
+    pub(super) issuer: Option<String>,
+}
+
+/// Finds out who gives tokens for the server at `url`; `challenge` is what it refused with.
+pub(super) async fn discover(
+    http: &dyn HttpStreams,
+    url: &str,
+    challenge: &str,
+) -> Result<Authority, String> {
+    let base = origin(url).ok_or("the address is none")?;
+    let protected = protected_resource(http, url, challenge).await?;
+    let resource = protected
+        .as_ref()
+        .and_then(|found| found["resource"].as_str());
+    if let Some(resource) = resource
+        && !covers(resource, url)
+    {
+        return Err(format!(
+            "it says that it is {resource}, which is another place than {url}"
+        ));
+    }
+    let named = protected
+        .as_ref()
+        .and_then(|found| found["authorization_servers"][0].as_str());
+    let issuer = named.unwrap_or(base).trim_end_matches('/').to_owned();
+    let found = authority(http, &issuer).await?;
+    let asked = form::parameter(challenge, "scope");
+    let scopes = |value: &Value| {
+        let listed = value.as_array()?.iter().filter_map(Value::as_str);
+        let joined = listed.collect::<Vec<_>>().join(" ");
+        (!joined.is_empty()).then_some(joined)
+    };
+    let supported = protected
+        .as_ref()
+        .and_then(|found| scopes(&found["scopes_supported"]));
+    let mut scope = asked.filter(|scope| !scope.is_empty()).or(supported);
+    let Some(found) = found else {
+        if named.is_some() {
+            return Err(format!("{issuer} does not say how it gives tokens"));
+        }
+        // As in 2025-03-26: usual places.
+        return Ok(Authority {
+            resource: None,
+            scope,
+            authorize: format!("{base}/authorize"),
+            token: format!("{base}/token"),
+            register: Some(format!("{base}/register")),
+            auth_methods: Vec::new(),
+            issuer: None,
+        });
+    };
+    let methods = found["code_challenge_methods_supported"].as_array();
+    if methods.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
+        return Err(format!("{issuer} does not know PKCE with S256"));
+    }
+    // Without it there is nothing to renew a token with.
+    let offers_offline = scopes(&found["scopes_supported"])
+        .is_some_and(|all| all.split(' ').any(|one| one == OFFLINE));
+    if offers_offline
+        && scope
+            .as_ref()
+            .is_some_and(|scope| !scope.split(' ').any(|one| one == OFFLINE))
+    {
+        scope = scope.map(|scope| format!("{scope} {OFFLINE}"));
+    }
+    let place = |name: &str| found[name].as_str().map(str::to_owned);
+    let needed = |name: &str| place(name).ok_or_else(|| format!("{issuer} names no {name}"));
+    let auth_methods = found["token_endpoint_auth_methods_supported"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let authority = Authority {
+        resource: resource.map(str::to_owned),
+        scope,
+        authorize: needed("authorization_endpoint")?,
+        token: needed("token_endpoint")?,
+        register: place("registration_endpoint"),
+        auth_methods: auth_methods
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        issuer: place("issuer"),
+    };
+    for place in [&authority.authorize, &authority.token] {
+        secure(place)?;
+    }
+    Ok(authority)
+}
+
+const OFFLINE: &str = "offline_access";
+
+/// What a server says of itself: where its refusal points, or at the usual places.
+async fn protected_resource(
+    http: &dyn HttpStreams,
+    url: &str,
+    challenge: &str,
+) -> Result<Option<Value>, String> {
+    if let Some(named) = form::parameter(challenge, "resource_metadata") {
+        return get_json(http, &named).await;
+    }
+    let base = origin(url).unwrap_or_default();
+    let path = path(url);
+    let usual = format!("{base}/.well-known/oauth-protected-resource");
+    if !path.is_empty()
+        && let Some(found) = get_json(http, &format!("{usual}{path}")).await?
+    {
+        return Ok(Some(found));
+    }
+    get_json(http, &usual).await
+}
+
+/// What an issuer says of itself, at the places where that may stand.
+async fn authority(http: &dyn HttpStreams, issuer: &str) -> Result<Option<Value>, String> {
+    let base = origin(issuer).ok_or("the issuer is no address")?;
+    let path = path(issuer);
+    let mut places = vec![
+        format!("{base}/.well-known/oauth-authorization-server{path}"),
+        format!("{base}/.well-known/openid-configuration{path}"),
+    ];
+    if !path.is_empty() {
+        places.push(format!("{issuer}/.well-known/openid-configuration"));
+    }
+    for place in places {
+        if let Some(found) = get_json(http, &place).await? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// The path of an address, without a slash at its end.
+fn path(url: &str) -> &str {
+    let base = origin(url).unwrap_or_default();
+    let rest = &url[base.len()..];
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    rest[..end].trim_end_matches('/')
+}
+
+/// Is an address the resource or below it?
+fn covers(resource: &str, url: &str) -> bool {
+    let same = origin(resource)
+        .is_some_and(|own| origin(url).is_some_and(|other| own.eq_ignore_ascii_case(other)));
+    let (outer, inner) = (path(resource), path(url));
+    let below = inner
+        .strip_prefix(outer)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    same && below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_covers_what_is_below_it() {
+        let cases = [
+            ("https://a/mcp", "https://a/mcp", true),
+            ("https://a", "https://a/mcp", true),
+            ("https://a/", "https://a/mcp?x", true),
+            ("https://a/mc", "https://a/mcp", false),
+            ("https://b/mcp", "https://a/mcp", false),
+            ("https://a/mcp/x", "https://a/mcp", false),
+        ];
+        for (resource, url, expected) in cases {
+            assert_eq!(covers(resource, url), expected, "{resource} {url}");
+        }
+        assert_eq!(path("https://a/b/?q"), "/b");
+        assert_eq!(path("https://a"), "");
+    }
+}

@@ -1,0 +1,342 @@
+//! From a server to a token, through a person's browser.
+
+use std::time::Duration;
+
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use haft_contract::HttpStreams;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+
+use super::{
+    discovery::{Authority, discover},
+    form, post, problem,
+    store::{KeptToken, TokenStore, now},
+};
+
+/// How long a person may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The longest request that a browser sends to us.
+const LONGEST_CALLBACK: usize = 16 * 1024;
+
+/// What is known of us at the one who gives tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OAuthClient {
+    /// Our name there; `None`: we register.
+    pub id: Option<String>,
+    /// What shows that it is us.
+    pub secret: Option<String>,
+    /// The port that browsers come back to; `None`: any.
+    pub port: Option<u16>,
+}
+
+impl OAuthClient {
+    /// From `oauth` of an entry.
+    pub fn of(entry: &Value) -> Self {
+        let text = |name: &str| entry[name].as_str().map(str::to_owned);
+        Self {
+            id: text("clientId"),
+            secret: text("clientSecret"),
+            port: entry["callbackPort"]
+                .as_u64()
+                .and_then(|port| u16::try_from(port).ok()),
+        }
+    }
+}
+
+/// A login.
+pub struct LoginRequest<'a> {
+    /// The server.
+    pub url: &'a str,
+    /// What it refused with (`WWW-Authenticate`).
+    pub challenge: &'a str,
+    /// What is known of us there.
+    pub client: OAuthClient,
+    /// Brings an address to the person's browser.
+    pub visit: &'a (dyn Fn(&str) + Send + Sync),
+}
+
+/// Logs in and keeps the token.
+pub async fn login(
+    http: &dyn HttpStreams,
+    store: &TokenStore,
+    request: LoginRequest<'_>,
+) -> Result<(), String> {
+    let authority = discover(http, request.url, request.challenge).await?;
+    let port = request.client.port.unwrap_or(0);
+    let listener = TcpListener::bind(("127.0.0.1", port)).await;
+    let listener = listener
+        .map_err(|error| format!("no browser can come back to 127.0.0.1:{port}: {error}"))?;
+    let port = listener
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .port();
+    let back = format!("http://localhost:{port}/callback");
+    let us = register(http, &authority, &request.client, &back).await?;
+    let (verifier, state) = (random()?, random()?);
+    let digest = ring::digest::digest(&ring::digest::SHA256, verifier.as_bytes());
+    let challenge = BASE64URL_NOPAD.encode(digest.as_ref());
+    let resource = authority.resource.as_deref().unwrap_or(request.url);
+    let mut query = vec![
+        ("response_type", "code"),
+        ("client_id", us.id.as_str()),
+        ("redirect_uri", back.as_str()),
+        ("state", state.as_str()),
+        ("code_challenge", challenge.as_str()),
+        ("code_challenge_method", "S256"),
+        ("resource", resource),
+    ];
+    if let Some(scope) = &authority.scope {
+        query.push(("scope", scope));
+        if scope.split(' ').any(|one| one == "offline_access") {
+            query.push(("prompt", "consent"));
+        }
+    }
+    let join = if authority.authorize.contains('?') {
+        '&'
+    } else {
+        '?'
+    };
+    (request.visit)(&format!(
+        "{}{join}{}",
+        authority.authorize,
+        form::encode(&query)
+    ));
+    let waiting = timeout(
+        PATIENCE,
+        code(&listener, &state, authority.issuer.as_deref()),
+    )
+    .await;
+    let code =
+        waiting.map_err(|_| format!("no one came back from the browser within {PATIENCE:?}"))??;
+    let grant = [
+        ("grant_type", "authorization_code"),
+        ("code", code.as_str()),
+        ("redirect_uri", back.as_str()),
+        ("code_verifier", verifier.as_str()),
+        ("resource", resource),
+    ];
+    let answer = ask_for_token(http, &authority.token, &us, &grant).await?;
+    let token = KeptToken::of(&answer, &authority.token, resource, us)?;
+    store.keep(request.url, token)
+}
+
+/// Who we are at the one who gives tokens.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Registration {
+    pub(super) id: String,
+    pub(super) secret: Option<String>,
+    /// `none`, `client_secret_basic` or `client_secret_post`.
+    pub(super) method: String,
+}
+
+async fn register(
+    http: &dyn HttpStreams,
+    authority: &Authority,
+    client: &OAuthClient,
+    back: &str,
+) -> Result<Registration, String> {
+    if let Some(id) = &client.id {
+        return Ok(Registration {
+            id: id.clone(),
+            secret: client.secret.clone(),
+            method: method(authority, client.secret.is_some(), None),
+        });
+    }
+    let Some(place) = &authority.register else {
+        return Err(
+            "it takes no new clients; name yours with `oauth.clientId` in the entry".to_owned(),
+        );
+    };
+    let mut wanted = json!({
+        "client_name": "haft",
+        "redirect_uris": [back],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": method(authority, true, None),
+        "application_type": "native",
+    });
+    if let Some(scope) = &authority.scope {
+        wanted["scope"] = json!(scope);
+    }
+    let sent = post(http, place, "application/json", &[], wanted.to_string()).await?;
+    let (status, answer) = sent;
+    let id = answer["client_id"]
+        .as_str()
+        .filter(|_| (200..300).contains(&status));
+    let id = id.ok_or_else(|| {
+        format!(
+            "it does not take us as a client: {}",
+            problem(status, &answer)
+        )
+    })?;
+    let secret = answer["client_secret"].as_str().map(str::to_owned);
+    let said = answer["token_endpoint_auth_method"].as_str();
+    Ok(Registration {
+        id: id.to_owned(),
+        method: method(authority, secret.is_some(), said),
+        secret,
+    })
+}
+
+/// How we show who we are: as was agreed, else in the best way that is known there.
+fn method(authority: &Authority, has_secret: bool, agreed: Option<&str>) -> String {
+    let known = |name: &str| authority.auth_methods.iter().any(|one| one == name);
+    match agreed {
+        Some(agreed) => agreed,
+        None if known("none") || !has_secret => "none",
+        None if known("client_secret_basic") || authority.auth_methods.is_empty() => {
+            "client_secret_basic"
+        }
+        None if known("client_secret_post") => "client_secret_post",
+        None => "none",
+    }
+    .to_owned()
+}
+
+/// Asks for a token with this grant.
+pub(super) async fn ask_for_token(
+    http: &dyn HttpStreams,
+    place: &str,
+    us: &Registration,
+    grant: &[(&str, &str)],
+) -> Result<Value, String> {
+    let mut pairs = grant.to_vec();
+    let mut headers = Vec::new();
+    match (us.method.as_str(), &us.secret) {
+        ("client_secret_basic", Some(secret)) => {
+            let both = format!("{}:{}", form::escape(&us.id), form::escape(secret));
+            headers.push((
+                "authorization".to_owned(),
+                format!("Basic {}", BASE64.encode(both.as_bytes())),
+            ));
+        }
+        ("client_secret_post", Some(secret)) => {
+            pairs.extend([
+                ("client_id", us.id.as_str()),
+                ("client_secret", secret.as_str()),
+            ]);
+        }
+        _ => pairs.push(("client_id", us.id.as_str())),
+    }
+    let kind = "application/x-www-form-urlencoded";
+    let (status, answer) = post(http, place, kind, &headers, form::encode(&pairs)).await?;
+    match (200..300).contains(&status) && answer["access_token"].is_string() {
+        true => Ok(answer),
+        false => Err(format!("it gives no token: {}", problem(status, &answer))),
+    }
+}
+
+/// Waits for the browser to come back with a code.
+async fn code(listener: &TcpListener, state: &str, issuer: Option<&str>) -> Result<String, String> {
+    loop {
+        let (mut stream, _) = listener.accept().await.map_err(|error| error.to_string())?;
+        let Some(query) = callback(&mut stream).await else {
+            let _ = reply(&mut stream, "404 Not Found", "There is nothing here.").await;
+            continue;
+        };
+        let value = |name: &str| {
+            let found = query.iter().find(|(own, _)| own == name);
+            found.map(|(_, value)| value.clone())
+        };
+        // Anyone on this machine can call: what does not belong to this login is passed over.
+        if value("state").as_deref() != Some(state) {
+            let _ = reply(
+                &mut stream,
+                "400 Bad Request",
+                "This login is not known here.",
+            )
+            .await;
+            continue;
+        }
+        let said = match (value("code"), value("error")) {
+            _ if value("iss").is_some_and(|named| issuer.is_some_and(|issuer| issuer != named)) => {
+                Err("the browser comes from another place than it was sent to".to_owned())
+            }
+            (Some(code), None) => Ok(code),
+            (_, Some(error)) => {
+                let about = value("error_description").unwrap_or_default();
+                Err(format!("it was refused: {error} {about}")
+                    .trim_end()
+                    .to_owned())
+            }
+            (None, None) => Err("the browser came back without a code".to_owned()),
+        };
+        let words = match &said {
+            Ok(_) => "You are logged in. You can close this window.",
+            Err(_) => "The login failed. You can close this window.",
+        };
+        let _ = reply(&mut stream, "200 OK", words).await; // the browser may be gone
+        return said;
+    }
+}
+
+async fn callback(stream: &mut TcpStream) -> Option<Vec<(String, String)>> {
+    let mut head = Vec::new();
+    let reading = async {
+        let mut buffer = [0; 1024];
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < LONGEST_CALLBACK {
+            match stream.read(&mut buffer).await {
+                Ok(0) | Err(_) => break,
+                Ok(length) => head.extend_from_slice(&buffer[..length]),
+            }
+        }
+    };
+    timeout(Duration::from_secs(10), reading).await.ok()?;
+    let text = String::from_utf8_lossy(&head);
+    let target = text
+        .lines()
+        .next()?
+        .strip_prefix("GET ")?
+        .split(' ')
+        .next()?;
+    let query = target.strip_prefix("/callback")?.strip_prefix('?')?;
+    Some(form::decode(query))
+}
+
+async fn reply(stream: &mut TcpStream, status: &str, words: &str) -> std::io::Result<()> {
+    let length = words.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    stream
+        .write_all(format!("{head}{words}").as_bytes())
+        .await?;
+    stream.shutdown().await
+}
+
+/// 32 bytes that no one can guess, as text.
+fn random() -> Result<String, String> {
+    let mut bytes = [0; 32];
+    getrandom::getrandom(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(BASE64URL_NOPAD.encode(&bytes))
+}
+
+impl KeptToken {
+    /// From the answer of the one who gives tokens.
+    pub(super) fn of(
+        answer: &Value,
+        place: &str,
+        resource: &str,
+        us: Registration,
+    ) -> Result<Self, String> {
+        let text = |name: &str| answer[name].as_str().map(str::to_owned);
+        let kind = text("token_type").unwrap_or_default();
+        if !kind.is_empty() && !kind.eq_ignore_ascii_case("bearer") {
+            return Err(format!("tokens of the type {kind} cannot be used here"));
+        }
+        Ok(Self {
+            access: text("access_token").ok_or("it gives no token")?,
+            refresh: text("refresh_token"),
+            expires: answer["expires_in"]
+                .as_u64()
+                .map(|seconds| now().saturating_add(seconds)),
+            place: place.to_owned(),
+            resource: resource.to_owned(),
+            client: us,
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! Logging in to a server at an address: OAuth 2.1 with a browser, once; after that tokens are renewed by themselves.
+//!
+//! - `discovery`: who gives tokens for a server; `login`: from there to a token, through a person's browser
+//! - `store`: tokens in a file that only its owner reads, renewed before they end; `form`: what is sent
+//!
+//! **Invariants.** Only PKCE with S256. A token is sent to the server that it is for and to no other. What a
+//! server names is used only if it is HTTPS, or on this machine.
+
+mod discovery;
+mod form;
+mod login;
+mod store;
+
+pub use login::{LoginRequest, OAuthClient, login};
+pub use store::TokenStore;
+
+use haft_contract::{HttpMethod, HttpRequest, HttpResponse, HttpStreams};
+use serde_json::Value;
+
+/// Answers are no longer than this.
+const LONGEST: usize = 1024 * 1024;
+
+/// A JSON document at an address; `None`: there is none.
+async fn get_json(http: &dyn HttpStreams, url: &str) -> Result<Option<Value>, String> {
+    secure(url)?;
+    let request = HttpRequest {
+        method: HttpMethod::Get,
+        url: url.to_owned(),
+        headers: vec![("accept".to_owned(), "application/json".to_owned())],
+        body: Vec::new(),
+    };
+    let mut response = http.open(request).await.map_err(|failed| failed.message)?;
+    if response.status != 200 {
+        return Ok(None);
+    }
+    let bytes = response.body.bytes(LONGEST).await?;
+    Ok(serde_json::from_slice(&bytes).ok().filter(Value::is_object))
+}
+
+/// Sends something and reads the JSON of the answer, whatever the status.
+async fn post(
+    http: &dyn HttpStreams,
+    url: &str,
+    kind: &str,
+    more: &[(String, String)],
+    body: String,
+) -> Result<(u16, Value), String> {
+    secure(url)?;
+    let mut headers = vec![
+        ("content-type".to_owned(), kind.to_owned()),
+        ("accept".to_owned(), "application/json".to_owned()),
+    ];
+    headers.extend_from_slice(more);
+    let request = HttpRequest {
+        method: HttpMethod::Post,
+        url: url.to_owned(),
+        headers,
+        body: body.into_bytes(),
+    };
+    let response = http.open(request).await.map_err(|failed| failed.message)?;
+    read(response).await
+}
+
+async fn read(mut response: HttpResponse) -> Result<(u16, Value), String> {
+    let bytes = response.body.bytes(LONGEST).await?;
+    Ok((
+        response.status,
+        serde_json::from_slice(&bytes).unwrap_or_default(),
+    ))
+}
+
+/// What is said in an answer that is an error.
+fn problem(status: u16, answer: &Value) -> String {
+    let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+    let words = [text("error"), text("error_description")];
+    let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    match words.is_empty() {
+        true => format!("HTTP {status}"),
+        false => format!("HTTP {status}: {}", words.join(": ")),
+    }
+}
+
+/// Is an address one that secrets may go to?
+fn secure(url: &str) -> Result<(), String> {
+    let plain = url.strip_prefix("http://").map(|rest| {
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        match host.strip_prefix('[') {
+            Some(inner) => inner.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        }
+    });
+    match plain {
+        None if url.starts_with("https://") => Ok(()),
+        Some("localhost" | "127.0.0.1" | "::1") => Ok(()),
+        _ => Err(format!(
+            "{url} is not HTTPS, so that anyone on the way could read what is sent there"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_go_over_https_or_stay_on_this_machine() {
+        let cases = [
+            ("https://a.example/x", true),
+            ("http://localhost:80/x", true),
+            ("http://127.0.0.1", true),
+            ("http://[::1]:9/x", true),
+            ("http://a.example", false),
+            ("http://localhost.evil.example", false),
+            ("http://localhost@evil.example/", false),
+            ("ftp://a", false),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(secure(url).is_ok(), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Tokens in a file that only its owner reads. One process at a time changes it, so that a token is renewed once.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use haft_contract::{BoxFuture, HttpStreams};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use super::login::{Registration, ask_for_token};
+use crate::client::ServerTokens;
+
+/// A token is renewed so many seconds before it ends.
+const EARLY: u64 = 60;
+/// How long another process may take to renew one.
+const LOCKED: Duration = Duration::from_secs(30);
+
+/// What is kept for a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeptToken {
+    pub(super) access: String,
+    pub(super) refresh: Option<String>,
+    /// In seconds since 1970.
+    pub(super) expires: Option<u64>,
+    /// Where it is renewed.
+    pub(super) place: String,
+    pub(super) resource: String,
+    pub(super) client: Registration,
+}
+
+/// Tokens for servers, by their addresses.
+#[derive(Clone)]
+pub struct TokenStore {
+    file: PathBuf,
+    http: Arc<dyn HttpStreams>,
+}
+
+type Tokens = BTreeMap<String, KeptToken>;
+
+impl TokenStore {
+    /// Those in this file.
+    pub fn new(file: PathBuf, http: Arc<dyn HttpStreams>) -> Self {
+        Self { file, http }
+    }
+
+    /// Is there a token for this server?
+    pub fn has(&self, url: &str) -> bool {
+        self.read().contains_key(url)
+    }
+
+    /// Forgets the token of a server. Says whether there was one.
+    pub fn forget(&self, url: &str) -> Result<bool, String> {
+        let _lock = Lock::take(&self.file).map_err(|error| self.failed(&error))?;
+        let mut tokens = self.read();
+        let was_there = tokens.remove(url).is_some();
+        if was_there {
+            self.write(&tokens).map_err(|error| self.failed(&error))?;
+        }
+        Ok(was_there)
+    }
+
+    pub(super) fn keep(&self, url: &str, token: KeptToken) -> Result<(), String> {
+        let _lock = Lock::take(&self.file).map_err(|error| self.failed(&error))?;
+        let mut tokens = self.read();
+        tokens.insert(url.to_owned(), token);
+        self.write(&tokens).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &io::Error) -> String {
+        format!("tokens cannot be kept in {}: {error}", self.file.display())
+    }
+
+    fn read(&self) -> Tokens {
+        let text = fs::read(&self.file).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    fn write(&self, tokens: &Tokens) -> io::Result<()> {
+        let new = self
+            .file
+            .with_extension(format!("{}.new", std::process::id()));
+        let _ = fs::remove_file(&new); // one that a killed process left
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?;
+        file.write_all(&serde_json::to_vec_pretty(tokens)?)?;
+        file.sync_all()?;
+        fs::rename(new, &self.file)
+    }
+
+    /// A good token, renewed where `is_bad` says that the kept one is not.
+    async fn good(&self, url: &str, is_bad: impl Fn(&KeptToken) -> bool) -> Option<String> {
+        let kept = self.read().remove(url)?;
+        if !is_bad(&kept) {
+            return Some(kept.access);
+        }
+        let lock = Lock::wait(&self.file).await?;
+        // Another process may have been first.
+        let kept = self.read().remove(url)?;
+        if !is_bad(&kept) {
+            return Some(kept.access);
+        }
+        let renewed = self.renew(&kept).await;
+        match renewed {
+            Ok(token) => {
+                let access = token.access.clone();
+                let mut tokens = self.read();
+                tokens.insert(url.to_owned(), token);
+                if let Err(error) = self.write(&tokens) {
+                    tracing::warn!(%error, "a renewed token is not kept");
+                }
+                drop(lock);
+                Some(access)
+            }
+            Err(error) => {
+                tracing::warn!(url, error, "a token is not renewed");
+                None
+            }
+        }
+    }
+
+    async fn renew(&self, kept: &KeptToken) -> Result<KeptToken, String> {
+        let refresh = kept
+            .refresh
+            .as_deref()
+            .ok_or("there is nothing to renew it with")?;
+        let grant = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh),
+            ("resource", kept.resource.as_str()),
+        ];
+        let answer = ask_for_token(&*self.http, &kept.place, &kept.client, &grant).await?;
+        let mut token = KeptToken::of(&answer, &kept.place, &kept.resource, kept.client.clone())?;
+        token.refresh = token.refresh.or_else(|| kept.refresh.clone());
+        Ok(token)
+    }
+}
+
+impl ServerTokens for TokenStore {
+    fn token<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Option<String>> {
+        let ends = |kept: &KeptToken| kept.expires.is_some_and(|at| at <= now() + EARLY);
+        Box::pin(self.good(url, ends))
+    }
+
+    fn renewed<'a>(&'a self, url: &'a str, refused: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(self.good(url, move |kept| kept.access == refused))
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map(|since| since.as_secs()).unwrap_or_default()
+}
+
+/// The right to change the file, across processes; a process that dies lets go of it.
+struct Lock(#[expect(dead_code, reason = "held, not read")] File);
+
+impl Lock {
+    fn open(file: &Path) -> io::Result<File> {
+        if let Some(folder) = file.parent() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
+        }
+        let lock = file.with_extension("lock");
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(lock)
+    }
+
+    fn take(file: &Path) -> io::Result<Self> {
+        let lock = Self::open(file)?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        Ok(Self(lock))
+    }
+
+    async fn wait(file: &Path) -> Option<Self> {
+        let lock = Self::open(file).ok()?;
+        let began = tokio::time::Instant::now();
+        while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if began.elapsed() > LOCKED {
+                return None;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        Some(Self(lock))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use haft_contract::{HttpFailure, HttpRequest, HttpResponse};
+
+    use super::*;
+
+    struct Nowhere;
+
+    impl HttpStreams for Nowhere {
+        fn open(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>> {
+            Box::pin(async {
+                Err(HttpFailure {
+                    message: "nowhere".to_owned(),
+                    is_passing: false,
+                })
+            })
+        }
+    }
+
+    fn token(access: &str, expires: Option<u64>) -> KeptToken {
+        KeptToken {
+            access: access.to_owned(),
+            refresh: None,
+            expires,
+            place: "https://a/token".to_owned(),
+            resource: "https://a".to_owned(),
+            client: Registration {
+                id: "us".to_owned(),
+                secret: None,
+                method: "none".to_owned(),
+            },
+        }
+    }
+
+    #[tokio::test]
+    async fn tokens_are_kept_for_their_owner_alone_and_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("state/tokens.json");
+        let store = TokenStore::new(file.clone(), Arc::new(Nowhere));
+        assert_eq!(store.token("https://a").await, None);
+        store
+            .keep("https://a", token("t", Some(now() + 3600)))
+            .unwrap();
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(store.token("https://a").await.as_deref(), Some("t"));
+        assert_eq!(store.token("https://b").await, None);
+        // One that ends soon, or was refused, and cannot be renewed is none.
+        assert_eq!(store.renewed("https://a", "t").await, None);
+        assert_eq!(
+            store.renewed("https://a", "other").await.as_deref(),
+            Some("t")
+        );
+        store
+            .keep("https://a", token("u", Some(now() + 10)))
+            .unwrap();
+        assert_eq!(store.token("https://a").await, None);
+        assert!(store.forget("https://a").unwrap());
+        assert!(!store.forget("https://a").unwrap());
+    }
+}

@@ -1,0 +1,118 @@
+//! Prompts of servers, as commands that people type: `/mcp__SERVER__PROMPT first second`.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use haft_contract::Content;
+use serde_json::{Map, Value, json};
+
+use super::{ServerHandle, Servers, definition, result};
+use crate::peer::Patience;
+
+/// How long a server may take to answer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A prompt that can be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerPrompt {
+    /// What is typed, without the slash.
+    pub command: String,
+    /// What it is for.
+    pub description: String,
+    /// What it takes.
+    pub argument_hint: String,
+}
+
+impl Servers {
+    /// The prompts of all servers that are connected.
+    pub fn prompts(&self) -> Vec<ServerPrompt> {
+        let mut prompts = Vec::new();
+        for server in self.all() {
+            for prompt in server.listed_prompts() {
+                let Some(name) = prompt["name"].as_str() else {
+                    continue;
+                };
+                let hints = arguments(&prompt).map(|(name, is_required)| match is_required {
+                    true => format!("<{name}>"),
+                    false => format!("[{name}]"),
+                });
+                prompts.push(ServerPrompt {
+                    command: definition::name(server.name(), name),
+                    description: prompt["description"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned(),
+                    argument_hint: hints.collect::<Vec<_>>().join(" "),
+                });
+            }
+        }
+        prompts
+    }
+
+    /// What a prompt says with these arguments, in the order that it names them. `None`: there is no such prompt.
+    pub async fn prompt(
+        &self,
+        command: &str,
+        given: &[String],
+        folder: &Path,
+    ) -> Option<Result<Vec<Content>, String>> {
+        for server in self.all() {
+            for prompt in server.listed_prompts() {
+                let name = prompt["name"].as_str().unwrap_or_default();
+                if definition::name(server.name(), name) == command {
+                    return Some(said(&server, &prompt, given, folder).await);
+                }
+            }
+        }
+        None
+    }
+}
+
+fn arguments(prompt: &Value) -> impl Iterator<Item = (&str, bool)> {
+    let arguments = prompt["arguments"].as_array().into_iter().flatten();
+    arguments.filter_map(|one| Some((one["name"].as_str()?, one["required"] == true)))
+}
+
+async fn said(
+    server: &Arc<ServerHandle>,
+    prompt: &Value,
+    given: &[String],
+    folder: &Path,
+) -> Result<Vec<Content>, String> {
+    let mut filled = Map::new();
+    let count = arguments(prompt).count();
+    for (at, (name, is_required)) in arguments(prompt).enumerate() {
+        match given.get(at) {
+            // The last one takes all that is left.
+            Some(_) if at + 1 == count => {
+                filled.insert(name.to_owned(), json!(given[at..].join(" ")));
+            }
+            Some(value) => {
+                filled.insert(name.to_owned(), json!(value));
+            }
+            None if is_required => return Err(format!("it needs the argument {name}")),
+            None => {}
+        }
+    }
+    let connection = server.connected().await?;
+    let name = prompt["name"].as_str().unwrap_or_default();
+    let answer = connection
+        .get_prompt(name, &filled, Patience::of(LIMIT))
+        .await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    let messages = answer["messages"].as_array().into_iter().flatten();
+    let mut contents: Vec<Content> = Vec::new();
+    for message in messages {
+        let content = result::content(&message["content"], folder);
+        let is_model = message["role"] == "assistant";
+        contents.push(match content {
+            Content::Text { text } if is_model => {
+                Content::text(format!("(as the assistant) {text}"))
+            }
+            other => other,
+        });
+    }
+    match contents.is_empty() {
+        true => Err("it says nothing".to_owned()),
+        false => Ok(contents),
+    }
+}

@@ -1,0 +1,227 @@
+//! `ListMcpResourcesTool` and `ReadMcpResourceTool`: what servers have to read, for a model.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use haft_contract::{
+    Access, BoundCall, BoxFuture, CallContext, DynTool, Effects, Profile, ToolError, ToolOutput,
+    ToolSpec,
+};
+use serde_json::{Map, Value, json};
+
+use super::{ServerHandle, Servers, result};
+use crate::peer::Patience;
+
+/// How long a server may take to list or read.
+const LIMIT: Duration = Duration::from_secs(60);
+/// A resource may be shown at this length, in characters; what is longer is kept on disk.
+const CAP: usize = 100_000;
+
+/// The tools that list and read resources of these servers.
+pub fn resource_tools(servers: &Arc<Servers>, folder: PathBuf) -> Vec<Arc<dyn DynTool>> {
+    let list = ResourceTool {
+        spec: spec(
+            "ListMcpResourcesTool",
+            "Lists what MCP servers have to read (resources), of one server or of all. Each entry names its server; \
+             read one with ReadMcpResourceTool. An entry with `uriTemplate` stands for many: fill in its variables.",
+            json!({
+                "type": "object",
+                "properties": {"server": {"type": "string", "description": "Only of this server."}},
+            }),
+            "list MCP resources",
+        ),
+        servers: Arc::clone(servers),
+        folder: folder.clone(),
+        is_reader: false,
+    };
+    let read = ResourceTool {
+        spec: spec(
+            "ReadMcpResourceTool",
+            "Reads one resource of an MCP server, as ListMcpResourcesTool names it.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "server": {"type": "string", "description": "The server."},
+                    "uri": {"type": "string", "description": "The resource."},
+                },
+                "required": ["server", "uri"],
+            }),
+            "read MCP resource",
+        ),
+        servers: Arc::clone(servers),
+        folder,
+        is_reader: true,
+    };
+    vec![Arc::new(list), Arc::new(read)]
+}
+
+fn spec(name: &str, description: &str, input_schema: Value, hint: &'static str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        input_schema,
+        profile: Profile {
+            family: "mcp".into(),
+            search_hint: hint.into(),
+            deferred: true,
+            access: Access::Reads,
+            result_cap: Some(CAP),
+            ..Profile::default()
+        },
+    }
+}
+
+struct ResourceTool {
+    spec: ToolSpec,
+    servers: Arc<Servers>,
+    folder: PathBuf,
+    is_reader: bool,
+}
+
+impl DynTool for ResourceTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn bind(self: Arc<Self>, input: Value) -> Result<Box<dyn BoundCall>, ToolError> {
+        Ok(Box::new(ResourceCall { tool: self, input }))
+    }
+}
+
+struct ResourceCall {
+    tool: Arc<ResourceTool>,
+    input: Value,
+}
+
+impl BoundCall for ResourceCall {
+    fn spec(&self) -> &ToolSpec {
+        &self.tool.spec
+    }
+
+    fn input(&self) -> &Value {
+        &self.input
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::READS
+    }
+
+    fn call<'a>(&'a self, _: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let ResourceTool {
+            servers,
+            folder,
+            is_reader,
+            ..
+        } = &*self.tool;
+        let text = |name: &str| self.input[name].as_str();
+        Box::pin(async move {
+            let answer = match is_reader {
+                true => {
+                    let (server, uri) = (
+                        text("server").unwrap_or_default(),
+                        text("uri").unwrap_or_default(),
+                    );
+                    let contents = servers
+                        .read_resource(server, uri)
+                        .await
+                        .map_err(ToolError::Failed)?;
+                    json!({"contents": shown(&contents, folder)})
+                }
+                false => {
+                    let listed = list(servers, text("server"))
+                        .await
+                        .map_err(ToolError::Refused)?;
+                    Value::Array(listed)
+                }
+            };
+            Ok(ToolOutput::text(answer.to_string()).with_structured(answer))
+        })
+    }
+}
+
+/// The resources of one server, or of all that are connected.
+async fn list(servers: &Servers, only: Option<&str>) -> Result<Vec<Value>, String> {
+    let (wanted, must) = match only {
+        Some(name) => (vec![servers.server(name)?], true),
+        None => (servers.all(), false),
+    };
+    let mut all = Vec::new();
+    for server in wanted {
+        match of_server(&server).await {
+            Ok(listed) => all.extend(listed),
+            Err(why) if must => return Err(format!("the server {}: {why}", server.name())),
+            Err(_) => {}
+        }
+    }
+    Ok(all)
+}
+
+async fn of_server(server: &ServerHandle) -> Result<Vec<Value>, String> {
+    let connection = server.connected().await?;
+    if !connection.facts().has("resources") {
+        return Ok(Vec::new());
+    }
+    let limit = Patience::of(LIMIT);
+    let resources = connection
+        .list_resources(limit)
+        .await
+        .map_err(|error| error.to_string())?;
+    let templates = connection.list_templates(limit).await.unwrap_or_default();
+    let named = resources.iter().chain(&templates).map(|listed| {
+        let mut entry = Map::new();
+        for key in [
+            "uri",
+            "uriTemplate",
+            "name",
+            "title",
+            "mimeType",
+            "description",
+        ] {
+            if let Some(value) = listed.get(key) {
+                entry.insert(key.to_owned(), value.clone());
+            }
+        }
+        entry.insert("server".to_owned(), json!(server.name()));
+        Value::Object(entry)
+    });
+    Ok(named.collect())
+}
+
+/// Contents with their bytes kept in files.
+fn shown(contents: &[Value], folder: &std::path::Path) -> Vec<Value> {
+    let shown = contents.iter().map(|content| {
+        let mut content = content.clone();
+        if let Some(map) = content.as_object_mut()
+            && let Some(Value::String(blob)) = map.shift_remove("blob")
+        {
+            let kind = map
+                .get("mimeType")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+            let kept = match result::keep_base64(&blob, &kind, folder) {
+                Ok(path) => ("blobSavedTo", json!(path)),
+                Err(why) => ("error", json!(why)),
+            };
+            map.insert(kept.0.to_owned(), kept.1);
+        }
+        content
+    });
+    shown.collect()
+}
+
+impl Servers {
+    /// What a resource holds.
+    pub async fn read_resource(&self, server: &str, uri: &str) -> Result<Vec<Value>, String> {
+        let handle = self.server(server)?;
+        let failed = |why: String| format!("the server {server}: {why}");
+        let connection = handle.connected().await.map_err(failed)?;
+        let mut answer = connection
+            .read_resource(uri, Patience::of(LIMIT))
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        match answer["contents"].take() {
+            Value::Array(contents) => Ok(contents),
+            _ => Err(failed("it answered without contents".to_owned())),
+        }
+    }
+}

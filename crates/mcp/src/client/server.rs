@@ -1,0 +1,579 @@
+//! One server: connected, kept connected, and what it offers.
+
+use std::{
+    ffi::OsString,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use haft_contract::{CancellationToken, DynTool};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep, timeout},
+};
+
+use super::{
+    ClientHost, ClientOptions, Connection, RemoteServer, ServerEntry, ServerKind, ServerLink,
+    cache::{self, KeptList},
+    connection::Greeting,
+    definition::{Defaults, Definition},
+    handler::{ClientHandler, ServerNews},
+    http,
+    remote::RemoteAccess,
+    sse, stdio,
+    tool::ServerTool,
+    transport::{self, Opened},
+};
+use crate::{
+    peer::{Patience, PeerError},
+    revision::Revision,
+};
+
+/// How often a server is started again in a row.
+const MOST_RESTARTS: u32 = 5;
+/// How long the first pause before that is; the next are twice as long, each.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A server that lived so long has not failed in a row.
+const LIVED: Duration = Duration::from_secs(60);
+/// How long changes of a list are gathered before it is asked for.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// What all servers of a session share.
+pub(super) struct ClientShared {
+    pub(super) options: ClientOptions,
+    pub(super) host: Arc<dyn ClientHost>,
+    pub(super) link: Option<Arc<dyn ServerLink>>,
+    /// Counts changes of what servers offer.
+    pub(super) changes: watch::Sender<u64>,
+    /// The session is over.
+    pub(super) over: CancellationToken,
+}
+
+/// How a server is.
+#[derive(Clone)]
+pub(super) enum ServerStatus {
+    /// It is being connected.
+    Pending,
+    Connected(Arc<Connection>),
+    Failed(String),
+    /// A person must log in first.
+    NeedsAuth {
+        why: String,
+        challenge: String,
+    },
+    Disabled,
+}
+
+impl ServerStatus {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Connected(_) => "connected",
+            Self::Failed(_) => "failed",
+            Self::NeedsAuth { .. } => "needs-auth",
+            Self::Disabled => "disabled",
+        }
+    }
+
+    fn is_pending(&self) -> bool {
+        matches!(self, Self::Pending)
+    }
+}
+
+/// A server of a session.
+pub struct ServerHandle {
+    entry: ServerEntry,
+    /// It was named by a request that sets servers, which the next one replaces.
+    pub(super) by_request: bool,
+    status: watch::Sender<ServerStatus>,
+    offered: Mutex<Offered>,
+    version: AtomicU64,
+    shared: OnceLock<Arc<ClientShared>>,
+    stop: Mutex<CancellationToken>,
+}
+
+/// What a server offers.
+#[derive(Default, Clone)]
+struct Offered {
+    tools: Vec<Value>,
+    prompts: Vec<Value>,
+}
+
+impl ServerHandle {
+    pub(super) fn new(entry: ServerEntry, by_request: bool, is_disabled: bool) -> Self {
+        let status = match is_disabled {
+            true => ServerStatus::Disabled,
+            false => ServerStatus::Pending,
+        };
+        Self {
+            entry,
+            by_request,
+            status: watch::Sender::new(status),
+            offered: Mutex::default(),
+            version: AtomicU64::new(0),
+            shared: OnceLock::new(),
+            stop: Mutex::default(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.entry.name
+    }
+
+    /// Its entry.
+    pub fn entry(&self) -> &ServerEntry {
+        &self.entry
+    }
+
+    /// The connection, once there is one; why there is none.
+    pub async fn connected(&self) -> Result<Arc<Connection>, String> {
+        let mut status = self.status.subscribe();
+        let limit = self
+            .shared
+            .get()
+            .map_or(super::options::CONNECT, |shared| shared.options.connect);
+        let settled = timeout(limit, status.wait_for(|status| !status.is_pending())).await;
+        let Ok(Ok(status)) = settled else {
+            return Err("it is not connected yet; try again later".to_owned());
+        };
+        match &*status {
+            ServerStatus::Connected(connection) => Ok(Arc::clone(connection)),
+            ServerStatus::Failed(why) => Err(format!("it is not connected: {why}")),
+            ServerStatus::NeedsAuth { why, .. } => Err(format!(
+                "it is not connected: {why}; a person logs in with `haft mcp login {}`",
+                self.name()
+            )),
+            ServerStatus::Disabled => Err("it is switched off".to_owned()),
+            ServerStatus::Pending => Err("it is not connected yet; try again later".to_owned()),
+        }
+    }
+
+    /// What it refused a stranger with, where it wants to know who asks.
+    pub fn challenge(&self) -> Option<String> {
+        match &*self.status.borrow() {
+            ServerStatus::NeedsAuth { challenge, .. } => Some(challenge.clone()),
+            _ => None,
+        }
+    }
+
+    /// The connection, if there is one now.
+    pub(super) fn connection(&self) -> Option<Arc<Connection>> {
+        match &*self.status.borrow() {
+            ServerStatus::Connected(connection) => Some(Arc::clone(connection)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn status(&self) -> ServerStatus {
+        self.status.borrow().clone()
+    }
+
+    /// Waits until it is connected or has failed.
+    pub(super) async fn settled(&self) {
+        let mut status = self.status.subscribe();
+        let _ = status.wait_for(|status| !status.is_pending()).await; // we hold the other end
+    }
+
+    /// Tells a person something about it.
+    pub(super) fn notice(&self, text: &str) {
+        if let Some(shared) = self.shared.get() {
+            shared.host.notice(text);
+        }
+    }
+
+    /// Changes with what it offers.
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Its tools as it lists them; those of the last time until it is connected.
+    pub(super) fn listed_tools(&self) -> Vec<Value> {
+        self.offered().tools.clone()
+    }
+
+    /// Its prompts as it lists them.
+    pub(super) fn listed_prompts(&self) -> Vec<Value> {
+        self.offered().prompts.clone()
+    }
+
+    /// Its tools, for a pool. None of a server that is not to be used.
+    pub(super) fn tools(self: &Arc<Self>) -> Vec<Arc<dyn DynTool>> {
+        let Some(shared) = self.shared.get() else {
+            return Vec::new();
+        };
+        if !matches!(
+            &*self.status.borrow(),
+            ServerStatus::Connected(_) | ServerStatus::Pending
+        ) {
+            return Vec::new();
+        }
+        let options = &shared.options;
+        let timeout = self.entry.timeout.unwrap_or(options.call);
+        let idle = match &self.entry.kind {
+            ServerKind::Http(_) | ServerKind::Sse(_) | ServerKind::WebSocket(_) => {
+                options.network_idle
+            }
+            ServerKind::Stdio { .. } | ServerKind::Sdk => options.idle,
+        };
+        let defaults = Defaults {
+            result_cap: options.result_cap,
+            timeout,
+            deferred: options.deferred && !self.entry.always_load,
+        };
+        let offered = self.offered();
+        let definitions = offered
+            .tools
+            .iter()
+            .filter_map(|tool| Definition::new(self.name(), tool, defaults));
+        let tools = definitions.map(|definition| -> Arc<dyn DynTool> {
+            Arc::new(ServerTool {
+                definition,
+                server: Arc::clone(self),
+                folder: options.folder.clone(),
+                // The engine holds the call to the whole of it, too.
+                patience: Patience {
+                    whole: Some(timeout),
+                    idle,
+                },
+            })
+        });
+        tools.collect()
+    }
+
+    /// Begins to connect it. Needs a tokio runtime.
+    pub(super) fn start(self: &Arc<Self>, shared: &Arc<ClientShared>) {
+        let shared = Arc::clone(self.shared.get_or_init(|| Arc::clone(shared)));
+        if let Some(kept) = self.kept_list(&shared) {
+            *self.offered() = Offered {
+                tools: kept.tools,
+                prompts: Vec::new(),
+            };
+            self.version.fetch_add(1, Ordering::AcqRel);
+        }
+        if matches!(&*self.status.borrow(), ServerStatus::Disabled) {
+            return;
+        }
+        self.supervise_anew(shared);
+    }
+
+    fn supervise_anew(self: &Arc<Self>, shared: Arc<ClientShared>) {
+        let stop = shared.over.child_token();
+        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
+        let server = Arc::clone(self);
+        tokio::spawn(async move {
+            let ended = stop.clone();
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => {}
+                () = server.supervise(&shared) => {}
+            }
+        });
+    }
+
+    /// Connects it again, whatever it does now.
+    pub(super) async fn reconnect(self: &Arc<Self>) {
+        self.halt(ServerStatus::Pending).await;
+        if let Some(shared) = self.shared.get() {
+            self.supervise_anew(Arc::clone(shared));
+        }
+    }
+
+    /// Switches it off.
+    pub(super) async fn disable(&self) {
+        self.halt(ServerStatus::Disabled).await;
+        self.changed();
+    }
+
+    async fn halt(&self, status: ServerStatus) {
+        self.stop
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .cancel();
+        let connection = self.connection();
+        self.status.send_replace(status);
+        if let Some(connection) = connection {
+            connection.close().await;
+        }
+    }
+
+    /// Ends it for good.
+    pub(super) async fn close(&self) {
+        self.halt(ServerStatus::Disabled).await;
+    }
+
+    /// Connects it, and again whenever it goes away, until that makes no sense any more.
+    async fn supervise(&self, shared: &Arc<ClientShared>) {
+        let (mut failures, mut has_lived) = (0, false);
+        loop {
+            let attempt = timeout(shared.options.connect, self.connect(shared)).await;
+            let attempt = attempt.unwrap_or_else(|_| {
+                let limit = shared.options.connect;
+                Err(PeerError::TimedOut(format!(
+                    "it did not answer within {limit:?} (MCP_TIMEOUT)"
+                )))
+            });
+            match attempt {
+                Ok((connection, news)) => {
+                    let began = Instant::now();
+                    let why = self.attend(shared, &connection, news).await;
+                    if began.elapsed() > LIVED {
+                        failures = 0;
+                    }
+                    if failures == 0 {
+                        shared.host.notice(&format!(
+                            "MCP server {}: {why}; it is connected again",
+                            self.name()
+                        ));
+                    }
+                    has_lived = true;
+                    self.status.send_replace(ServerStatus::Pending);
+                }
+                Err(error) => {
+                    let is_over = failures >= MOST_RESTARTS || !is_passing(&error);
+                    // Until it was there once, no one waits for it.
+                    if is_over || !has_lived {
+                        self.failed(shared, &error);
+                    }
+                    if is_over {
+                        return;
+                    }
+                }
+            }
+            sleep(PAUSE * 2_u32.pow(failures.min(8))).await;
+            failures += 1;
+        }
+    }
+
+    /// It is not to be waited for. Reported once.
+    fn failed(&self, shared: &ClientShared, error: &PeerError) {
+        if self.status.borrow().is_pending() {
+            shared
+                .host
+                .warn(&format!("MCP server {}: {error}", self.name()));
+            self.status.send_replace(match error {
+                PeerError::Unauthorized { challenge, .. } => ServerStatus::NeedsAuth {
+                    why: error.to_string(),
+                    challenge: challenge.clone(),
+                },
+                error => ServerStatus::Failed(error.to_string()),
+            });
+            self.changed();
+        }
+    }
+
+    /// Follows a connection until it is over; why.
+    async fn attend(
+        &self,
+        shared: &Arc<ClientShared>,
+        connection: &Arc<Connection>,
+        mut news: mpsc::UnboundedReceiver<ServerNews>,
+    ) -> String {
+        let listening = connection.listen();
+        tokio::pin!(listening);
+        let mut is_listening = true;
+        loop {
+            tokio::select! {
+                why = connection.closed() => return why,
+                _ = &mut listening, if is_listening => is_listening = false,
+                Some(first) = news.recv() => {
+                    // One change seldom comes alone.
+                    sleep(SETTLED).await;
+                    let mut changed = vec![first];
+                    while let Ok(next) = news.try_recv() {
+                        changed.push(next);
+                    }
+                    self.refresh(shared, connection, &changed).await;
+                }
+            }
+        }
+    }
+
+    /// Asks for lists again; where that fails, the old ones stay.
+    async fn refresh(
+        &self,
+        shared: &Arc<ClientShared>,
+        connection: &Connection,
+        changed: &[ServerNews],
+    ) {
+        let limit = Patience::of(shared.options.connect);
+        if changed.contains(&ServerNews::ToolsChanged) {
+            match connection.list_tools(limit).await {
+                Ok(tools) => {
+                    let tools = self.approved(shared, tools).await;
+                    self.keep_list(shared, connection, &tools);
+                    self.offered().tools = tools;
+                    self.changed();
+                }
+                Err(error) => {
+                    tracing::warn!(server = self.name(), %error, "its tools stay as they were")
+                }
+            }
+        }
+        if changed.contains(&ServerNews::PromptsChanged)
+            && let Ok(prompts) = connection.list_prompts(limit).await
+        {
+            self.offered().prompts = prompts;
+            self.changed();
+        }
+    }
+
+    /// Connects it once, and asks for what it offers.
+    async fn connect(
+        &self,
+        shared: &Arc<ClientShared>,
+    ) -> Result<(Arc<Connection>, mpsc::UnboundedReceiver<ServerNews>), PeerError> {
+        let kept = self.kept_list(shared);
+        let is_old = kept.is_some_and(|kept| {
+            Revision::parse(&kept.revision).is_some_and(Revision::has_initialize)
+        });
+        let mut greeting = match &self.entry.kind {
+            ServerKind::Sdk | ServerKind::Sse(_) => Greeting::Initialize,
+            _ if is_old => Greeting::Initialize,
+            _ => Greeting::Newest,
+        };
+        let capabilities = capabilities(&*shared.host);
+        let (connection, news) = loop {
+            let (sender, news) = mpsc::unbounded_channel();
+            let handler = Arc::new(ClientHandler::new(self.name(), &shared.host, sender));
+            let opened = self.open(shared, &handler).map_err(PeerError::Transport)?;
+            match Connection::greet(opened, greeting, &capabilities, handler).await {
+                Ok(connection) => break (Arc::new(connection), news),
+                Err(failed) if failed.is_old => greeting = Greeting::Initialize,
+                Err(failed) => return Err(failed.error),
+            }
+        };
+        let limit = Patience::of(shared.options.connect);
+        let tools = connection.list_tools(limit).await?;
+        let tools = self.approved(shared, tools).await;
+        let prompts = connection.list_prompts(limit).await.unwrap_or_default();
+        self.keep_list(shared, &connection, &tools);
+        *self.offered() = Offered { tools, prompts };
+        self.status
+            .send_replace(ServerStatus::Connected(Arc::clone(&connection)));
+        self.changed();
+        Ok((connection, news))
+    }
+
+    fn open(&self, shared: &ClientShared, handler: &Arc<ClientHandler>) -> Result<Opened, String> {
+        let options = &shared.options;
+        let (kind, unset) = self.entry.expanded(&*options.variable);
+        if let [first, ..] = unset.as_slice() {
+            shared.host.warn(&format!(
+                "MCP server {}: the variable {first} is not set and has no default; ${{{first}}} stays as it is",
+                self.name()
+            ));
+        }
+        match kind {
+            ServerKind::Sdk => match &shared.link {
+                Some(link) => Ok(transport::open_link(
+                    self.name(),
+                    link,
+                    Arc::clone(handler) as _,
+                )),
+                None => Err(
+                    "a server of type sdk is run by a program at the other end, and there is none"
+                        .to_owned(),
+                ),
+            },
+            ServerKind::Stdio { command, args, env } => {
+                let mut environment = (options.environment)(self.entry.scope);
+                let own = [
+                    (
+                        "CLAUDE_PROJECT_DIR".into(),
+                        options.launch.cwd.clone().into_os_string(),
+                    ),
+                    ("CLAUDECODE".into(), OsString::from("1")),
+                ];
+                environment.extend(own);
+                environment.extend(
+                    env.into_iter()
+                        .map(|(name, value)| (name.into(), value.into())),
+                );
+                stdio::open(
+                    &command,
+                    &args,
+                    &environment,
+                    &options.launch,
+                    Arc::clone(handler) as _,
+                )
+            }
+            ServerKind::Http(server) => Ok(http::open(
+                self.access(shared, server)?,
+                Arc::clone(handler) as _,
+            )),
+            ServerKind::Sse(server) => Ok(sse::open(
+                self.access(shared, server)?,
+                Arc::clone(handler) as _,
+            )),
+            ServerKind::WebSocket(_) => {
+                Err("servers of type ws cannot be reached from here".to_owned())
+            }
+        }
+    }
+
+    fn access(&self, shared: &ClientShared, server: RemoteServer) -> Result<RemoteAccess, String> {
+        let streams = shared.options.http.clone();
+        Ok(RemoteAccess {
+            name: self.name().to_owned(),
+            server,
+            streams: streams.ok_or("nothing can be reached over HTTP from here")?,
+            tokens: shared.options.tokens.clone(),
+            environment: (shared.options.environment)(self.entry.scope),
+            printed: Mutex::default(),
+        })
+    }
+
+    async fn approved(&self, shared: &ClientShared, tools: Vec<Value>) -> Vec<Value> {
+        match &shared.options.approvals {
+            Some(approvals) => approvals.approved(&self.entry, tools).await,
+            None => tools,
+        }
+    }
+
+    fn kept_list(&self, shared: &ClientShared) -> Option<KeptList> {
+        cache::read(shared.options.cache.as_deref()?, &self.entry)
+    }
+
+    fn keep_list(&self, shared: &ClientShared, connection: &Connection, tools: &[Value]) {
+        if let (Some(folder), false) = (&shared.options.cache, self.entry.kind == ServerKind::Sdk) {
+            let kept = KeptList {
+                revision: connection.revision().as_str().to_owned(),
+                tools: tools.to_vec(),
+            };
+            cache::write(folder, &self.entry, &kept);
+        }
+    }
+
+    fn changed(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+        if let Some(shared) = self.shared.get() {
+            shared.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    fn offered(&self) -> MutexGuard<'_, Offered> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// May it work the next time?
+fn is_passing(error: &PeerError) -> bool {
+    match error {
+        PeerError::Closed(_) | PeerError::TimedOut(_) | PeerError::Answered(_) => true,
+        PeerError::Transport(_) | PeerError::Unauthorized { .. } => false,
+    }
+}
+
+/// What we can do for servers.
+fn capabilities(host: &dyn ClientHost) -> Value {
+    let mut capabilities = json!({"roots": {"listChanged": true}});
+    if host.can_elicit() {
+        capabilities["elicitation"] = json!({"form": {}, "url": {}});
+    }
+    capabilities
+}

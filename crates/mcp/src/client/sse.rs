@@ -1,0 +1,186 @@
+//! Servers at an address, as in 2024-11-05: one stream of events for all that comes, and an address, named by the
+//! first event, for all that goes.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpResponse};
+use tokio::{
+    sync::{mpsc, watch},
+    task::AbortHandle,
+    time::{Duration, timeout},
+};
+
+use super::{
+    remote::{RemoteAccess, within},
+    transport::{Opened, TransportControl},
+};
+use crate::{
+    frames::LONGEST_FRAME,
+    message::RpcMessage,
+    peer::{MessageSink, Peer, PeerError, PeerHandler, WeakPeer},
+};
+
+/// How long the head of an answer may take.
+const FIRST_BYTE: Duration = Duration::from_secs(60);
+
+/// Opens the way to a server. The stream is opened at once.
+pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opened {
+    let (sender, messages) = mpsc::unbounded_channel();
+    let way = Arc::new(SseWay {
+        access,
+        peer: OnceLock::new(),
+        place: watch::Sender::new(None),
+        tasks: Mutex::default(),
+    });
+    let peer = Peer::new(
+        Arc::new(SseSink {
+            sender,
+            way: Arc::clone(&way),
+        }),
+        handler,
+    );
+    let _ = way.peer.set(peer.downgrade()); // it is the first
+    let reading = tokio::spawn(Arc::clone(&way).read());
+    let sending = tokio::spawn(Arc::clone(&way).send_all(messages));
+    way.tasks()
+        .extend([reading.abort_handle(), sending.abort_handle()]);
+    Opened { peer, control: way }
+}
+
+struct SseSink {
+    sender: mpsc::UnboundedSender<RpcMessage>,
+    way: Arc<SseWay>,
+}
+
+impl MessageSink for SseSink {
+    fn send(&self, message: RpcMessage) -> Result<(), PeerError> {
+        let closed = |_| PeerError::Closed("the connection is closed".to_owned());
+        self.sender.send(message).map_err(closed)
+    }
+}
+
+impl Drop for SseSink {
+    fn drop(&mut self) {
+        self.way.end_tasks();
+    }
+}
+
+struct SseWay {
+    access: RemoteAccess,
+    peer: OnceLock<WeakPeer>,
+    /// Where messages go, once the server has said so.
+    place: watch::Sender<Option<String>>,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl SseWay {
+    fn tasks(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn peer(&self) -> Option<Peer> {
+        self.peer.get()?.upgrade()
+    }
+
+    fn end_tasks(&self) {
+        for task in self.tasks().drain(..) {
+            task.abort();
+        }
+    }
+
+    async fn read(self: Arc<Self>) {
+        let why = match self.read_stream().await {
+            Ok(()) => "its stream ended".to_owned(),
+            Err(why) => why,
+        };
+        if let Some(peer) = self.peer() {
+            peer.close(why);
+        }
+    }
+
+    async fn read_stream(&self) -> Result<(), String> {
+        let request = HttpRequest {
+            method: HttpMethod::Get,
+            url: self.access.url().to_owned(),
+            headers: vec![("accept".to_owned(), "text/event-stream".to_owned())],
+            body: Vec::new(),
+        };
+        let mut response = self
+            .exchange(request)
+            .await
+            .map_err(|error| error.to_string())?;
+        if response.status != 200 {
+            return Err(format!("HTTP {}", response.status));
+        }
+        while let Some(event) = response.body.event(LONGEST_FRAME).await? {
+            match event.name.as_str() {
+                "endpoint" => {
+                    let place = within(self.access.url(), event.data.trim());
+                    let place = place.ok_or_else(|| {
+                        format!("it wants messages sent to another server: {}", event.data)
+                    })?;
+                    self.place.send_replace(Some(place));
+                }
+                "" | "message" => {
+                    if let Some(peer) = self.peer() {
+                        peer.receive_text(event.data.as_bytes());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_all(self: Arc<Self>, mut messages: mpsc::UnboundedReceiver<RpcMessage>) {
+        let mut place = self.place.subscribe();
+        while let Some(message) = messages.recv().await {
+            let url = match place.wait_for(Option::is_some).await {
+                Ok(place) => place.clone().unwrap_or_default(),
+                Err(_) => return,
+            };
+            let request = HttpRequest {
+                method: HttpMethod::Post,
+                url,
+                headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+                body: message.to_value().to_string().into_bytes(),
+            };
+            let failed = match self.exchange(request).await {
+                Ok(response) if response.status < 400 => None,
+                Ok(response) => Some(PeerError::Transport(format!("HTTP {}", response.status))),
+                Err(error) => Some(error),
+            };
+            if let (Some(error), RpcMessage::Request { id, .. }, Some(peer)) =
+                (failed, &message, self.peer())
+            {
+                peer.fail(id, error);
+            }
+        }
+    }
+
+    async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, PeerError> {
+        let sent = timeout(FIRST_BYTE, self.access.send(request)).await;
+        let response = sent.unwrap_or_else(|_| {
+            let why = format!("it did not begin to answer within {FIRST_BYTE:?}");
+            Err(PeerError::TimedOut(why))
+        })?;
+        match response.status {
+            status @ (401 | 403) => Err(PeerError::Unauthorized {
+                reason: format!("HTTP {status}"),
+                challenge: response
+                    .header("www-authenticate")
+                    .unwrap_or_default()
+                    .to_owned(),
+                status,
+            }),
+            _ => Ok(response),
+        }
+    }
+}
+
+impl TransportControl for SseWay {
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.end_tasks();
+        Box::pin(async {})
+    }
+}

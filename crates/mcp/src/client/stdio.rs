@@ -1,0 +1,296 @@
+//! Servers that are programs: a line a message, on their input and output.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    env,
+    ffi::{OsStr, OsString},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use haft_contract::BoxFuture;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::{mpsc, watch},
+    time::timeout,
+};
+
+use super::transport::{Opened, ServerLaunch, TransportControl};
+use crate::{
+    frames::{Frame, FrameReader, LONGEST_FRAME},
+    message::RpcMessage,
+    peer::{MessageSink, Peer, PeerError, PeerHandler, WeakPeer},
+};
+
+/// How much of what a server writes beside its messages is kept.
+const KEPT_WORDS: usize = 8 * 1024;
+/// How long a server may take to end by itself: once its input is closed, once it is asked to.
+const GRACE: Duration = Duration::from_millis(500);
+/// Read so much of its output at once.
+const BUFFER: usize = 64 * 1024;
+
+/// Starts a server. `environment` is all that it gets.
+pub(crate) fn open(
+    command: &str,
+    args: &[String],
+    environment: &BTreeMap<OsString, OsString>,
+    launch: &ServerLaunch,
+    handler: Arc<dyn PeerHandler>,
+) -> Result<Opened, String> {
+    let found = find(command, environment, &launch.cwd)?;
+    let mut starting = match &launch.guard {
+        Some(guard) => Command::from(haft_sandbox::guarded(guard, &found)),
+        None => {
+            let mut plain = Command::new(&found);
+            plain.process_group(0);
+            plain
+        }
+    };
+    starting
+        .args(args)
+        .env_clear()
+        .envs(environment)
+        .current_dir(&launch.cwd)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = starting
+        .spawn()
+        .map_err(|error| format!("{command} cannot be started: {error}"))?;
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        return Err("it has no pipes".to_owned());
+    };
+    let words = Arc::new(Mutex::new(VecDeque::new()));
+    let reading_words = tokio::spawn(keep_words(stderr, Arc::clone(&words)));
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let peer = Peer::new(
+        Arc::new(Lines {
+            sender: sender.downgrade(),
+        }),
+        handler,
+    );
+    tokio::spawn(write(stdin, receiver, peer.downgrade()));
+    let (ended, end) = watch::channel(None);
+    let program = Arc::new(Program {
+        pid: child.id(),
+        is_guarded: launch.guard.is_some(),
+        input: Mutex::new(Some(sender)),
+        words,
+        end,
+        name: command.to_owned(),
+    });
+    tokio::spawn(follow(
+        child,
+        stdout,
+        peer.downgrade(),
+        Arc::clone(&program),
+        reading_words,
+        ended,
+    ));
+    Ok(Opened {
+        peer,
+        control: program,
+    })
+}
+
+/// The program that a command names: one that is not there is no reason to try again.
+fn find(
+    command: &str,
+    environment: &BTreeMap<OsString, OsString>,
+    cwd: &Path,
+) -> Result<PathBuf, String> {
+    if command.contains('/') {
+        let path = cwd.join(command);
+        return match path.is_file() {
+            true => Ok(path),
+            false => Err(format!(
+                "{command} cannot be started: there is no such file"
+            )),
+        };
+    }
+    let path = environment.get(OsStr::new("PATH"));
+    let folders = path
+        .map(|path| env::split_paths(path).collect::<Vec<_>>())
+        .unwrap_or_default();
+    let found = folders
+        .iter()
+        .map(|folder| folder.join(command))
+        .find(|path| {
+            let mode = path
+                .metadata()
+                .map(|found| (found.is_file(), found.permissions().mode()));
+            mode.is_ok_and(|(is_file, mode)| is_file && mode & 0o111 != 0)
+        });
+    found.ok_or_else(|| format!("{command} cannot be started: it is in no folder of PATH"))
+}
+
+/// Where messages wait to be written.
+struct Lines {
+    sender: mpsc::WeakUnboundedSender<RpcMessage>,
+}
+
+impl MessageSink for Lines {
+    fn send(&self, message: RpcMessage) -> Result<(), PeerError> {
+        let closed = || PeerError::Closed("its input is closed".to_owned());
+        let sender = self.sender.upgrade().ok_or_else(closed)?;
+        sender.send(message).map_err(|_| closed())
+    }
+}
+
+async fn write(
+    mut stdin: ChildStdin,
+    mut messages: mpsc::UnboundedReceiver<RpcMessage>,
+    peer: WeakPeer,
+) {
+    while let Some(message) = messages.recv().await {
+        let mut bytes = message.to_line();
+        // What waits already goes with it.
+        while bytes.len() < BUFFER
+            && let Ok(next) = messages.try_recv()
+        {
+            bytes.extend(next.to_line());
+        }
+        if let Err(error) = stdin.write_all(&bytes).await {
+            // Its end says more, and comes at once; but it may only have closed its input.
+            tokio::time::sleep(GRACE).await;
+            if let Some(peer) = peer.upgrade() {
+                peer.close(format!("it does not read what it is sent: {error}"));
+            }
+            return;
+        }
+    }
+}
+
+/// Reads messages until the program is gone.
+async fn follow(
+    mut child: Child,
+    stdout: ChildStdout,
+    peer: WeakPeer,
+    program: Arc<Program>,
+    reading_words: tokio::task::JoinHandle<()>,
+    ended: watch::Sender<Option<String>>,
+) {
+    let mut frames = FrameReader::new(BufReader::with_capacity(BUFFER, stdout), LONGEST_FRAME);
+    let failed = loop {
+        let next = frames.next().await;
+        let Some(peer) = peer.upgrade() else {
+            break None;
+        };
+        match next {
+            Ok(Some(Frame::Line(line))) => peer.receive_text(&line),
+            Ok(Some(Frame::TooLong { ends, length })) => {
+                peer.passed_over(&ends, length, LONGEST_FRAME)
+            }
+            Ok(None) => break None,
+            Err(error) => break Some(error.to_string()),
+        }
+    };
+    drop(frames);
+    // It says nothing more, so it is of no use, whatever else it does.
+    let status = match timeout(GRACE, child.wait()).await {
+        Ok(status) => status,
+        Err(_) => {
+            program.end(false).await;
+            match timeout(GRACE, child.wait()).await {
+                Ok(status) => status,
+                Err(_) => {
+                    program.end(true).await;
+                    child.wait().await
+                }
+            }
+        }
+    };
+    let _ = timeout(GRACE, reading_words).await; // a grandchild may hold it open
+    let mut why = match (failed, status) {
+        (Some(error), _) => format!("its output cannot be read: {error}"),
+        (None, Ok(status)) => format!("it ended ({status})"),
+        (None, Err(error)) => format!("it ended ({error})"),
+    };
+    let words = program.last_words();
+    if let Some(line) = words.lines().rev().find(|line| !line.trim().is_empty()) {
+        let line: String = line.trim().chars().take(300).collect();
+        why = format!("{why}; the last it wrote: {line}");
+    }
+    let _ = ended.send(Some(why.clone())); // no one may wait for it
+    if let Some(peer) = peer.upgrade() {
+        peer.close(why);
+    }
+}
+
+/// What it writes beside its messages; a flood of it passes by.
+async fn keep_words(mut stderr: impl AsyncRead + Unpin, kept: Arc<Mutex<VecDeque<u8>>>) {
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(length) = stderr.read(&mut buffer).await {
+        if length == 0 {
+            return;
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(&buffer[..length]);
+        let over = kept.len().saturating_sub(KEPT_WORDS);
+        kept.drain(..over);
+    }
+}
+
+/// A program that was started.
+struct Program {
+    pid: Option<u32>,
+    is_guarded: bool,
+    /// Taken away, its input is closed once everything is written.
+    input: Mutex<Option<mpsc::UnboundedSender<RpcMessage>>>,
+    words: Arc<Mutex<VecDeque<u8>>>,
+    end: watch::Receiver<Option<String>>,
+    name: String,
+}
+
+impl Program {
+    /// Asks it to end, or makes it.
+    async fn end(&self, at_once: bool) {
+        let Some(pid) = self.pid else { return };
+        let is_guarded = self.is_guarded;
+        // Reading the list of processes takes a while.
+        let ending = tokio::task::spawn_blocking(move || {
+            if is_guarded {
+                haft_sandbox::end_guarded(pid, at_once);
+            } else {
+                haft_sandbox::end_group(pid, at_once);
+            }
+        });
+        let _ = ending.await; // a panic there is no reason for one here
+    }
+
+    fn close_input(&self) {
+        self.input
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+}
+
+impl TransportControl for Program {
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.close_input();
+            let mut end = self.end.clone();
+            for at_once in [false, true] {
+                if timeout(GRACE, end.wait_for(Option::is_some)).await.is_ok() {
+                    return;
+                }
+                self.end(at_once).await;
+            }
+            if timeout(GRACE, end.wait_for(Option::is_some)).await.is_err() {
+                tracing::warn!(name = self.name, "an MCP server does not end");
+            }
+        })
+    }
+
+    fn last_words(&self) -> String {
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = words.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

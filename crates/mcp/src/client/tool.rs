@@ -1,0 +1,174 @@
+//! A tool of a server, in our pool.
+
+use std::{path::PathBuf, sync::Arc};
+
+use haft_contract::{
+    BoundCall, BoxFuture, CallContext, Content, DynTool, Effects, Permission, ToolError,
+    ToolOutput, ToolSpec, Update,
+};
+use serde_json::Value;
+
+use super::{definition::Definition, result, server::ServerHandle};
+use crate::peer::{Patience, PeerError};
+
+/// A result of so many characters is worth a warning: about 10,000 tokens.
+const LONG: usize = 40_000;
+
+pub(super) struct ServerTool {
+    pub(super) definition: Definition,
+    pub(super) server: Arc<ServerHandle>,
+    /// Where what is neither text nor a picture is kept.
+    pub(super) folder: PathBuf,
+    pub(super) patience: Patience,
+}
+
+impl DynTool for ServerTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.definition.spec
+    }
+
+    fn bind(self: Arc<Self>, input: Value) -> Result<Box<dyn BoundCall>, ToolError> {
+        self.definition.check(&input)?;
+        Ok(Box::new(ServerCall { tool: self, input }))
+    }
+}
+
+struct ServerCall {
+    tool: Arc<ServerTool>,
+    input: Value,
+}
+
+impl BoundCall for ServerCall {
+    fn spec(&self) -> &ToolSpec {
+        &self.tool.definition.spec
+    }
+
+    fn input(&self) -> &Value {
+        &self.input
+    }
+
+    fn effects(&self) -> Effects {
+        self.tool.definition.effects()
+    }
+
+    fn permission(&self, _: &CallContext) -> Permission {
+        if self.tool.definition.interactive {
+            Permission::Ask("its server wants a person to agree each time".to_owned())
+        } else {
+            Permission::ByEffects
+        }
+    }
+
+    fn call<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                output = self.tool.run(&self.input, cx) => output,
+                () = cx.cancel.cancelled() => Err(ToolError::Cancelled),
+            }
+        })
+    }
+}
+
+impl ServerTool {
+    async fn run(&self, input: &Value, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let (server, definition) = (&self.server, &self.definition);
+        let name = server.name();
+        let connection = server.connected().await;
+        let connection =
+            connection.map_err(|why| ToolError::Failed(format!("the server {name}: {why}")))?;
+        let report = |params: Value| {
+            for update in updates(&params) {
+                cx.progress.report(update);
+            }
+        };
+        let called = connection
+            .call_tool(&definition.called, input, self.patience, report)
+            .await;
+        let answer = called.map_err(|error| ToolError::Failed(in_words(name, &error)))?;
+        let output = result::output(&answer, &self.folder);
+        if let (false, Some(schema), Some(structured)) = (
+            output.failed,
+            &definition.output,
+            answer.get("structuredContent"),
+        ) && let Some(problem) = schema.problems(structured).first()
+        {
+            server.notice(&format!(
+                "the structured answer of {} is not what its schema says: {problem}",
+                definition.spec.name
+            ));
+        }
+        let texts = output.content.iter().filter_map(Content::as_text);
+        let length: usize = texts.map(|text| text.chars().count()).sum();
+        if length > LONG {
+            server.notice(&format!(
+                "the result of {} is long: {length} characters",
+                definition.spec.name
+            ));
+        }
+        Ok(output)
+    }
+}
+
+/// Why a call failed, for the model: what happened, and what to do.
+fn in_words(server: &str, error: &PeerError) -> String {
+    match error {
+        PeerError::Answered(error) => format!("the server {server}: {}", error.message),
+        PeerError::Closed(why) => format!(
+            "the server {server} went away while it worked on the call: {why}. It is not known whether the call \
+             took effect; look before you call it again"
+        ),
+        PeerError::TimedOut(why) => format!(
+            "the server {server}: {why}, and the call was called off. Ask for less at once, or raise the limit \
+             (`timeout` of the server, MCP_TOOL_TIMEOUT)"
+        ),
+        PeerError::Transport(why) => format!("the server {server}: {why}"),
+        error @ PeerError::Unauthorized { .. } => {
+            format!("the server {server}: {error}; a person logs in with `haft mcp login {server}`")
+        }
+    }
+}
+
+/// A report of progress, as we report it.
+fn updates(params: &Value) -> Vec<Update> {
+    let whole = |value: &Value| {
+        let number = value
+            .as_f64()
+            .filter(|number| number.is_finite() && *number >= 0.0)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is no smaller than 0, and what is too large is as much as can be said"
+        )]
+        Some(number as u64)
+    };
+    let step = whole(&params["progress"]).map(|done| Update::Step {
+        done,
+        total: whole(&params["total"]),
+    });
+    let note = params["message"].as_str().filter(|text| !text.is_empty());
+    let note = note.map(|text| Update::Note {
+        text: text.chars().take(500).collect(),
+    });
+    step.into_iter().chain(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn reports_of_progress_are_steps_and_notes() {
+        let step = |done, total| Update::Step { done, total };
+        let note = Update::Note {
+            text: "half".to_owned(),
+        };
+        let reported = updates(&json!({"progress": 1.5, "total": 3, "message": "half"}));
+        assert_eq!(reported, [step(1, Some(3)), note]);
+        assert_eq!(updates(&json!({"progress": 7})), [step(7, None)]);
+        assert!(updates(&json!({"progress": -1})).is_empty());
+        assert!(updates(&json!({"progress": "x"})).is_empty());
+    }
+}

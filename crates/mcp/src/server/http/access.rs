@@ -1,0 +1,241 @@
+//! Who may ask at all.
+//!
+//! A page in a browser can send requests to this machine, and make its own name point here; so the host that is
+//! asked for must be ours, and a page must come from this machine. Beyond that, a token is asked for.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hyper::{HeaderMap, StatusCode, header};
+
+use super::{Reply, reply};
+use crate::server::parked::random_name;
+
+/// Who may ask.
+#[derive(Clone)]
+pub struct HttpAccess {
+    token: Option<String>,
+    hosts: Vec<String>,
+}
+
+impl HttpAccess {
+    /// Anyone who shows this token.
+    pub fn token(token: impl Into<String>) -> Self {
+        Self {
+            token: Some(token.into()),
+            hosts: Vec::new(),
+        }
+    }
+
+    /// Anyone who shows a token that is made here.
+    pub fn new_token() -> (Self, String) {
+        let token = random_name();
+        (Self::token(token.as_str()), token)
+    }
+
+    /// Anyone who reaches the address: for loopback only.
+    pub fn open() -> Self {
+        Self {
+            token: None,
+            hosts: Vec::new(),
+        }
+    }
+
+    /// Also under this name, beside the address itself and `localhost`.
+    #[must_use]
+    pub fn with_host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Is this request one of those? The error is the answer.
+    pub(super) fn check(&self, headers: &HeaderMap, address: SocketAddr) -> Result<(), Reply> {
+        let host = one(headers, &header::HOST);
+        if !host.is_some_and(|host| self.is_ours(host, address)) {
+            let words = "this host name is not served here (Host)";
+            return Err(reply::error(StatusCode::FORBIDDEN, words));
+        }
+        if headers.contains_key(header::ORIGIN) {
+            let origin = one(headers, &header::ORIGIN);
+            let host = origin.and_then(host_of_origin);
+            if !host.is_some_and(|host| self.is_ours(host, address)) {
+                let words = "pages of other sites may not ask (Origin)";
+                return Err(reply::error(StatusCode::FORBIDDEN, words));
+            }
+        }
+        let Some(token) = &self.token else {
+            return Ok(());
+        };
+        let shown = one(headers, &header::AUTHORIZATION);
+        let shown = shown.and_then(|shown| {
+            let (scheme, token) = shown.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        match shown {
+            Some(shown) if is_same(shown.as_bytes(), token.as_bytes()) => Ok(()),
+            _ => {
+                let words = "a token is needed: Authorization: Bearer TOKEN";
+                let mut refused = reply::error(StatusCode::UNAUTHORIZED, words);
+                let wanted = header::HeaderValue::from_static("Bearer");
+                refused
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, wanted);
+                Err(refused)
+            }
+        }
+    }
+
+    fn is_ours(&self, host: &str, address: SocketAddr) -> bool {
+        let (name, port) = split_port(host);
+        // Behind a name of its own it may be reached by another port.
+        if self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            return true;
+        }
+        if name.eq_ignore_ascii_case("localhost") {
+            return true;
+        }
+        let Ok(asked) = name.trim_matches(['[', ']']).parse::<IpAddr>() else {
+            return false;
+        };
+        asked.is_loopback()
+            || (asked == address.ip() && port.is_none_or(|port| port == address.port()))
+    }
+}
+
+impl std::fmt::Debug for HttpAccess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpAccess")
+            .field("needs_token", &self.token.is_some())
+            .field("hosts", &self.hosts)
+            .finish()
+    }
+}
+
+/// The value of a header that stands there once, as text.
+fn one<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+fn host_of_origin(origin: &str) -> Option<&str> {
+    let rest = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"))?;
+    (!rest.contains(['/', '@', '?', '#'])).then_some(rest)
+}
+
+/// `name:port`, of which the port may be missing, and the name may be an address in brackets.
+fn split_port(host: &str) -> (&str, Option<u16>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => match port.parse() {
+            Ok(port) => (name, Some(port)),
+            Err(_) => (host, None),
+        },
+        _ => (host, None),
+    }
+}
+
+/// Takes as long whatever differs.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let differences = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
+    a.len() == b.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(access: &HttpAccess, headers: &[(&str, &str)]) -> u16 {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let name: header::HeaderName = name.parse().unwrap();
+            map.append(name, value.parse().unwrap());
+        }
+        let address = "127.0.0.1:8000".parse().unwrap();
+        match access.check(&map, address) {
+            Ok(()) => 200,
+            Err(refused) => refused.status().as_u16(),
+        }
+    }
+
+    #[test]
+    fn hosts_and_origins() {
+        let open = HttpAccess::open().with_host("box.example");
+        let cases: [(&str, &[(&str, &str)], u16); 16] = [
+            ("no host", &[], 403),
+            ("ours", &[("host", "127.0.0.1:8000")], 200),
+            ("by name", &[("host", "localhost:8000")], 200),
+            ("by another name", &[("host", "Box.Example")], 200),
+            ("v6", &[("host", "[::1]:8000")], 200),
+            ("rebound", &[("host", "evil.example:8000")], 403),
+            (
+                "looks like ours",
+                &[("host", "localhost.evil.example")],
+                403,
+            ),
+            (
+                "twice",
+                &[("host", "localhost"), ("host", "evil.example")],
+                403,
+            ),
+            (
+                "a page of ours",
+                &[("host", "localhost"), ("origin", "http://localhost:3000")],
+                200,
+            ),
+            (
+                "a page elsewhere",
+                &[("host", "localhost"), ("origin", "https://evil.example")],
+                403,
+            ),
+            (
+                "no page at all",
+                &[("host", "localhost"), ("origin", "null")],
+                403,
+            ),
+            (
+                "a file",
+                &[("host", "localhost"), ("origin", "file://")],
+                403,
+            ),
+            (
+                "an address in it",
+                &[
+                    ("host", "localhost"),
+                    ("origin", "http://localhost@evil.example"),
+                ],
+                403,
+            ),
+            ("another address", &[("host", "10.0.0.1:8000")], 403),
+            ("any of loopback", &[("host", "127.0.0.2")], 200),
+            ("no port there", &[("host", "localhost:x")], 403),
+        ];
+        for (what, headers, expected) in cases {
+            assert_eq!(check(&open, headers), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn tokens() {
+        let access = HttpAccess::token("secret");
+        let with = |value: &str| check(&access, &[("host", "localhost"), ("authorization", value)]);
+        assert_eq!(check(&access, &[("host", "localhost")]), 401);
+        assert_eq!(with("Bearer secret"), 200);
+        assert_eq!(with("bearer secret"), 200);
+        for wrong in [
+            "Bearer secre",
+            "Bearer secrets",
+            "Basic secret",
+            "secret",
+            "Bearer ",
+        ] {
+            assert_eq!(with(wrong), 401, "{wrong}");
+        }
+        // Who comes from elsewhere is not even told that there is a token.
+        assert_eq!(check(&access, &[("host", "evil.example")]), 403);
+        assert_eq!(
+            format!("{access:?}"),
+            "HttpAccess { needs_token: true, hosts: [] }"
+        );
+    }
+}

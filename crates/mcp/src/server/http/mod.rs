@@ -1,0 +1,202 @@
+//! Streamable HTTP: one address, to which messages are posted.
+//!
+//! - `access`: who may ask at all; `headers`: what headers must say
+//! - `sessions`: the sessions of clients that begin with `initialize`, and the one that all clients of the
+//!   stateless revision share, since nothing tells them apart
+//! - `post`, `stream`: messages in, and what goes back
+//!
+//! **Invariants.** A request is looked at only after its host, its origin and its token were found good. Bodies,
+//! heads, sessions and connections are bounded; a session that no one uses ends.
+
+mod access;
+mod headers;
+mod post;
+mod reply;
+mod sessions;
+
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use haft_contract::CancellationToken;
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
+
+pub use access::HttpAccess;
+
+use self::sessions::Sessions;
+use super::service::OpenSession;
+use crate::frames::LONGEST_FRAME;
+
+/// So many connections are open at once.
+const MOST_CONNECTIONS: usize = 256;
+/// So long a client may take for the head of a request.
+const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest head.
+const LONGEST_HEAD: usize = 64 * 1024;
+
+/// The body of an answer.
+type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub struct HttpServerOptions {
+    /// Who may ask.
+    pub access: HttpAccess,
+    /// The path that messages are posted to.
+    pub path: String,
+    /// The longest message, in bytes.
+    pub longest: usize,
+    /// A session ends when it was not used for so long.
+    pub idle: Duration,
+}
+
+impl HttpServerOptions {
+    /// With the usual path and limits.
+    pub fn new(access: HttpAccess) -> Self {
+        Self {
+            access,
+            path: "/mcp".to_owned(),
+            longest: LONGEST_FRAME,
+            idle: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+/// A server that listens.
+pub struct HttpServer {
+    listener: TcpListener,
+    state: Arc<HttpState>,
+}
+
+struct HttpState {
+    options: HttpServerOptions,
+    sessions: Sessions,
+    address: SocketAddr,
+}
+
+impl HttpServer {
+    /// Listens on this address.
+    pub async fn bind(
+        address: SocketAddr,
+        options: HttpServerOptions,
+        open: Arc<dyn OpenSession>,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let sessions = Sessions::new(open, options.idle);
+        Ok(Self {
+            listener,
+            state: Arc::new(HttpState {
+                options,
+                sessions,
+                address,
+            }),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.state.address
+    }
+
+    /// Serves until `stop` fires; then every session ends.
+    pub async fn run(self, stop: CancellationToken) {
+        let slots = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let mut connections = JoinSet::new();
+        let mut ticks = tokio::time::interval(self.state.sessions.sweep_every());
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                _ = ticks.tick() => {
+                    self.state.sessions.end_idle();
+                    while connections.try_join_next().is_some() {}
+                    continue;
+                }
+                accepted = self.listener.accept() => accepted,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Too many open files, or a client that was gone at once.
+                    tracing::warn!(%error, "a connection was not taken");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
+                tracing::warn!("too many connections");
+                continue;
+            };
+            let _ = stream.set_nodelay(true);
+            let state = Arc::clone(&self.state);
+            connections.spawn(async move {
+                let service = service_fn(|request| {
+                    let state = Arc::clone(&state);
+                    async move { Ok::<_, Infallible>(state.answer(request).await) }
+                });
+                let serving = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HEAD_PATIENCE)
+                    .max_buf_size(LONGEST_HEAD)
+                    .serve_connection(TokioIo::new(stream), service);
+                if let Err(error) = serving.await {
+                    tracing::debug!(%error, "a connection broke");
+                }
+                drop(slot);
+            });
+        }
+        connections.shutdown().await;
+        self.state.sessions.end_all().await;
+    }
+}
+
+impl HttpState {
+    async fn answer(&self, request: Request<Incoming>) -> Reply {
+        if let Err(refused) = self.options.access.check(request.headers(), self.address) {
+            return refused;
+        }
+        if request.uri().path() != self.options.path {
+            return reply::plain(StatusCode::NOT_FOUND, "there is nothing here");
+        }
+        match *request.method() {
+            Method::POST => self.post(request).await,
+            Method::GET => self.listen(request.headers()),
+            Method::DELETE => self.end(request.headers()).await,
+            _ => reply::not_allowed("GET, POST, DELETE"),
+        }
+    }
+
+    /// Reads a body of bounded length.
+    async fn body(&self, body: Incoming) -> Result<Bytes, Reply> {
+        let longest = self.options.longest;
+        let too_long = || {
+            let words = format!("the message is too long; at most {longest} bytes are taken");
+            reply::error(StatusCode::PAYLOAD_TOO_LARGE, &words)
+        };
+        let announced = body.size_hint().lower();
+        if usize::try_from(announced).map_or(true, |announced| announced > longest) {
+            return Err(too_long());
+        }
+        let limited = http_body_util::Limited::new(body, longest);
+        match limited.collect().await {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_long()),
+            Err(error) => Err(reply::error(
+                StatusCode::BAD_REQUEST,
+                &format!("the body could not be read: {error}"),
+            )),
+        }
+    }
+}
+
+fn whole(text: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, Infallible> {
+    Full::new(text.into()).boxed_unsync()
+}

@@ -1,0 +1,93 @@
+//! Answers of a server.
+
+use std::{convert::Infallible, time::Duration};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::{
+    Response, StatusCode,
+    body::Frame,
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue},
+};
+use tokio::sync::mpsc;
+
+use super::{Reply, whole};
+use crate::{RpcError, RpcMessage, message::code, server::stdio::unreadable};
+
+/// A stream on which nothing is said says so, so that it is noticed when no one listens any more.
+const ALIVE: Duration = Duration::from_secs(15);
+
+pub(super) fn plain(status: StatusCode, text: &'static str) -> Reply {
+    typed(status, "text/plain; charset=utf-8", text)
+}
+
+pub(super) fn not_allowed(allowed: &'static str) -> Reply {
+    let words = "this method is not for this address";
+    let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, words);
+    let allowed = HeaderValue::from_static(allowed);
+    reply.headers_mut().insert(ALLOW, allowed);
+    reply
+}
+
+/// Messages without a request were taken.
+pub(super) fn accepted() -> Reply {
+    let mut reply = Response::new(whole(""));
+    *reply.status_mut() = StatusCode::ACCEPTED;
+    reply
+}
+
+/// What is wrong before any request is known.
+pub(super) fn error(status: StatusCode, words: &str) -> Reply {
+    message(
+        status,
+        &unreadable(RpcError::new(code::INVALID_REQUEST, words)),
+    )
+}
+
+/// One message.
+pub(super) fn message(status: StatusCode, message: &RpcMessage) -> Reply {
+    typed(status, "application/json", message.to_value().to_string())
+}
+
+/// This message, and then those that come, until there are no more. `held` is dropped with the stream.
+pub(super) fn events<T: Send + 'static>(
+    first: Option<RpcMessage>,
+    messages: mpsc::Receiver<RpcMessage>,
+    held: T,
+) -> Reply {
+    let events = stream::unfold(
+        (first, messages, held),
+        |(mut first, mut messages, held)| async move {
+            let text = match first.take() {
+                Some(message) => event(&message),
+                None => match tokio::time::timeout(ALIVE, messages.recv()).await {
+                    Ok(Some(message)) => event(&message),
+                    Ok(None) => return None,
+                    Err(_) => Bytes::from_static(b": still here\n\n"),
+                },
+            };
+            Some((
+                Ok::<_, Infallible>(Frame::data(text)),
+                (None, messages, held),
+            ))
+        },
+    );
+    let mut reply = Response::new(StreamBody::new(Box::pin(events)).boxed_unsync());
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    reply
+}
+
+fn event(message: &RpcMessage) -> Bytes {
+    Bytes::from(format!("event: message\ndata: {}\n\n", message.to_value()))
+}
+
+fn typed(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(whole(body));
+    *reply.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
+}

@@ -1,0 +1,67 @@
+//! What a client is asked, until it answers.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::service::ClientAskError;
+use crate::{RpcError, RpcId};
+
+/// Questions of one session without an answer.
+#[derive(Debug, Default)]
+pub(super) struct OpenAsks {
+    next: AtomicI64,
+    waiting: Mutex<HashMap<RpcId, oneshot::Sender<Result<Value, RpcError>>>>,
+}
+
+/// One of them. Forgotten when no one waits for it any more.
+pub(super) struct OpenAsk<'a> {
+    pub(super) id: RpcId,
+    asks: &'a OpenAsks,
+    answer: oneshot::Receiver<Result<Value, RpcError>>,
+}
+
+impl OpenAsks {
+    pub(super) fn begin(&self) -> OpenAsk<'_> {
+        let id = RpcId::Number(self.next.fetch_add(1, Ordering::Relaxed));
+        let (sender, answer) = oneshot::channel();
+        self.waiting().insert(id.clone(), sender);
+        OpenAsk {
+            id,
+            asks: self,
+            answer,
+        }
+    }
+
+    /// Takes an answer. Did anyone wait for it?
+    pub(super) fn answered(&self, id: Option<&RpcId>, result: Result<Value, RpcError>) -> bool {
+        let waiting = id.and_then(|id| self.waiting().remove(id));
+        waiting.is_some_and(|waiting| waiting.send(result).is_ok())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<RpcId, oneshot::Sender<Result<Value, RpcError>>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenAsk<'_> {
+    pub(super) async fn answer(mut self) -> Result<Value, ClientAskError> {
+        match (&mut self.answer).await {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(ClientAskError::Gone),
+        }
+    }
+}
+
+impl Drop for OpenAsk<'_> {
+    fn drop(&mut self) {
+        self.asks.waiting().remove(&self.id);
+    }
+}

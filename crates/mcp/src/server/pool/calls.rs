@@ -1,0 +1,198 @@
+//! The task that runs the calls of a session.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use haft_contract::{CallId, CancellationToken, ToolUse, Update, progress::Updates};
+use haft_engine::{CallObserver, CallResult, Scheduler, pipeline::Admitted};
+use tokio::sync::{mpsc, oneshot};
+
+use super::OpenCalls;
+use crate::{RpcError, message::code};
+
+/// A turn takes no more calls than this: what it remembers of them goes when it ends.
+const MOST_IN_A_TURN: usize = 512;
+
+/// A call to be run.
+pub(super) struct CallCommand {
+    call: ToolUse,
+    answer: oneshot::Sender<CallResult>,
+    /// Fires to cancel it; known once it is taken up.
+    cancel: Arc<OnceLock<CancellationToken>>,
+}
+
+/// Runs a call. Dropped while it waits, it cancels that call and no other.
+pub(super) async fn carry_out(
+    calls: &mpsc::Sender<CallCommand>,
+    call: ToolUse,
+    open: &OpenCalls,
+) -> Result<CallResult, RpcError> {
+    let over = || RpcError::new(code::INTERNAL, "the session is over");
+    let (answer, answered) = oneshot::channel();
+    let cancel = Arc::new(OnceLock::new());
+    let _wanted = WantedCall {
+        id: call.id.clone(),
+        open,
+        cancel: Arc::clone(&cancel),
+    };
+    let command = CallCommand {
+        call,
+        answer,
+        cancel,
+    };
+    calls.send(command).await.map_err(|_| over())?;
+    answered.await.map_err(|_| over())
+}
+
+/// A call whose result someone waits for.
+struct WantedCall<'a> {
+    id: String,
+    open: &'a OpenCalls,
+    cancel: Arc<OnceLock<CancellationToken>>,
+}
+
+impl Drop for WantedCall<'_> {
+    fn drop(&mut self) {
+        self.open.all().remove(&self.id);
+        // One that is over does not mind.
+        if let Some(cancel) = self.cancel.get() {
+            cancel.cancel();
+        }
+    }
+}
+
+/// Owns the scheduler of a session.
+pub(super) struct CallRunner {
+    scheduler: Scheduler,
+    reports: Arc<ProgressRelay>,
+}
+
+impl CallRunner {
+    pub(super) fn new(scheduler: Scheduler, updates: Updates, open: OpenCalls) -> Self {
+        let reports = Arc::new(ProgressRelay {
+            open,
+            known: Mutex::default(),
+        });
+        tokio::spawn(Arc::clone(&reports).relay(updates));
+        Self { scheduler, reports }
+    }
+
+    /// Until no one can call any more, or the session is over.
+    pub(super) async fn run(mut self, mut commands: mpsc::Receiver<CallCommand>) {
+        let over = self.scheduler.cancel_token();
+        loop {
+            let first = tokio::select! {
+                biased;
+                () = over.cancelled() => break,
+                first = commands.recv() => match first {
+                    Some(first) => first,
+                    None => break,
+                },
+            };
+            self.turn(first, &mut commands).await;
+        }
+        // Those who wait for results learn that there will be none.
+        commands.close();
+        drop(self.scheduler.turn().await);
+    }
+
+    /// Calls that overlap, until none runs.
+    async fn turn(&mut self, first: CallCommand, commands: &mut mpsc::Receiver<CallCommand>) {
+        let mut turn = self.scheduler.turn().await;
+        turn.witnessed_by(Arc::clone(&self.reports) as _);
+        let mut waiting: HashMap<String, oneshot::Sender<CallResult>> = HashMap::new();
+        let mut pushed = 0;
+        let mut next = Some(first);
+        loop {
+            if let Some(command) = next.take()
+                && !command.answer.is_closed()
+            {
+                pushed += 1;
+                let id = command.call.id.clone();
+                let cancel = turn.push(command.call);
+                let _ = command.cancel.set(cancel.clone());
+                // Whoever waited may have gone before the token was known.
+                if command.answer.is_closed() {
+                    cancel.cancel();
+                }
+                waiting.insert(id, command.answer);
+            }
+            tokio::select! {
+                biased;
+                ended = turn.next_ended() => match ended {
+                    None => return,
+                    Some(finished) => {
+                        self.reports.over(finished.call);
+                        if let Some(answer) = waiting.remove(&finished.id) {
+                            let _ = answer.send(finished); // no one may want it
+                        }
+                    }
+                },
+                command = commands.recv(), if pushed < MOST_IN_A_TURN && !commands.is_closed() => {
+                    next = command;
+                }
+            }
+        }
+    }
+}
+
+/// Tells clients how far their calls are.
+struct ProgressRelay {
+    open: OpenCalls,
+    /// The calls that run and whose clients want to know, by the engine's ids.
+    known: Mutex<HashMap<CallId, RelayedCall>>,
+}
+
+struct RelayedCall {
+    id: String,
+    /// What was last reported.
+    done: u64,
+}
+
+impl ProgressRelay {
+    async fn relay(self: Arc<Self>, mut updates: Updates) {
+        while let Some((call, update)) = updates.recv().await {
+            self.report(call, update);
+        }
+    }
+
+    fn report(&self, call: CallId, update: Update) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(relayed) = known.get_mut(&call) else {
+            return;
+        };
+        let Some(cx) = self.open.find(&relayed.id) else {
+            return;
+        };
+        // The protocol wants it to grow, also where there are only words.
+        let (done, total, words) = match update {
+            Update::Step { done, total } => (done.max(relayed.done + 1), total, None),
+            Update::Note { text } | Update::Text { text } => (relayed.done + 1, None, Some(text)),
+        };
+        relayed.done = done;
+        #[expect(clippy::cast_precision_loss, reason = "progress is a rough number")]
+        let (done, total) = (done as f64, total.map(|total| total as f64));
+        cx.progress(done, total, words.as_deref());
+    }
+
+    fn over(&self, call: CallId) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.remove(&call);
+    }
+}
+
+impl CallObserver for ProgressRelay {
+    fn started(&self, call: &Admitted) {
+        let (own, id) = call.call().ids();
+        let wants = self.open.find(&id).is_some_and(|cx| cx.wants_progress());
+        if wants {
+            let relayed = RelayedCall { id, done: 0 };
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(own, relayed);
+        }
+    }
+
+    fn ended(&self, _: &CallResult) {}
+}

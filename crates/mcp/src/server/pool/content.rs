@@ -1,0 +1,116 @@
+//! What tools give back, as a client reads it.
+
+use haft_contract::{Content, output::MediaSource};
+use haft_engine::CallResult;
+use serde_json::{Map, Value, json};
+
+use super::KeptResults;
+use crate::Revision;
+
+/// The result of a call.
+pub(super) fn result(finished: &CallResult, revision: Revision, kept: &KeptResults) -> Value {
+    let mut content: Vec<Value> = finished.content.iter().map(block).collect();
+    if revision >= Revision::V2025_06_18 {
+        let texts = finished.content.iter().filter_map(Content::as_text);
+        let stored = finished.metadata.stored.clone();
+        let kept_files = stored.or_else(|| texts.map(|text| kept.named_in(text)).next()?);
+        content.extend(kept_files.and_then(|path| kept.link(&path)));
+    }
+    let mut result = Map::new();
+    result.insert("content".to_owned(), Value::Array(content));
+    // Structured content must be an object.
+    if revision >= Revision::V2025_06_18
+        && let Some(structured @ Value::Object(_)) = &finished.structured
+    {
+        result.insert("structuredContent".to_owned(), structured.clone());
+    }
+    result.insert("isError".to_owned(), json!(finished.is_error));
+    Value::Object(result)
+}
+
+fn block(content: &Content) -> Value {
+    match content {
+        Content::Text { text } => json!({"type": "text", "text": text}),
+        Content::Image {
+            source: MediaSource::Base64 { media_type, data },
+        } => json!({"type": "image", "data": data, "mimeType": media_type}),
+        Content::Document {
+            source: MediaSource::Base64 { media_type, data },
+        } => json!({
+            "type": "resource",
+            "resource": {"uri": "haft://document", "mimeType": media_type, "blob": data},
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_contract::{CallId, Card};
+    use haft_engine::Metadata;
+
+    use super::*;
+
+    fn finished() -> CallResult {
+        let media = |kind: &str| MediaSource::Base64 {
+            media_type: kind.to_owned(),
+            data: "AA==".to_owned(),
+        };
+        CallResult {
+            call: CallId::new(),
+            id: "1".to_owned(),
+            name: "Read".to_owned(),
+            is_error: false,
+            content: vec![
+                Content::text("long"),
+                Content::Image {
+                    source: media("image/png"),
+                },
+                Content::Document {
+                    source: media("application/pdf"),
+                },
+            ],
+            structured: Some(json!({"lines": 2})),
+            messages: Vec::new(),
+            patches: Vec::new(),
+            metadata: Metadata {
+                stored: Some("/s/tool-results/abc.txt".into()),
+                ..Metadata::default()
+            },
+            card: Card::new("Read", ""),
+        }
+    }
+
+    #[test]
+    fn blocks_links_and_structured_content() {
+        let kept = KeptResults::new("/s/tool-results".into());
+        let newest = result(&finished(), Revision::V2025_11_25, &kept);
+        assert_eq!(
+            newest,
+            json!({
+                "content": [
+                    {"type": "text", "text": "long"},
+                    {"type": "image", "data": "AA==", "mimeType": "image/png"},
+                    {"type": "resource", "resource":
+                        {"uri": "haft://document", "mimeType": "application/pdf", "blob": "AA=="}},
+                    {"type": "resource_link", "uri": "haft://results/abc.txt", "name": "abc.txt",
+                        "description": "The whole result", "mimeType": "text/plain"},
+                ],
+                "structuredContent": {"lines": 2},
+                "isError": false,
+            })
+        );
+        // Older clients know neither links nor structured content.
+        let oldest = result(&finished(), Revision::V2024_11_05, &kept);
+        assert_eq!(oldest["content"].as_array().unwrap().len(), 3);
+        assert_eq!(oldest.get("structuredContent"), None);
+    }
+
+    #[test]
+    fn structured_content_is_an_object_or_absent() {
+        let kept = KeptResults::new("/s".into());
+        let mut list = finished();
+        list.structured = Some(json!([1]));
+        let result = result(&list, Revision::V2025_11_25, &kept);
+        assert_eq!(result.get("structuredContent"), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! A pool of tools as a server.
+//!
+//! Calls run through the scheduler of the session, like a model's: side by side where that is harmless, each
+//! answered as soon as it ends. The task in `calls` owns the scheduler; `content` makes results of what tools
+//! give back; `kept` are the results that were too long to send.
+
+mod calls;
+mod content;
+mod kept;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use haft_contract::{BoxFuture, CancellationToken, ToolUse};
+use haft_engine::{Format, Scheduler, pool::definitions::definition};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+pub use kept::KeptResults;
+
+use self::calls::{CallCommand, CallRunner};
+use super::service::{McpService, RequestContext, ServerDescription, ServiceAnswer};
+use crate::{Revision, RpcError};
+
+/// So many calls wait to be taken up.
+const WAITING: usize = 64;
+
+/// A session of tools, for one client.
+pub struct PoolService {
+    description: ServerDescription,
+    tools: Vec<(String, Value)>,
+    calls: mpsc::Sender<CallCommand>,
+    open: OpenCalls,
+    next: AtomicU64,
+    kept: KeptResults,
+    session: CancellationToken,
+}
+
+/// The calls of a session that are being worked on, by the ids under which the engine knows them: who asks
+/// something on behalf of a call finds its client here. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct OpenCalls(Arc<Mutex<HashMap<String, RequestContext>>>);
+
+impl OpenCalls {
+    /// The request that a call came with.
+    pub fn find(&self, id: &str) -> Option<RequestContext> {
+        self.all().get(id).cloned()
+    }
+
+    /// Is there a client among theirs whose person can be asked?
+    pub fn has_forms(&self) -> bool {
+        self.all().values().any(|cx| cx.client.has_forms())
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, RequestContext>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PoolService {
+    /// Serves the tools of this scheduler. `updates` is what its calls report; `open` is shared with those who
+    /// ask on behalf of calls. Needs a tokio runtime.
+    pub fn new(
+        scheduler: Scheduler,
+        updates: haft_contract::progress::Updates,
+        open: OpenCalls,
+        description: ServerDescription,
+    ) -> Self {
+        let pool = scheduler.engine().pool();
+        let tools = pool.iter().map(|tool| {
+            let spec = tool.spec();
+            (spec.name.clone(), definition(spec, Format::Mcp))
+        });
+        let tools = tools.collect();
+        let kept = KeptResults::new(scheduler.engine().folder().join("tool-results"));
+        let session = scheduler.cancel_token();
+        let (calls, commands) = mpsc::channel(WAITING);
+        let runner = CallRunner::new(scheduler, updates, open.clone());
+        tokio::spawn(runner.run(commands));
+        Self {
+            description,
+            tools,
+            calls,
+            open,
+            next: AtomicU64::new(1),
+            kept,
+            session,
+        }
+    }
+
+    fn list_tools(&self, cx: &RequestContext) -> Value {
+        let tools = self.tools.iter().map(|(_, tool)| {
+            let mut tool = tool.clone();
+            if cx.client.revision < Revision::V2025_06_18
+                && let Some(tool) = tool.as_object_mut()
+            {
+                tool.remove("title");
+            }
+            tool
+        });
+        json!({"tools": tools.collect::<Vec<_>>()})
+    }
+
+    async fn call_tool(&self, params: Value, cx: &RequestContext) -> ServiceAnswer {
+        let Some(name) = params["name"].as_str() else {
+            return Err(RpcError::invalid_params("`name` is missing: which tool?"));
+        };
+        if !self.tools.iter().any(|(own, _)| own == name) && self.is_unknown(name) {
+            let words = format!("no tool is called {name:?}; tools/list names them");
+            return Err(RpcError::invalid_params(words));
+        }
+        let input = match params.get("arguments") {
+            None | Some(Value::Null) => json!({}),
+            Some(input @ Value::Object(_)) => input.clone(),
+            Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
+        };
+        let id = format!("mcp_{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let call = ToolUse {
+            id: id.clone(),
+            name: name.to_owned(),
+            input,
+        };
+        self.open.all().insert(id.clone(), cx.clone());
+        let finished = calls::carry_out(&self.calls, call, &self.open).await?;
+        Ok(content::result(&finished, cx.client.revision, &self.kept))
+    }
+
+    /// Aliases are known too, and what rules keep out: the engine says why.
+    fn is_unknown(&self, name: &str) -> bool {
+        // Names that are in no list are the engine's to answer, as long as they could be names at all.
+        name.is_empty() || name.len() > 128
+    }
+}
+
+impl McpService for PoolService {
+    fn description(&self) -> ServerDescription {
+        self.description.clone()
+    }
+
+    fn request<'a>(
+        &'a self,
+        method: &'a str,
+        params: Value,
+        cx: &'a RequestContext,
+    ) -> BoxFuture<'a, ServiceAnswer> {
+        Box::pin(async move {
+            match method {
+                "tools/list" => Ok(self.list_tools(cx)),
+                "tools/call" => self.call_tool(params, cx).await,
+                "resources/list" => Ok(self.kept.list()),
+                "resources/templates/list" => Ok(json!({"resourceTemplates": []})),
+                "resources/read" => self.kept.read(&params["uri"]).await,
+                other => Err(RpcError::no_method(other)),
+            }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.session.cancel();
+            self.calls.closed().await;
+        })
+    }
+}

@@ -1,0 +1,449 @@
+//! The life of a session with one client.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use haft_contract::{BoxFuture, CancellationToken};
+use serde_json::{Map, Value, json};
+
+use super::{
+    outgoing::{OpenAsk, OpenAsks},
+    parked::ParkedRequests,
+    service::{
+        ClientAskError, ClientFacts, LogLevel, McpService, RequestChannel, RequestContext,
+        ServerDescription, ServiceAnswer,
+    },
+};
+use crate::{
+    Revision, RpcError, RpcId, RpcMessage,
+    message::code,
+    revision::meta::{
+        CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID,
+    },
+};
+
+/// More requests are not worked on at once.
+const MOST_INCOMING: usize = 256;
+
+/// Requests of the stateless revision that may be answered by a question.
+const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+/// Those whose answers say how long they hold.
+const CACHEABLE: [&str; 6] = [
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "server/discover",
+];
+/// Those that the stateless revision no longer has.
+const ONLY_WITH_INITIALIZE: [&str; 5] = [
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+];
+
+/// Where what belongs to a request goes.
+pub(super) trait ReplyChannel: Send + Sync {
+    /// Sends it as soon as there is room. `false`: the client is gone.
+    fn send(&self, message: RpcMessage) -> BoxFuture<'_, bool>;
+
+    /// Sends it if there is room.
+    fn try_send(&self, message: RpcMessage) -> bool;
+}
+
+/// A session with one client.
+pub(super) struct McpSession {
+    service: Arc<dyn McpService>,
+    description: ServerDescription,
+    state: Mutex<SessionState>,
+    asks: OpenAsks,
+    parked: Arc<ParkedRequests>,
+    closed: CancellationToken,
+}
+
+#[derive(Default)]
+struct SessionState {
+    /// Known since `initialize`.
+    client: Option<Arc<ClientFacts>>,
+    log_level: Option<LogLevel>,
+    incoming: HashMap<RpcId, CancellationToken>,
+}
+
+impl McpSession {
+    pub(super) fn new(service: Arc<dyn McpService>, parked: Arc<ParkedRequests>) -> Arc<Self> {
+        Arc::new(Self {
+            description: service.description(),
+            service,
+            state: Mutex::new(SessionState {
+                log_level: Some(LogLevel::Info),
+                ..SessionState::default()
+            }),
+            asks: OpenAsks::default(),
+            parked,
+            closed: CancellationToken::new(),
+        })
+    }
+
+    /// The revision that was agreed on; `None` before `initialize`.
+    pub(super) fn revision(&self) -> Option<Revision> {
+        self.state().client.as_ref().map(|client| client.revision)
+    }
+
+    /// Does the client want log messages of this level?
+    pub(super) fn wants_log(&self, level: LogLevel) -> bool {
+        self.state().log_level.is_some_and(|least| level >= least)
+    }
+
+    /// The schema of a tool some of whose parameters are to stand in headers.
+    pub(super) fn schema_with_headers(&self, tool: &str) -> Option<Value> {
+        self.service.schema_with_headers(tool)
+    }
+
+    /// Does it work on anything?
+    pub(super) fn is_busy(&self) -> bool {
+        !self.state().incoming.is_empty()
+    }
+
+    /// Takes a message; what belongs to a request goes back by `to`. Needs a tokio runtime.
+    pub(super) fn receive(self: &Arc<Self>, message: RpcMessage, to: &Arc<dyn ReplyChannel>) {
+        match message {
+            RpcMessage::Answer { id, result } => {
+                if !self.asks.answered(id.as_ref(), result) {
+                    tracing::debug!(?id, "an answer to what was not asked");
+                }
+            }
+            RpcMessage::Notification { method, params } => self.notified(&method, &params),
+            RpcMessage::Request { id, method, params } => self.asked(id, method, params, to),
+        }
+    }
+
+    /// Ends everything in it.
+    pub(super) async fn close(&self) {
+        self.closed.cancel();
+        let incoming = std::mem::take(&mut self.state().incoming);
+        for called_off in incoming.into_values() {
+            called_off.cancel();
+        }
+        self.service.close().await;
+    }
+
+    /// The client no longer wants the answer to this request.
+    pub(super) fn call_off(&self, id: &RpcId) {
+        let called_off = self.state().incoming.remove(id);
+        if let Some(called_off) = called_off {
+            called_off.cancel();
+        }
+    }
+
+    fn notified(&self, method: &str, params: &Value) {
+        if method == "notifications/cancelled"
+            && let Some(id) = RpcId::parse(&params["requestId"])
+        {
+            self.call_off(&id);
+        }
+    }
+
+    fn asked(
+        self: &Arc<Self>,
+        id: RpcId,
+        method: String,
+        params: Value,
+        to: &Arc<dyn ReplyChannel>,
+    ) {
+        let cancel = self.closed.child_token();
+        let refused = {
+            let mut state = self.state();
+            if self.closed.is_cancelled() {
+                Some("the session is over")
+            } else if state.incoming.contains_key(&id) {
+                Some("a request of this id is being worked on")
+            } else if state.incoming.len() >= MOST_INCOMING {
+                Some("too many requests at once")
+            } else {
+                state.incoming.insert(id.clone(), cancel.clone());
+                None
+            }
+        };
+        let (session, to) = (Arc::clone(self), Arc::clone(to));
+        tokio::spawn(async move {
+            if let Some(why) = refused {
+                let error = RpcError::new(code::INVALID_REQUEST, why);
+                to.send(RpcMessage::answer(id, Err(error))).await;
+                return;
+            }
+            let answer = tokio::select! {
+                biased;
+                // The protocol wants no answer then.
+                () = cancel.cancelled() => None,
+                answer = session.answer(&id, &method, params, &cancel, &to) => Some(answer),
+            };
+            session.state().incoming.remove(&id);
+            if let Some(answer) = answer {
+                to.send(RpcMessage::answer(id, answer)).await;
+            }
+        });
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        id: &RpcId,
+        method: &str,
+        params: Value,
+        cancel: &CancellationToken,
+        to: &Arc<dyn ReplyChannel>,
+    ) -> ServiceAnswer {
+        let is_object = params.is_object() || params.is_null();
+        if !is_object {
+            return Err(RpcError::invalid_params("`params` must be an object"));
+        }
+        let is_stateless =
+            method == "server/discover" || params["_meta"].get(PROTOCOL_VERSION).is_some();
+        let (client, log_level) = match (is_stateless, method) {
+            (true, "initialize") => return Err(RpcError::no_method(method)),
+            (true, _) => stateless_client(method, &params["_meta"])?,
+            (false, "initialize") => return self.initialize(&params),
+            (false, "ping") => return Ok(json!({})),
+            (false, _) => {
+                let state = self.state();
+                let client = state.client.clone().ok_or_else(|| {
+                    let why = "the session has not begun: send `initialize`, or say the revision in `_meta`";
+                    RpcError::new(code::INVALID_REQUEST, why)
+                })?;
+                (client, state.log_level)
+            }
+        };
+        if method == "logging/setLevel" && self.has("logging") {
+            return self.set_level(&params);
+        }
+        let cx = RequestContext {
+            id: id.clone(),
+            progress: params["_meta"].get("progressToken").cloned(),
+            client: Arc::clone(&client),
+            cancel: cancel.clone(),
+            log_level,
+            channel: Arc::new(Direct {
+                session: Arc::clone(self),
+                to: Arc::clone(to),
+            }),
+        };
+        if !is_stateless {
+            return self.service.request(method, params, &cx).await;
+        }
+        let answer = match method {
+            "server/discover" => Ok(self.discovered()),
+            "subscriptions/listen" if self.has_changes() => self.listen(id, &params, &cx).await,
+            method if MAY_ASK.contains(&method) => {
+                let request = (method, params);
+                self.parked.answer(&self.service, request, cx, to).await
+            }
+            method => self.service.request(method, params, &cx).await,
+        };
+        self.finished(method, answer)
+    }
+
+    fn initialize(&self, params: &Value) -> ServiceAnswer {
+        let wanted = params["protocolVersion"].as_str().ok_or_else(|| {
+            RpcError::invalid_params("`protocolVersion` is missing: a date such as 2025-11-25")
+        })?;
+        let revision = Revision::answer_to(wanted);
+        self.state().client = Some(Arc::new(ClientFacts {
+            revision,
+            info: params["clientInfo"].clone(),
+            capabilities: params["capabilities"].clone(),
+        }));
+        let mut result = json!({
+            "protocolVersion": revision.as_str(),
+            "capabilities": self.description.capabilities,
+            "serverInfo": self.description.info(),
+        });
+        if let Some(instructions) = &self.description.instructions {
+            result["instructions"] = json!(instructions);
+        }
+        Ok(result)
+    }
+
+    fn set_level(&self, params: &Value) -> ServiceAnswer {
+        let level = params["level"].as_str().and_then(LogLevel::parse);
+        let level = level.ok_or_else(|| {
+            RpcError::invalid_params(
+                "`level` must be one of debug, info, notice, warning, error, critical, alert, emergency",
+            )
+        })?;
+        self.state().log_level = Some(level);
+        Ok(json!({}))
+    }
+
+    fn discovered(&self) -> Value {
+        let versions: Vec<&str> = Revision::ALL.into_iter().map(Revision::as_str).collect();
+        let mut result = json!({
+            "supportedVersions": versions,
+            "capabilities": self.description.capabilities,
+        });
+        if let Some(instructions) = &self.description.instructions {
+            result["instructions"] = json!(instructions);
+        }
+        result
+    }
+
+    /// Says which news are passed on, and then waits: there are none to tell as long as lists do not change.
+    async fn listen(&self, id: &RpcId, params: &Value, cx: &RequestContext) -> ServiceAnswer {
+        let about = json!({SUBSCRIPTION_ID: id.to_value()});
+        let asked = params["notifications"].as_object();
+        let taken: Map<String, Value> = asked
+            .into_iter()
+            .flatten()
+            .filter(|(kind, _)| self.tells(kind))
+            .map(|(kind, wanted)| (kind.clone(), wanted.clone()))
+            .collect();
+        let params = json!({"notifications": taken, "_meta": about.clone()});
+        cx.channel
+            .notify("notifications/subscriptions/acknowledged", params);
+        cx.cancel.cancelled().await;
+        Ok(json!({"_meta": about}))
+    }
+
+    fn tells(&self, kind: &str) -> bool {
+        let capabilities = &self.description.capabilities;
+        match kind {
+            "toolsListChanged" => capabilities["tools"]["listChanged"] == true,
+            "promptsListChanged" => capabilities["prompts"]["listChanged"] == true,
+            "resourcesListChanged" => capabilities["resources"]["listChanged"] == true,
+            "resourceSubscriptions" => capabilities["resources"]["subscribe"] == true,
+            _ => false,
+        }
+    }
+
+    fn has_changes(&self) -> bool {
+        let kinds = [
+            "toolsListChanged",
+            "promptsListChanged",
+            "resourcesListChanged",
+            "resourceSubscriptions",
+        ];
+        kinds.into_iter().any(|kind| self.tells(kind))
+    }
+
+    fn has(&self, capability: &str) -> bool {
+        self.description.capabilities.get(capability).is_some()
+    }
+
+    /// What answers of the stateless revision say beside their content.
+    fn finished(&self, method: &str, answer: ServiceAnswer) -> ServiceAnswer {
+        match answer {
+            Ok(Value::Object(mut result)) => {
+                if !result.contains_key("resultType") {
+                    result.insert("resultType".to_owned(), json!("complete"));
+                }
+                if CACHEABLE.contains(&method) && result["resultType"] == "complete" {
+                    result.entry("ttlMs").or_insert(json!(0));
+                    result.entry("cacheScope").or_insert(json!("private"));
+                }
+                let meta = result.entry("_meta").or_insert_with(|| json!({}));
+                if let Some(meta) = meta.as_object_mut() {
+                    meta.insert(SERVER_INFO.to_owned(), self.description.info());
+                }
+                Ok(Value::Object(result))
+            }
+            Err(mut error) if error.code == code::RESOURCE_NOT_FOUND => {
+                error.code = code::INVALID_PARAMS;
+                Err(error)
+            }
+            other => other,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who makes a request of the stateless revision, and what it wants to be logged.
+fn stateless_client(
+    method: &str,
+    meta: &Value,
+) -> Result<(Arc<ClientFacts>, Option<LogLevel>), RpcError> {
+    let version = meta[PROTOCOL_VERSION].as_str();
+    let missing = |key: &str| RpcError::invalid_params(format!("`_meta` lacks {key:?}"));
+    let version = version.ok_or_else(|| missing(PROTOCOL_VERSION))?;
+    let revision = Revision::parse(version).filter(|revision| !revision.has_initialize());
+    let revision = revision.ok_or_else(|| {
+        let supported: Vec<&str> = Revision::ALL.into_iter().map(Revision::as_str).collect();
+        let words = format!("the revision {version} is not spoken here without `initialize`");
+        RpcError::new(code::UNSUPPORTED_REVISION, words)
+            .with_data(json!({"requested": version, "supported": supported}))
+    })?;
+    if ONLY_WITH_INITIALIZE.contains(&method) {
+        return Err(RpcError::no_method(method));
+    }
+    let capabilities = meta.get(CLIENT_CAPABILITIES).filter(|it| it.is_object());
+    let capabilities = capabilities.ok_or_else(|| missing(CLIENT_CAPABILITIES))?;
+    let client = Arc::new(ClientFacts {
+        revision,
+        info: meta[CLIENT_INFO].clone(),
+        capabilities: capabilities.clone(),
+    });
+    Ok((client, meta[LOG_LEVEL].as_str().and_then(LogLevel::parse)))
+}
+
+/// The way back to a client that is connected.
+struct Direct {
+    session: Arc<McpSession>,
+    to: Arc<dyn ReplyChannel>,
+}
+
+impl RequestChannel for Direct {
+    fn notify(&self, method: &str, params: Value) {
+        self.to.try_send(RpcMessage::notification(method, params));
+    }
+
+    fn ask(
+        &self,
+        _: Option<&str>,
+        method: &str,
+        params: Value,
+    ) -> BoxFuture<'_, Result<Value, ClientAskError>> {
+        let ask = self.session.asks.begin();
+        let message = RpcMessage::request(ask.id.clone(), method, params);
+        Box::pin(async move {
+            if !self.to.send(message).await {
+                return Err(ClientAskError::Gone);
+            }
+            let mut unanswered = UnansweredAsk {
+                id: Some(ask.id.clone()),
+                to: &*self.to,
+            };
+            let answer = wait(ask, &self.session.closed).await;
+            unanswered.id = None;
+            answer
+        })
+    }
+}
+
+async fn wait(ask: OpenAsk<'_>, closed: &CancellationToken) -> Result<Value, ClientAskError> {
+    tokio::select! {
+        biased;
+        () = closed.cancelled() => Err(ClientAskError::Gone),
+        answer = ask.answer() => answer,
+    }
+}
+
+/// A question that is called off where no one waits for its answer any more.
+struct UnansweredAsk<'a> {
+    id: Option<RpcId>,
+    to: &'a dyn ReplyChannel,
+}
+
+impl Drop for UnansweredAsk<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = &self.id {
+            let params = json!({"requestId": id.to_value(), "reason": "no longer wanted"});
+            let method = "notifications/cancelled";
+            self.to.try_send(RpcMessage::notification(method, params));
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! One session over a pipe: messages are lines.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use haft_contract::{BoxFuture, CancellationToken};
+use tokio::{
+    io::{AsyncBufRead, AsyncWrite, AsyncWriteExt},
+    sync::mpsc,
+};
+
+use super::{
+    parked::ParkedRequests,
+    service::{LogLevel, OpenSession, SessionNotifier},
+    session::{McpSession, ReplyChannel},
+};
+use crate::{
+    Revision, RpcError, RpcMessage,
+    frames::{Frame, FrameReader},
+    message::code,
+    peer::ids_in,
+};
+
+/// So many messages wait to be written; a client that reads none of them is asked and answered no more.
+const WAITING: usize = 1_024;
+/// So long what is still worked on may take when the input has ended.
+const GRACE: Duration = Duration::from_secs(1);
+/// So much is written at once.
+const WRITTEN: usize = 64 * 1024;
+
+/// Serves one client until its input ends or `stop` fires. Messages may have `longest` bytes. The error says why
+/// there is no session, or what failed.
+pub async fn serve_lines(
+    open: &dyn OpenSession,
+    input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    longest: usize,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let writing = tokio::spawn(write_all(receiver, output, stop.clone()));
+    let lines = Arc::new(LineChannel(sender));
+    let known: Arc<Mutex<Option<Arc<McpSession>>>> = Arc::default();
+    let notifier = notifier(&lines, &known);
+    let service = open.open(notifier).await.map_err(io::Error::other)?;
+    let session = McpSession::new(service, Arc::new(ParkedRequests::default()));
+    *known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
+    let mut frames = FrameReader::new(input, longest);
+    let channel: Arc<dyn ReplyChannel> = Arc::clone(&lines) as _;
+    let ended = loop {
+        let frame = tokio::select! {
+            biased;
+            () = stop.cancelled() => break Ok(()),
+            frame = frames.next() => frame,
+        };
+        match frame {
+            Ok(Some(Frame::Line(line))) => take(&session, &line, &channel).await,
+            Ok(Some(Frame::TooLong { ends, length })) => {
+                refuse_long(&channel, &ends, length, longest).await;
+            }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    let until = tokio::time::Instant::now() + GRACE;
+    while session.is_busy() && !stop.is_cancelled() && tokio::time::Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    session.close().await;
+    *known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    drop((session, channel, lines));
+    // Nothing sends any more. A client that reads nothing is not waited for.
+    let _ = tokio::time::timeout(GRACE, writing).await;
+    ended
+}
+
+fn notifier(
+    lines: &Arc<LineChannel>,
+    known: &Arc<Mutex<Option<Arc<McpSession>>>>,
+) -> SessionNotifier {
+    let (lines, known) = (Arc::downgrade(lines), Arc::clone(known));
+    SessionNotifier::new(move |method, params| {
+        let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(lines), Some(session)) = (lines.upgrade(), known.as_ref()) else {
+            return;
+        };
+        // Of the stateless revision no client wants to hear unasked.
+        let level = params["level"].as_str().and_then(LogLevel::parse);
+        let is_wanted = level.is_none_or(|level| session.wants_log(level));
+        if session.revision().is_some() && is_wanted {
+            lines.try_send(RpcMessage::notification(method, params));
+        }
+    })
+}
+
+/// Takes what one line says.
+async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>) {
+    let is_batch = line.trim_ascii_start().first() == Some(&b'[');
+    match RpcMessage::parse_all(line) {
+        Err(error) => {
+            to.send(unreadable(error)).await;
+        }
+        Ok(_) if is_batch && session.revision() != Some(Revision::V2025_03_26) => {
+            let why =
+                "batches are a part of the revision 2025-03-26 alone; send one message a line";
+            let error = RpcError::new(code::INVALID_REQUEST, why);
+            to.send(unreadable(error)).await;
+        }
+        // The answers to a batch need not go together.
+        Ok(messages) => {
+            for message in messages {
+                match message {
+                    Ok(message) => session.receive(message, to),
+                    Err(error) => {
+                        to.send(unreadable(error)).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn refuse_long(to: &Arc<dyn ReplyChannel>, ends: &[u8], length: usize, longest: usize) {
+    let words = format!("the message has {length} bytes; at most {longest} are taken");
+    let error = RpcError::new(code::INVALID_REQUEST, words);
+    // The id is told where it can be seen; the first that stands there is the most likely one.
+    let id = ids_in(ends).into_iter().next();
+    to.send(RpcMessage::Answer {
+        id,
+        result: Err(error),
+    })
+    .await;
+}
+
+/// The answer to what could not be read.
+pub(super) fn unreadable(error: RpcError) -> RpcMessage {
+    RpcMessage::Answer {
+        id: None,
+        result: Err(error),
+    }
+}
+
+struct LineChannel(mpsc::Sender<RpcMessage>);
+
+impl ReplyChannel for LineChannel {
+    fn send(&self, message: RpcMessage) -> BoxFuture<'_, bool> {
+        Box::pin(async { self.0.send(message).await.is_ok() })
+    }
+
+    fn try_send(&self, message: RpcMessage) -> bool {
+        self.0.try_send(message).is_ok()
+    }
+}
+
+/// Writes messages as they come; what waits together is written together.
+async fn write_all(
+    mut messages: mpsc::Receiver<RpcMessage>,
+    mut output: impl AsyncWrite + Unpin,
+    stop: CancellationToken,
+) {
+    let mut text = Vec::new();
+    while let Some(message) = messages.recv().await {
+        text.clear();
+        text.extend(message.to_line());
+        while text.len() < WRITTEN
+            && let Ok(message) = messages.try_recv()
+        {
+            text.extend(message.to_line());
+        }
+        let written = async {
+            output.write_all(&text).await?;
+            output.flush().await
+        };
+        if let Err(error) = written.await {
+            // There is no one to answer any more.
+            tracing::debug!(%error, "the client is gone");
+            stop.cancel();
+            return;
+        }
+        text.shrink_to(WRITTEN);
+    }
+}

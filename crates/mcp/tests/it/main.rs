@@ -1,0 +1,18 @@
+//! Both sides, against programs that are not ours where there are any.
+//!
+//! - `setting`: a server that does what it is told, and a session around it
+//! - `stdio`: how it is connected, called, and what it may do wrong
+//! - `http`: the same over HTTP
+//! - `fixture`: a server; `server_lines`, `server_http`: what it answers; `conformance`: the official package
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like tests"
+)]
+
+mod conformance;
+mod fixture;
+mod server_http;
+mod server_lines;
+mod setting;
+mod stdio;

@@ -1,0 +1,109 @@
+//! The guard of a server: a program that runs beside ours for long, with our pipes as its input and output, and
+//! that is not confined. It ends, with everything that it started, when our process is gone, however that ended.
+//!
+//! Our program is started again with [`ARGUMENT`], the number of our process and the command. The guard starts
+//! the command, lets go of the pipes and waits for the end of one of the two.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::File,
+    io::Write,
+    os::unix::process::{CommandExt, ExitStatusExt},
+    process::{self, Command},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_child_subreaper},
+};
+
+use super::keeper::reap_all;
+use crate::tree;
+
+/// The first argument that makes a program with [`run_if_asked`](super::run_if_asked) the guard of a server.
+pub(crate) const ARGUMENT: &str = "__guard";
+
+/// What it answers where the command cannot be started, as shells do.
+const CANNOT_START: i32 = 127;
+/// How long a server may take to end by itself once our process is gone.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Starts the command of the arguments, and ends it when our process is gone.
+pub(super) fn main() -> i32 {
+    match run(env::args_os().skip(2).collect()) {
+        Ok(code) => code,
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "{why}"); // no one may listen
+            CANNOT_START
+        }
+    }
+}
+
+fn run(arguments: Vec<OsString>) -> Result<i32, String> {
+    let mut arguments = arguments.into_iter();
+    let parent = arguments
+        .next()
+        .and_then(|parent| parent.to_str()?.parse().ok());
+    let parent = parent
+        .and_then(Pid::from_raw)
+        .ok_or("the guard is not told whose it is")?;
+    let command = arguments
+        .next()
+        .ok_or("the guard is not told what to start")?;
+    let died = pidfd_open(parent, PidfdFlags::empty()).map_err(|error| error.to_string())?;
+    // The number may be another's by now.
+    if getppid() != Some(parent) {
+        return Err("the process that wanted a server is gone".to_owned());
+    }
+    set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
+    let mut child = Command::new(&command)
+        .args(arguments)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("{} cannot be started: {error}", command.to_string_lossy()))?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let ended = pid.ok_or("no number").map_err(str::to_owned)?;
+    let ended = pidfd_open(ended, PidfdFlags::empty()).map_err(|error| error.to_string())?;
+    let _ = let_go(); // else the ends of the pipes are not seen, which is no reason to have no server
+    loop {
+        let mut watched = [
+            PollFd::new(&died, PollFlags::IN),
+            PollFd::new(&ended, PollFlags::IN),
+        ];
+        match poll(&mut watched, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => break,
+        }
+        if !watched[1].revents().is_empty() {
+            let status = child.wait().ok();
+            tree::kill_below(process::id(), &[], reap_all);
+            let code = status.and_then(|status| {
+                let signal = status.signal().map(|signal| 128 + signal);
+                status.code().or(signal)
+            });
+            return Ok(code.unwrap_or(1));
+        }
+        if !watched[0].revents().is_empty() {
+            break;
+        }
+    }
+    tree::terminate_below(process::id());
+    let began = Instant::now();
+    while began.elapsed() < GRACE && !reap_all() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    tree::kill_below(process::id(), &[], reap_all);
+    Ok(0)
+}
+
+/// The pipes are the server's alone.
+fn let_go() -> std::io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
+}
