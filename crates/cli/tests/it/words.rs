@@ -55,6 +55,10 @@ const MAY_NAME_FLAGS: [(&str, &str); 10] = [
         "a page of the binary's help",
     ),
     (
+        "crates/settings/src/reference.rs",
+        "a page of the binary's help",
+    ),
+    (
         "crates/agent/src/transcript/sessions.rs",
         "SDKs look for this text",
     ),
