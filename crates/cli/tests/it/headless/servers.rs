@@ -253,10 +253,10 @@ fn a_call_that_takes_too_long_is_an_error() {
     let mut results = blocks.filter(|block| block["type"] == "tool_result");
     let block = results.next().unwrap();
     assert_eq!(block["is_error"], true);
+    // The engine and the client have the same limit, and either may be first.
+    let told = block["content"].to_string();
     assert!(
-        block["content"]
-            .to_string()
-            .contains("timed out after 0.3 s"),
+        told.contains("timed out after 0.3 s") || told.contains("did not answer within 300ms"),
         "{block}"
     );
     assert_eq!(talk.end().1, 0);
