@@ -57,7 +57,9 @@ pub(crate) fn open(
         .current_dir(&launch.cwd)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stderr(Stdio::piped())
+        // A guard must not be killed: it would leave its server behind.
+        .kill_on_drop(launch.guard.is_none());
     let mut child = starting
         .spawn()
         .map_err(|error| format!("{command} cannot be started: {error}"))?;
