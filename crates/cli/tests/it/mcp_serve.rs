@@ -64,6 +64,7 @@ fn calls_go_the_way_of_all_calls() {
             call(3, "Bash", json!({"command": "cat a.txt"})),
             call(4, "Nope", json!({})),
             call(5, "Read", json!({"path": 1})),
+            call(6, "Read", json!({"file_path": "a.txt"})),
         ],
     );
     let text = |at: usize| {
@@ -80,6 +81,8 @@ fn calls_go_the_way_of_all_calls() {
     assert!(text(3).contains("forty-two"));
     assert!(text(4).contains("Unknown tool: Nope"), "{}", text(4));
     assert!(text(5).contains("InputValidationError"), "{}", text(5));
+    // Another conversation of the same client has not seen the first answer.
+    assert!(text(6).contains("forty-two"), "{}", text(6));
     assert!(!dir.path().join("b.txt").exists());
     // The same flags mean the same as everywhere.
     let flags = ["--permission-mode", "acceptEdits", "--tools", "Write"];
