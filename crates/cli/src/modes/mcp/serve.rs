@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::fs::FileTypeExt},
     sync::Arc,
 };
 
@@ -68,10 +68,18 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
 
 /// Stdin and stdout, if both are pipes.
 fn pipes() -> Option<(pipe::Receiver, pipe::Sender)> {
-    let input = std::io::stdin().as_fd().try_clone_to_owned().ok()?;
-    let output = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
-    let output = pipe::Sender::from_file(fs::File::from(output)).ok()?;
-    Some((pipe::Receiver::from_file(fs::File::from(input)).ok()?, output))
+    let input = fs::File::from(std::io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let output = fs::File::from(std::io::stdout().as_fd().try_clone_to_owned().ok()?);
+    let is_pipe = |file: &fs::File| {
+        let facts = file.metadata();
+        facts.is_ok_and(|facts| facts.file_type().is_fifo())
+    };
+    // Both or none: whatever is taken no longer blocks.
+    if !is_pipe(&input) || !is_pipe(&output) {
+        return None;
+    }
+    let input = pipe::Receiver::from_file(input).ok()?;
+    Some((input, pipe::Sender::from_file(output).ok()?))
 }
 
 /// An address; a port alone is one of loopback.
