@@ -166,11 +166,10 @@ impl Instructions {
         &mut self,
         scheduler: &Scheduler,
         dialogue: &mut Dialogue,
-        to: RunContext<'_>,
     ) {
         if let Some(text) = self.deferred.news(scheduler) {
             let content = vec![Content::text(reminder(&text))];
-            dialogue.add_reported(content, Kind::Meta, Added::Knowledge, to);
+            dialogue.add(content, Kind::Meta, None);
         }
     }
 

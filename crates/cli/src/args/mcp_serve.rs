@@ -19,7 +19,7 @@ pub(crate) struct McpServe {
     /// Take requests without a token; on a loopback address only.
     #[arg(long, requires = "http", conflicts_with = "token_file")]
     pub(crate) no_token: bool,
-    /// Also answer to this host name, beside the address itself and localhost; may be given again.
+    /// Also answer to this host name, beside the address itself and localhost; repeatable.
     #[arg(long, value_name = "NAME", requires = "http")]
     pub(crate) allow_host: Vec<String>,
 }
