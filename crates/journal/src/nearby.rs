@@ -21,11 +21,13 @@ pub fn nearby(missing: &Path, root: Option<&Path>) -> Vec<PathBuf> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let found = in_directory(parent, name);
-    match root {
-        Some(root) if found.is_empty() => below(root, name),
-        _ => found,
+    let mut found = in_directory(parent, name);
+    if let Some(root) = root.filter(|_| found.is_empty()) {
+        found = below(root, name);
     }
+    // A link that leads nowhere is there, and missing.
+    found.retain(|path| path != missing);
+    found
 }
 
 fn in_directory(directory: &Path, name: &str) -> Vec<PathBuf> {
@@ -36,7 +38,6 @@ fn in_directory(directory: &Path, name: &str) -> Vec<PathBuf> {
         .take(MAX_ENTRIES)
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
-        // A link that leads nowhere is there, and missing.
         .filter(|other| other != name)
         .filter_map(|other| Some((rank(name, &other)?, other)))
         .collect();

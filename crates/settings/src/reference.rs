@@ -286,7 +286,7 @@ const MODEL: &[SettingKey] = &[
     light(
         "alwaysThinkingEnabled",
         Flag,
-        "`true`: the model thinks first, as much as it finds right (`--thinking` and MAX_THINKING_TOKENS win)",
+        "`true`: the model thinks first, as much as it finds right (what a session is given and MAX_THINKING_TOKENS win)",
     ),
     users(
         "apiKeyHelper",

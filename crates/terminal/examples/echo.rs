@@ -49,10 +49,10 @@ enum Happened {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if let [first, modes] = arguments.as_slice() {
-        if first == "--guard" {
-            return run_guard(modes);
-        }
+    if let [first, modes] = arguments.as_slice()
+        && first == "--guard"
+    {
+        return run_guard(modes);
     }
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
     let raw = RawMode::enter(&terminal)?;
@@ -119,7 +119,6 @@ struct Face {
     theme: Theme,
     committer: MarkdownCommitter,
     sender: Sender<Happened>,
-    restore: Arc<RestoreState>,
     size: haft_terminal::ScreenSize,
     history: Vec<HistoryItem>,
     said: Vec<TextLine>,
@@ -146,12 +145,7 @@ impl Face {
         screen.set_reflows(capabilities.reflows);
         let events = sender.clone();
         let on_event = move |event| drop(events.send(Happened::Writer(event)));
-        let writer = FrameWriter::start(
-            screen,
-            terminal.try_clone()?,
-            Arc::clone(&restore),
-            on_event,
-        )?;
+        let writer = FrameWriter::start(screen, terminal.try_clone()?, restore, on_event)?;
         let theme = Theme::new(ThemeName::Auto, capabilities.background, capabilities.level);
         let mut editor = Editor::new();
         editor.set_vi(arguments.iter().any(|argument| argument == "--vi"), &["jj"]);
@@ -166,7 +160,6 @@ impl Face {
             capabilities,
             theme,
             sender,
-            restore,
             size,
             history: Vec::new(),
             said: Vec::new(),
@@ -185,7 +178,6 @@ impl Face {
     /// The first frame, then modes and questions, then the guard: nothing waits for an answer.
     fn start(&mut self, terminal: &File, modes: &SavedModes) -> Result<(), Box<dyn Error>> {
         self.draw();
-        self.restore.set_modes(true);
         self.writer
             .send([TerminalControl::EnterModes, TerminalControl::Queries]);
         let events = self.sender.clone();
@@ -355,6 +347,10 @@ impl Face {
         }
         if key == Key::control('z') {
             self.stop(raw);
+            return true;
+        }
+        if key == Key::control('l') {
+            self.writer.scroll_away();
             return true;
         }
         if key == Key::control('o') {

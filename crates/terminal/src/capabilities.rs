@@ -123,7 +123,7 @@ impl Capabilities {
                 ];
                 self.hyperlinks |= known.iter().any(|name| version.starts_with(name));
                 let tmux = version.strip_prefix("tmux ");
-                self.hyperlinks |= tmux.is_some_and(|version| version >= "3.4");
+                self.hyperlinks |= tmux.is_some_and(|version| numbers(version) >= vec![3, 4]);
             }
             // tmux answers for itself and draws none.
             TerminalReply::Graphics(true) if !self.in_tmux => self.images = ImageProtocol::Kitty,
@@ -152,6 +152,17 @@ impl Capabilities {
         }
         *self != before
     }
+}
+
+/// `3.3a` as 3 and 3.
+fn numbers(version: &str) -> Vec<u32> {
+    let parts = version.split('.').take(2);
+    let digits = |part: &str| {
+        part.chars()
+            .map_while(|digit| digit.to_digit(10))
+            .fold(0, |sum, digit| sum * 10 + digit)
+    };
+    parts.map(digits).collect()
 }
 
 fn color_level(environment: &TerminalEnvironment<'_>, term: &str) -> ColorLevel {
@@ -235,6 +246,16 @@ mod tests {
         assert!(!unknown.reflows);
         assert!(unknown.learn(&TerminalReply::Version("foot(1.16)".into())));
         assert!(unknown.reflows && unknown.hyperlinks);
+        for (version, expected) in [
+            ("3.3a", false),
+            ("3.4", true),
+            ("3.10b", true),
+            ("4.0", true),
+        ] {
+            let mut tmux = of(&[("TMUX", "x")]);
+            tmux.learn(&TerminalReply::Version(format!("tmux {version}")));
+            assert_eq!(tmux.hyperlinks, expected, "{version}");
+        }
     }
 
     #[test]

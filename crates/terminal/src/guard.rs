@@ -1,7 +1,7 @@
 //! The terminal as it was, whatever happens: panic, signal, exit, and the end by `kill -9`.
 //!
 //! Nothing here installs anything. [`RestoreState`] is shared with the writer's thread and always knows what
-//! must be undone; the program calls [`RestoreState::restore`] from its panic hook, on SIGTERM, SIGHUP and
+//! must be undone and draws no more once it was; the program calls [`RestoreState::restore`] from its panic hook, on SIGTERM, SIGHUP and
 //! SIGINT, before it is stopped, and when it leaves. A guard process, in a session of its own, is given the
 //! terminal, [`crate::input::SavedModes::encode`] and the reading end of a pipe, and calls [`watch`].
 
@@ -14,7 +14,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    io::{read, retry_on_intr, write},
+    io::{Errno, read, retry_on_intr, write},
 };
 
 use crate::{
@@ -31,6 +31,8 @@ pub struct RestoreState {
     /// The modes were entered.
     modes: AtomicBool,
     title: AtomicBool,
+    /// It was restored: nothing more may be drawn.
+    is_closed: AtomicBool,
     view: AtomicBool,
     /// Rows from the cursor up to the first of the live region, and how many there are.
     up: AtomicUsize,
@@ -43,12 +45,13 @@ impl RestoreState {
         Self::default()
     }
 
-    /// [`TerminalControl::EnterModes`] is about to be sent, or [`TerminalControl::LeaveModes`] was.
+    /// [`TerminalControl::EnterModes`] is about to be sent, or [`TerminalControl::LeaveModes`] was. The writer's
+    /// thread calls it for what it sends.
     pub fn set_modes(&self, entered: bool) {
         self.modes.store(entered, Ordering::SeqCst);
     }
 
-    /// A title was pushed, or popped.
+    /// A title was pushed, or popped; called like [`RestoreState::set_modes`].
     pub fn set_title(&self, is_pushed: bool) {
         self.title.store(is_pushed, Ordering::SeqCst);
     }
@@ -62,8 +65,20 @@ impl RestoreState {
         self.rows.store(rows, Ordering::SeqCst);
     }
 
-    /// Takes what must be undone, as bytes. A second call finds nothing: whoever comes first does it.
+    /// Was the terminal restored? The writer's thread draws nothing any more.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// The program goes on after all, for example after a panic that it caught.
+    pub fn reopen(&self) {
+        self.is_closed.store(false, Ordering::SeqCst);
+    }
+
+    /// Takes what must be undone, as bytes. A second call finds nothing: the first one does it. From now on
+    /// nothing is drawn.
     pub fn take_sequence(&self) -> Vec<u8> {
+        self.is_closed.store(true, Ordering::SeqCst);
         let mut out = Vec::new();
         if self.view.swap(false, Ordering::SeqCst) {
             out.extend_from_slice(b"\x1b[?1049l");
@@ -102,8 +117,15 @@ impl RestoreState {
 
 fn write_all(terminal: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        let count = retry_on_intr(|| write(terminal, bytes))?;
-        bytes = &bytes[count..];
+        match retry_on_intr(|| write(terminal, bytes)) {
+            Ok(count) => bytes = &bytes[count..],
+            // Another program left it in a mode in which a full terminal refuses.
+            Err(Errno::AGAIN) => {
+                let mut fds = [PollFd::from_borrowed_fd(terminal, PollFlags::OUT)];
+                retry_on_intr(|| poll(&mut fds, None))?;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(())
 }

@@ -21,7 +21,26 @@
 //! - [`image`]: pictures as Kitty, iTerm2, Sixel or half blocks
 //! - [`guard`]: the terminal as it was, whatever happens
 //!
-//! `examples/echo.rs` is a small face built of all of this.
+//! # How it fits together
+//! ```
+//! use haft_terminal::{ColorLevel, LiveRegion, MarkdownCommitter, MarkdownLook, Screen, ScreenSize, TextLine};
+//!
+//! let size = ScreenSize::new(80, 24);
+//! let mut screen = Screen::new(size, ColorLevel::Ansi16);
+//! let mut reply = MarkdownCommitter::new(MarkdownLook { columns: 80, ..MarkdownLook::default() });
+//!
+//! // What is finished goes into the history, what is open into the live region, all in one frame.
+//! let finished = reply.push("A paragraph.\n\nAnd **half of");
+//! let mut rows = reply.open_rows(size.row_width(), 5);
+//! rows.push(TextLine::plain("> "));
+//! let region = LiveRegion { rows, ..LiveRegion::default() };
+//! let frames = screen.frames(&finished, &region);
+//! assert_eq!(frames.len(), 1);
+//! // The same again changes nothing.
+//! assert!(screen.frames(&[], &region).is_empty());
+//! ```
+//!
+//! `examples/echo.rs` is a small face built of all of this: threads, signals, a question, a view, the guard.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -54,9 +54,13 @@ impl TextLine {
     pub fn push(&mut self, text: &str, style: TextStyle) {
         let from = self.text.len();
         let mut line_text = std::mem::take(&mut self.text);
+        // Measured from one tab to the next: a line may be nothing but tabs.
+        let (mut measured, mut column) = (0, 0);
         clean_line(&mut line_text, text, |line_text| {
-            let column = text_width(line_text);
-            line_text.extend(std::iter::repeat_n(' ', tab_stop(column) - column));
+            column += text_width(&line_text[measured..]);
+            let blanks = tab_stop(column) - column;
+            line_text.extend(std::iter::repeat_n(' ', blanks));
+            (measured, column) = (line_text.len(), column + blanks);
         });
         self.text = line_text;
         if self.text.len() > from {

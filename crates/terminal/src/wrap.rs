@@ -15,28 +15,33 @@ pub fn wrap_ranges(text: &str, first: usize, rest: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut row = RowInProgress::new(0);
     let mut width = first.max(1);
-    for (at, grapheme) in text.grapheme_indices(true) {
+    let mut at = 0;
+    while let Some(grapheme) = text[at..].graphemes(true).next() {
         let cells = grapheme_width(grapheme);
         let end = at + grapheme.len();
         if grapheme == " " {
             row.blank(at, end, cells);
+            at = end;
             continue;
         }
         // Wide clusters are words of their own: text without blanks breaks between them.
         if cells == 2 {
             row.may_break_at(at);
         }
-        if row.columns + cells > width && row.has_word(at) {
-            let (row_end, next) = row.break_before(at);
+        if row.columns + cells > width && at > row.start {
+            let (row_end, next) = row.opportunity.unwrap_or((at, at));
             rows.push(row.start..row_end);
             width = rest.max(1);
+            // What moves to the next row is measured again: that row may be narrower.
             row = RowInProgress::new(next);
-            row.columns = text[next..at].graphemes(true).map(grapheme_width).sum();
+            at = next;
+            continue;
         }
         row.columns += cells;
         if cells == 2 {
             row.may_break_at(end);
         }
+        at = end;
     }
     let end = match text[row.start..].trim_end_matches(' ') {
         // A line of nothing but blanks keeps none.
@@ -78,14 +83,6 @@ impl RowInProgress {
         if at > self.start && self.opportunity.is_none_or(|(_, next)| next < at) {
             self.opportunity = Some((at, at));
         }
-    }
-
-    fn has_word(&self, at: usize) -> bool {
-        at > self.start
-    }
-
-    fn break_before(&self, at: usize) -> (usize, usize) {
-        self.opportunity.unwrap_or((at, at))
     }
 }
 

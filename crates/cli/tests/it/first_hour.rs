@@ -11,7 +11,6 @@ use std::{
     net::TcpListener,
     os::unix::{fs::PermissionsExt, net::UnixListener},
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use serde_json::{Value, json};
@@ -70,7 +69,7 @@ impl Desk {
 
     /// Outside of the sandbox.
     fn shell(&self, line: &str) {
-        let ran = Command::new("sh")
+        let ran = haft_testkit::command("sh")
             .args(["-e", "-c", line])
             .current_dir(self.at("work"))
             .env("HOME", self.at("home"))
@@ -117,7 +116,7 @@ fn well(talk: &mut Conversation, command: &str) -> String {
 }
 
 fn is_there(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output();
+    let found = haft_testkit::command(program).arg("--version").output();
     let found = found.is_ok_and(|ran| ran.status.success());
     if !found {
         haft_testkit::skip(&format!("no {program} that works"));
@@ -351,7 +350,9 @@ fn an_install_fills_its_caches_and_nothing_else_of_the_home() {
 impl Desk {
     /// The real program behind a version manager's, which would look for versions in the home.
     fn cargo(&self) -> Option<String> {
-        let found = Command::new("rustup").args(["which", "cargo"]).output();
+        let found = haft_testkit::command("rustup")
+            .args(["which", "cargo"])
+            .output();
         let found = found.ok().filter(|ran| ran.status.success());
         let path = found.map(|ran| String::from_utf8_lossy(&ran.stdout).trim().to_owned());
         let Some(path) = path else {

@@ -78,4 +78,39 @@ mod tests {
         let changed = journal.after_command(before, &grant, "", &|_| false);
         assert_eq!(changed.not_restorable, []);
     }
+
+    #[test]
+    fn what_there_was_no_time_to_look_at_is_looked_at_while_no_one_waits() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("w");
+        fs::create_dir_all(root.join("d")).unwrap();
+        fs::write(root.join("d/f"), "old").unwrap();
+        let limits = |look: Duration| SweepLimits {
+            look,
+            keep: Duration::from_secs(100),
+            ..SweepLimits::default()
+        };
+        let mut journal = Journal::new(None)
+            .with_undo(place.path().join("undo"))
+            .with_sweep_limits(limits(Duration::ZERO));
+        let sweep = Sweep {
+            roots: vec![root.clone()],
+            ..Sweep::default()
+        };
+        let before = journal.before_command(&sweep);
+        assert!(before.uncovered().unwrap().contains("took over"));
+        haft_testkit::until_blocking("it was looked at", || {
+            journal.look.lock().unwrap().is_some() && !journal.shelf.lock().unwrap().is_looking
+        });
+        journal = journal.with_sweep_limits(limits(Duration::from_secs(100)));
+        let before = journal.before_command(&sweep);
+        assert_eq!(before.uncovered(), None);
+        fs::write(root.join("d/f"), "newer").unwrap();
+        let grant = WriteGrant::unconfined("call", "Bash");
+        let changed = journal.after_command(before, &grant, "", &|_| false);
+        assert_eq!(
+            (changed.modified.len(), changed.not_restorable.len()),
+            (1, 0)
+        );
+    }
 }

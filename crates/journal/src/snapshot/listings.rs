@@ -12,11 +12,11 @@ use super::walk::Listing;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listings {
-    top: Arc<Node>,
+    top: Arc<ListingNode>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Node {
+struct ListingNode {
     listing: Option<Arc<Listing>>,
     below: BTreeMap<Arc<OsStr>, Arc<Self>>,
     /// Of this node and all below it.
@@ -81,7 +81,7 @@ impl Listings {
         found
     }
 
-    fn node(&self, path: &Path) -> Option<&Node> {
+    fn node(&self, path: &Path) -> Option<&ListingNode> {
         let mut node = &self.top;
         for name in path {
             node = node.below.get(name)?;
@@ -90,7 +90,7 @@ impl Listings {
     }
 }
 
-impl Node {
+impl ListingNode {
     fn is_empty(&self) -> bool {
         self.listing.is_none() && self.below.is_empty()
     }
@@ -106,7 +106,7 @@ impl Node {
     }
 }
 
-fn set(node: &mut Arc<Node>, mut names: std::path::Iter<'_>, listing: Option<Arc<Listing>>) {
+fn set(node: &mut Arc<ListingNode>, mut names: std::path::Iter<'_>, listing: Option<Arc<Listing>>) {
     let node = Arc::make_mut(node);
     let size = |one: &Option<Arc<Listing>>| {
         let count = one.as_ref().map(|one| one.entries.len());
@@ -134,7 +134,7 @@ fn set(node: &mut Arc<Node>, mut names: std::path::Iter<'_>, listing: Option<Arc
 }
 
 /// Cuts off what these names lead to. It must be there.
-fn cut(node: &mut Arc<Node>, mut names: std::path::Iter<'_>) {
+fn cut(node: &mut Arc<ListingNode>, mut names: std::path::Iter<'_>) {
     let Some(name) = names.next() else {
         *node = Arc::default();
         return;
@@ -152,7 +152,11 @@ fn cut(node: &mut Arc<Node>, mut names: std::path::Iter<'_>) {
     node.resize(old, new);
 }
 
-fn visit<'a>(node: &'a Node, path: &mut PathBuf, see: &mut dyn FnMut(&Path, &'a Arc<Listing>)) {
+fn visit<'a>(
+    node: &'a ListingNode,
+    path: &mut PathBuf,
+    see: &mut dyn FnMut(&Path, &'a Arc<Listing>),
+) {
     if let Some(listing) = &node.listing {
         see(path, listing);
     }
@@ -164,8 +168,8 @@ fn visit<'a>(node: &'a Node, path: &mut PathBuf, see: &mut dyn FnMut(&Path, &'a 
 }
 
 fn compare<'a>(
-    one: Option<&'a Arc<Node>>,
-    other: Option<&'a Arc<Node>>,
+    one: Option<&'a Arc<ListingNode>>,
+    other: Option<&'a Arc<ListingNode>>,
     path: &mut PathBuf,
     found: &mut Vec<DifferentListing<'a>>,
 ) {
@@ -174,7 +178,7 @@ fn compare<'a>(
     {
         return;
     }
-    let listing = |node: Option<&'a Arc<Node>>| node.and_then(|node| node.listing.as_ref());
+    let listing = |node: Option<&'a Arc<ListingNode>>| node.and_then(|node| node.listing.as_ref());
     let is_same = match (listing(one), listing(other)) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
         (None, None) => true,

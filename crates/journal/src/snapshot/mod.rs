@@ -92,6 +92,8 @@ impl Default for SweepLimits {
 
 /// Directories that were too much are looked at again after this.
 const TRIED_AGAIN: Duration = Duration::from_secs(300);
+/// A look that no one waits for takes no longer.
+const LONGEST_LOOK: Duration = Duration::from_secs(60);
 
 impl SweepLimits {
     fn why(&self, reason: TooMuch) -> String {
@@ -180,7 +182,8 @@ impl Journal {
         area.entries = limits.entries;
         area.deadline = Instant::now().checked_add(limits.look);
         let mut narrowed = None;
-        let mut looked = match self.given_up(&area.roots) {
+        let given_up = self.given_up(&area.roots);
+        let mut looked = match given_up.filter(|_| !self.has_looked(&area)) {
             Some(why) => Err(why),
             None => self.look(&area).map_err(|reason| {
                 let why = limits.why(reason);
@@ -243,7 +246,11 @@ impl Journal {
                     tree
                 }
                 None => {
-                    let (kept, tree) = KeptLook::of(&inside, WatchLimits::of_system())?;
+                    let found = KeptLook::of(&inside, WatchLimits::of_system());
+                    if found.as_ref().is_err_and(|reason| *reason == TooMuch::Time) {
+                        self.look_beside(inside.clone());
+                    }
+                    let (kept, tree) = found?;
                     *look = Some(kept);
                     tree
                 }
@@ -253,6 +260,35 @@ impl Journal {
             tree.add(outside.look(None)?);
         }
         Ok(tree)
+    }
+
+    /// Is there a look at this that need only be brought up to date?
+    fn has_looked(&self, area: &Area) -> bool {
+        let look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        look.as_ref().is_some_and(|kept| kept.fits(area))
+    }
+
+    /// Looks at everything while no one waits for it: later commands find it done.
+    fn look_beside(&self, mut area: Area) {
+        if std::mem::replace(&mut self.shelf().is_looking, true) {
+            return;
+        }
+        area.deadline = Instant::now().checked_add(LONGEST_LOOK);
+        let (look, shelf) = (Arc::downgrade(&self.look), Arc::downgrade(&self.shelf));
+        let work = move || {
+            let found = KeptLook::of(&area, WatchLimits::of_system());
+            if let (Some(look), Ok((kept, _))) = (look.upgrade(), found) {
+                *look.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+            }
+            if let Some(shelf) = shelf.upgrade() {
+                let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                shelf.is_looking = false;
+            }
+        };
+        let begun = std::thread::Builder::new()
+            .name("haft-look".to_owned())
+            .spawn(work);
+        self.shelf().is_looking &= begun.is_ok();
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {

@@ -83,6 +83,8 @@ pub(crate) struct Shelf {
     pub(super) backlog: Vec<WantedContent>,
     /// Someone works on that.
     pub(super) is_worked_on: bool,
+    /// Someone looks at what there was no time to look at.
+    pub(super) is_looking: bool,
     /// How much was kept since everything was counted last.
     since_counted: u64,
     /// Where there was too much to look at, why, and when: it is not tried again at once.

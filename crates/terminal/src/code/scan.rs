@@ -28,10 +28,10 @@ pub(super) fn line(
         };
     }
     // A text that cannot go over lines ends with its line, whether it was closed or not.
-    if let LexState::Text(rule) = state {
-        if !language.strings[rule].is_multiline {
-            state = LexState::Code;
-        }
+    if let LexState::Text(rule) = state
+        && !language.strings[rule].is_multiline
+    {
+        state = LexState::Code;
     }
     (scanner.tokens, state)
 }

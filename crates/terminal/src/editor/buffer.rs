@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     motion,
-    undo::{EditKind, TextEdit, UndoLog},
+    undo::{EditKind, Replacements, TextEdit, UndoLog},
 };
 
 /// Text with a caret, which is always between two clusters.
@@ -86,8 +86,8 @@ impl TextBuffer {
         self.apply(step)
     }
 
-    fn apply(&mut self, step: Option<(Vec<(Range<usize>, String)>, usize)>) -> bool {
-        let Some((edits, caret)) = step else {
+    fn apply(&mut self, step: Option<Replacements>) -> bool {
+        let Some(Replacements { edits, caret }) = step else {
             return false;
         };
         for (range, with) in edits {

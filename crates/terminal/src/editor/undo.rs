@@ -25,6 +25,13 @@ struct UndoStep {
     caret_after: usize,
 }
 
+/// What takes a step back or does it again: replacements in order, and where the caret goes.
+#[derive(Debug)]
+pub(super) struct Replacements {
+    pub(super) edits: Vec<(Range<usize>, String)>,
+    pub(super) caret: usize,
+}
+
 /// No more steps than this are kept.
 const MOST_STEPS: usize = 1000;
 
@@ -95,27 +102,33 @@ impl UndoLog {
         }
     }
 
-    /// Takes the last step back: replacements in order, and where the caret goes.
-    pub(super) fn undo(&mut self) -> Option<(Vec<(Range<usize>, String)>, usize)> {
+    /// Takes the last step back.
+    pub(super) fn undo(&mut self) -> Option<Replacements> {
         let step = self.done.pop()?;
         let back = step
             .edits
             .iter()
             .rev()
             .map(|edit| (edit.at..edit.at + edit.inserted.len(), edit.removed.clone()));
-        let back = (back.collect(), step.caret_before);
+        let back = Replacements {
+            edits: back.collect(),
+            caret: step.caret_before,
+        };
         self.undone.push(step);
         self.last = None;
         Some(back)
     }
 
-    pub(super) fn redo(&mut self) -> Option<(Vec<(Range<usize>, String)>, usize)> {
+    pub(super) fn redo(&mut self) -> Option<Replacements> {
         let step = self.undone.pop()?;
         let again = step
             .edits
             .iter()
             .map(|edit| (edit.at..edit.at + edit.removed.len(), edit.inserted.clone()));
-        let again = (again.collect(), step.caret_after);
+        let again = Replacements {
+            edits: again.collect(),
+            caret: step.caret_after,
+        };
         self.done.push(step);
         self.last = None;
         Some(again)

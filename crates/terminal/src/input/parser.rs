@@ -173,7 +173,8 @@ impl InputParser {
         bytes.push(byte);
         match std::str::from_utf8(bytes) {
             Ok(text) => {
-                let letter = text.chars().next().unwrap_or('\u{fffd}');
+                let letter = text.chars().next().filter(|letter| !letter.is_control());
+                let letter = letter.unwrap_or('\u{fffd}');
                 self.state = ParserState::Ground;
                 events.push(InputEvent::Key(Key::char(letter)));
             }
@@ -183,7 +184,7 @@ impl InputParser {
                 self.state = ParserState::Ground;
                 events.push(InputEvent::Key(Key::char('\u{fffd}')));
                 // The byte that does not belong to it begins something of its own.
-                if byte < 0x80 || byte >= 0xc2 {
+                if !(0x80..0xc2).contains(&byte) {
                     self.ground(byte, false, events);
                 }
             }

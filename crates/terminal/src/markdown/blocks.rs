@@ -121,10 +121,8 @@ pub(super) fn classify(line: &str, open: &OpenBlock) -> LineKind {
             return LineKind::TableStart;
         }
     }
-    if let OpenBlock::Table { .. } = open {
-        if trimmed.contains('|') {
-            return LineKind::TableRow;
-        }
+    if matches!(open, OpenBlock::Table { .. }) && trimmed.contains('|') {
+        return LineKind::TableRow;
     }
     if let Some((level, text)) = heading(trimmed) {
         return LineKind::Heading(level, text);

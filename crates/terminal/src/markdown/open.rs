@@ -59,11 +59,7 @@ impl OpenMarks {
                     self.end = Some(at);
                 }
                 '[' => self.brackets.push(at),
-                ']' => {
-                    if self.close_bracket(text, at) {
-                        return;
-                    }
-                }
+                ']' if self.close_bracket(text, at) => return,
                 _ => {}
             }
             at += match character {

@@ -3,6 +3,9 @@
 //! The cursor is always in the live region. A frame goes up to the region's first row, prints what is new
 //! of the history over it, prints the region below and puts the cursor back: one buffer, one write. What is
 //! not known (where on the screen the region is) is never needed.
+//!
+//! One thing no program can help: a terminal that becomes narrower may move rows into its scrollback although
+//! there are empty rows below. On a nearly empty screen these may be rows of the region, and stay there.
 
 use super::{Caret, HistoryItem, LiveRegion, ScreenSize};
 use crate::{
@@ -87,13 +90,38 @@ impl Screen {
         self.is_stale = true;
     }
 
+    /// Lets everything that is visible scroll up into the history of the terminal; the next frame begins on an
+    /// empty screen.
+    pub fn scroll_away(&mut self) -> Vec<u8> {
+        let mut out = movement::BEGIN_FRAME.to_vec();
+        let (up, all) = self.extent();
+        let rows = usize::from(self.size.rows);
+        movement::up(up, &mut out);
+        out.push(b'\r');
+        movement::erase_rows(all, &mut out);
+        // To the last row, wherever that is, and as many line ends as there are rows.
+        movement::down(rows, &mut out);
+        out.resize(out.len() + rows, b'\n');
+        movement::up(rows, &mut out);
+        out.extend_from_slice(movement::END_FRAME);
+        self.forget();
+        out
+    }
+
     /// How far the cursor is below the first row of the region, and how many rows the region takes.
     pub fn extent(&self) -> (usize, usize) {
         let above = &self.drawn.rows[..self.drawn.cursor_row.min(self.drawn.rows.len())];
         let columns = usize::from(self.size.columns);
         let mut up = above.iter().map(|row| self.height(row)).sum();
         if self.reflows {
-            up += self.drawn.cursor_column / columns;
+            // Behind the last letter of a row that ends exactly at the edge the cursor stays on that row.
+            let row = self.drawn.rows.get(self.drawn.cursor_row);
+            let is_at_end = row.is_none_or(|row| row.width() <= self.drawn.cursor_column);
+            up += self
+                .drawn
+                .cursor_column
+                .saturating_sub(usize::from(is_at_end))
+                / columns;
         }
         let all = self.drawn.rows.iter().map(|row| self.height(row)).sum();
         (up, all)
@@ -141,10 +169,8 @@ impl Screen {
         let width = self.size.row_width();
         let most = usize::from(self.size.rows);
         let skipped = region.rows.len().saturating_sub(most);
-        let rows: Vec<TextLine> = region.rows[skipped..]
-            .iter()
-            .map(|row| row.truncated(width))
-            .collect();
+        let rows = region.rows[skipped..].iter();
+        let rows: Vec<TextLine> = rows.map(|row| row.truncated(width)).collect();
         let caret = region.caret.and_then(|caret| {
             let row = caret.row.checked_sub(skipped)?;
             let text = rows.get(row)?.text();

@@ -12,6 +12,9 @@ use std::{
 use super::{HistoryItem, LiveRegion, Screen, ScreenSize, ViewScreen};
 use crate::{guard::RestoreState, paint::TerminalControl, style::ColorLevel, text::TextLine};
 
+/// Between two tries, where a full terminal refuses instead of waiting.
+const REFUSED: Duration = Duration::from_millis(2);
+
 /// What the thread reports.
 #[derive(Debug)]
 pub enum WriterEvent {
@@ -50,6 +53,7 @@ struct Pending {
     reflows: Option<bool>,
     level: Option<ColorLevel>,
     redraw: bool,
+    scroll_away: bool,
     is_ending: bool,
     /// The thread is writing.
     is_busy: bool,
@@ -62,10 +66,10 @@ impl Pending {
             || !self.history.is_empty()
             || self.region.is_some()
             || self.view.is_some()
-            || self.size.is_some()
             || self.reflows.is_some()
             || self.level.is_some()
             || self.redraw
+            || self.scroll_away
     }
 }
 
@@ -138,12 +142,13 @@ impl FrameWriter {
         self.change(|pending| pending.view = Some(None));
     }
 
-    /// Sends controls, before anything else that is pending.
+    /// Sends controls, behind everything else that is pending: modes are entered after the first frame, and left
+    /// after the last. What they change is undone by the [`RestoreState`].
     pub fn send(&self, controls: impl IntoIterator<Item = TerminalControl>) {
         self.change(|pending| pending.controls.extend(controls));
     }
 
-    /// The terminal has this size.
+    /// The terminal has this size. That alone draws nothing: the next region is drawn anew.
     pub fn resize(&self, size: ScreenSize) {
         self.change(|pending| pending.size = Some(size));
     }
@@ -161,6 +166,11 @@ impl FrameWriter {
     /// Draws everything anew, after another program.
     pub fn redraw(&self) {
         self.change(|pending| pending.redraw = true);
+    }
+
+    /// Lets what is visible scroll away, and draws the region on an empty screen.
+    pub fn scroll_away(&self) {
+        self.change(|pending| pending.scroll_away = true);
     }
 
     /// Waits until everything that was given is written; `false` if that took too long.
@@ -206,6 +216,7 @@ impl WriterShared {
         loop {
             if pending.has_work() {
                 let is_ending = pending.is_ending;
+                // A size is not work, but counts for what is.
                 let work = std::mem::take(&mut *pending);
                 pending.is_ending = is_ending;
                 pending.is_busy = true;
@@ -261,13 +272,6 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
         if work.redraw {
             self.screen.redraw();
         }
-        if !work.controls.is_empty() {
-            let mut bytes = Vec::new();
-            work.controls
-                .iter()
-                .for_each(|control| control.write(&mut bytes));
-            self.write(&bytes)?;
-        }
         self.waiting.extend(work.history);
         let stamp = work.region.as_ref().map(|region| region.stamp);
         if let Some(region) = work.region {
@@ -290,6 +294,10 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
             _ => {}
         }
         if !self.in_view {
+            if work.scroll_away {
+                let bytes = self.screen.scroll_away();
+                self.write(&bytes)?;
+            }
             let history = std::mem::take(&mut self.waiting);
             for frame in self.screen.frames(&history, &self.region) {
                 self.write(&frame)?;
@@ -303,14 +311,43 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
                 });
             }
         }
+        self.send(&work.controls)
+    }
+
+    /// Notes what must be undone before it is done.
+    fn send(&mut self, controls: &[TerminalControl]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for control in controls {
+            match control {
+                TerminalControl::EnterModes => self.restore.set_modes(true),
+                TerminalControl::PushTitle => self.restore.set_title(true),
+                _ => {}
+            }
+            control.write(&mut bytes);
+        }
+        self.write(&bytes)?;
+        for control in controls {
+            match control {
+                TerminalControl::LeaveModes => self.restore.set_modes(false),
+                TerminalControl::PopTitle => self.restore.set_title(false),
+                _ => {}
+            }
+        }
         Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.restore.is_closed() {
+            match self.terminal.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Another program left it in a mode in which a full terminal refuses.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(REFUSED),
+                Err(error) => return Err(error),
+            }
         }
-        self.terminal.write_all(bytes)?;
         self.terminal.flush()
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! - [`TextStyle`], [`TextColor`]: what is asked for
 //! - [`ColorLevel`]: what the terminal can show; colours are brought down to it when they are painted
+//! - [`parse_ansi`]: text that a program coloured
 //! - [`theme`]: named looks, and tints of the terminal's real background
 
+mod ansi;
 mod color;
 pub mod theme;
 
+pub use ansi::parse_ansi;
 pub use color::{ColorLevel, Rgb, TextColor, contrast};
 pub use theme::{Theme, ThemeName};
 
@@ -99,6 +102,12 @@ impl TextStyle {
     #[must_use]
     pub const fn bg(mut self, color: TextColor) -> Self {
         self.background = Some(color);
+        self
+    }
+
+    /// Neither bold nor faint.
+    pub(crate) const fn without_weight(mut self) -> Self {
+        self.bits &= !(BOLD | FAINT);
         self
     }
 

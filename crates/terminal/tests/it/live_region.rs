@@ -227,3 +227,20 @@ fn a_region_that_is_too_large_shows_its_last_rows() {
         "nothing went into the scrollback"
     );
 }
+
+#[test]
+fn what_is_visible_can_scroll_away_and_nothing_is_lost() {
+    let (mut terminal, mut screen) = (Emulator::new(40, 6), screen(40, 6));
+    terminal.draw(
+        &mut screen,
+        &[verbatim("one"), verbatim("two")],
+        &region(&["> x", " s"]),
+    );
+    let bytes = screen.scroll_away();
+    terminal.write(&bytes);
+    terminal.draw(&mut screen, &[], &region(&["> x", " s"]));
+    assert_eq!(terminal.rows()[..3], ["> x", " s", ""]);
+    let mut logical = terminal.logical();
+    logical.retain(|line| !line.is_empty());
+    assert_eq!(logical, ["one", "two", "> x", " s"]);
+}

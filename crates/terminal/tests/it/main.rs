@@ -1,11 +1,23 @@
-//! The toolkit on terminals: in process with an emulator, and in tmux.
+//! The toolkit on terminals. Numbers are those of the vectors of spec/terminal.md.
+//!
+//! - `emulator`: a terminal in process, with scrollback and reflow
+//! - `live_region`: history above, a region below (2, 4, 25); `resizes`: at any size (1)
+//! - `replies`: whole replies as a person sees them (6, 7, 8)
+//! - `safety`: what never arrives at the main screen (3, 36)
+//! - `threads`: the thread that writes; what is restored, and by a guard (29)
+//! - `tmux`: the example in tmux (1, 2, 3, 4, 5, 20, 23, 24, 25, 28, 29)
+//! - `properties`: what must hold for any bytes; `invariants`: that, in functions
 
-#![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, like tests"
+)]
 
 mod emulator;
 mod invariants;
 mod live_region;
 mod properties;
+mod replies;
 mod resizes;
 mod safety;
 mod threads;

@@ -1,6 +1,9 @@
 //! What must never arrive at the main screen.
 
-use haft_terminal::{ColorLevel, HistoryItem, ScreenSize, TextLine, TextStyle, screen::ViewScreen};
+use haft_terminal::{
+    ColorLevel, HistoryItem, LiveRegion, Screen, ScreenSize, TextColor, TextLine, TextStyle, Theme,
+    screen::ViewScreen,
+};
 
 use crate::emulator::{Emulator, prose, region, screen, verbatim};
 
@@ -90,4 +93,26 @@ fn a_view_leaves_the_main_screen_as_it_was() {
         terminal.terminal().active_screen_kind(),
         avt::ScreenKind::Primary
     );
+}
+
+#[test]
+fn without_colours_no_colour_is_sent() {
+    // Vector 30.
+    let theme = Theme::default();
+    let mut line = TextLine::styled("error", theme.failure);
+    line.push(" code", theme.inline_code.bold());
+    line.push(" chosen", TextStyle::new().reverse().bg(TextColor::Ansi(4)));
+    let mut screen = Screen::new(ScreenSize::new(40, 8), ColorLevel::None);
+    let region = LiveRegion {
+        rows: vec![line.clone()],
+        ..LiveRegion::default()
+    };
+    let bytes = screen
+        .frames(&[HistoryItem::Verbatim(line)], &region)
+        .concat();
+    let styles: Vec<String> = sequences(&bytes)
+        .into_iter()
+        .filter(|sequence| sequence.ends_with('m'))
+        .collect();
+    assert_eq!(styles, ["0;1m", "0;7m", "0m", "0;1m", "0;7m", "0m"]);
 }

@@ -167,7 +167,7 @@ fn a_terminal_that_is_gone_is_reported() {
 }
 
 #[test]
-fn what_is_on_the_screen_can_be_erased_by_whoever_comes() {
+fn what_is_on_the_screen_is_erased_and_stays_erased() {
     let started = start();
     for _ in 0..20 {
         started.permit.send(()).unwrap();
@@ -193,6 +193,11 @@ fn what_is_on_the_screen_can_be_erased_by_whoever_comes() {
     terminal.write(&started.restore.take_sequence());
     assert_eq!(terminal.logical(), ["history"]);
     assert_eq!(terminal.cursor(), Some((0, 1)));
+    // And nothing is drawn over what the shell prints now.
+    let before = started.written.lock().unwrap().len();
+    started.writer.show(stamped(&["> late"], 2));
+    assert!(started.writer.flush(LONG));
+    assert_eq!(started.written.lock().unwrap().len(), before);
 }
 
 fn pty() -> (OwnedFd, OwnedFd) {

@@ -122,7 +122,7 @@ async fn a_question_about_a_cell_shows_its_real_lines() {
         "metadata": {}, "nbformat": 4, "nbformat_minor": 5,
     });
     let path = session.project.path("n.ipynb");
-    session.project.write("n.ipynb", &format!("{notebook:#}\n"));
+    session.project.write("n.ipynb", format!("{notebook:#}\n"));
     let read = json!({"file_path": "n.ipynb"});
     session.say("Read", read).await.ok();
     let asked = async |mut input: serde_json::Value| {

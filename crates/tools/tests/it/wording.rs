@@ -13,10 +13,11 @@ async fn a_cut_line_names_where_to_read_on_and_nothing_is_lost() {
     let session = Session::new([]);
     session
         .project
-        .write("long.txt", &format!("short\n{long}\nend\n"));
+        .write("long.txt", format!("short\n{long}\nend\n"));
     let read = async |offset: u64, char_offset: u64| {
-        let mut input = json!({"file_path": "long.txt", "offset": offset});
+        let mut input = json!({"file_path": "long.txt"});
         if char_offset > 0 {
+            input["offset"] = offset.into();
             input["char_offset"] = char_offset.into();
         }
         session.say("Read", input).await.ok()
@@ -40,6 +41,15 @@ async fn a_cut_line_names_where_to_read_on_and_nothing_is_lost() {
         shown(&read(2, 4000).await),
     ];
     assert_eq!(parts.concat(), long);
+    // The same where more is left out than the end of that line.
+    let many = "some words in a line of their own\n".repeat(4_000);
+    session.project.write("many.txt", format!("{long}\n{many}"));
+    let read = json!({"file_path": "many.txt"});
+    let said = session.say("Read", read).await.ok();
+    let note = said.lines().last().unwrap();
+    assert!(note.starts_with("[PARTIAL view: lines 1–"), "{note}");
+    let rest = "; line 1 is cut, the rest of it: offset 1, char_offset 2000]";
+    assert!(note.ends_with(rest), "{note}");
 }
 
 #[tokio::test]

@@ -118,3 +118,31 @@ fn everything_since_a_time_is_taken_back_whoever_did_it() {
     desk.take(Which::Unit(undone.unit.unwrap())).unwrap();
     assert_eq!(contents(&desk.exact()), contents(&after));
 }
+
+#[test]
+fn what_someone_else_does_between_two_commands_is_theirs_and_what_is_kept() {
+    let desk = project();
+    desk.run("echo a > a");
+    let outside = tempfile::tempdir_in(desk.dir.path().parent().unwrap()).unwrap();
+    fs::write(outside.path().join("linked"), "old\n").unwrap();
+    shell(
+        desk.dir.path(),
+        &format!(
+            "echo theirs > README; rm -r src; mkdir -p new/deep; echo x > new/deep/x; ln {} new/linked",
+            outside.path().join("linked").display()
+        ),
+    );
+    let changed = desk.run("echo b > b");
+    let created = [desk.path("b").canonicalize().unwrap()];
+    assert_eq!(changed.created, created);
+    assert_eq!((changed.modified.len(), changed.removed.len()), (0, 0));
+    // By another name of it, which is not in the tree.
+    fs::write(outside.path().join("linked"), "newer\n").unwrap();
+    let changed = desk.run("echo ours >> README; echo y >> new/deep/x; echo z >> new/linked");
+    assert_eq!(changed.modified.len(), 3, "{changed:?}");
+    desk.take(Which::Last).unwrap();
+    assert_eq!(desk.get("README"), b"theirs\n");
+    assert_eq!(desk.get("new/deep/x"), b"x\n");
+    assert_eq!(desk.get("new/linked"), b"newer\n");
+    assert!(!desk.path("src").exists());
+}
