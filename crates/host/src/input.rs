@@ -1,7 +1,7 @@
 //! What goes into a session.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -40,6 +40,8 @@ pub(crate) struct SharedState {
     pub(crate) control: Control,
     pub(crate) stop: Stop,
     pub(crate) servers: Arc<Servers>,
+    /// The directories it works in, as servers are told.
+    pub(crate) roots: Arc<Mutex<Vec<PathBuf>>>,
     pub(crate) access: SessionAccess,
     pub(crate) questions: Arc<EventQuestions>,
     /// What kinds of subagents there are.
@@ -63,6 +65,16 @@ impl SharedState {
     pub(crate) fn starts_with(&self, settings: &ModelSettings) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         *current = (settings.name.clone(), settings.window);
+    }
+
+    /// Servers may look at this directory too.
+    pub(crate) fn add_root(&self, directory: &Path) {
+        let mut roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        if !roots.iter().any(|root| root == directory) {
+            roots.push(directory.to_path_buf());
+            drop(roots);
+            self.servers.roots_changed();
+        }
     }
 
     fn at_start(&self) -> (String, u64) {
@@ -173,6 +185,7 @@ impl SessionInput {
         if !directory.is_absolute() || !directory.is_dir() {
             return Err(format!("{} is no directory", directory.display()));
         }
+        self.0.add_root(&directory);
         self.0.control.add_directory(directory);
         Ok(())
     }

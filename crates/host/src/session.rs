@@ -273,6 +273,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         control: Control::default(),
         stop: Stop::default(),
         servers,
+        roots: Arc::default(),
         access: crate::access::SessionAccess::default(),
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds,

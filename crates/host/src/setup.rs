@@ -164,12 +164,13 @@ impl AgentSession {
         let decides = mcp::Decides::Person(Arc::clone(&approver), warn);
         let options = mcp::options(config, &results, decides)?;
         let (waits, limit) = self.first_wait(options.connect)?;
-        let mut roots = vec![config.cwd.clone()];
-        roots.extend(self.permitted.directories.iter().cloned());
+        for directory in [&config.cwd].into_iter().chain(&self.permitted.directories) {
+            self.shared.add_root(directory);
+        }
         let host = SessionHost {
             events: Arc::clone(&self.events),
             approver,
-            roots,
+            roots: Arc::clone(&self.shared.roots),
         };
         servers.start(options, Arc::new(host), self.link.clone());
         let connecting = servers.wait(waits, limit, setting_up);

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -34,7 +34,7 @@ const RESULT_TOKENS: u32 = 25_000;
 pub(crate) struct SessionHost {
     pub(crate) events: Arc<Events>,
     pub(crate) approver: Arc<dyn Approver>,
-    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) roots: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl ClientHost for SessionHost {
@@ -47,7 +47,8 @@ impl ClientHost for SessionHost {
     }
 
     fn roots(&self) -> Vec<PathBuf> {
-        self.roots.clone()
+        let roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        roots.clone()
     }
 
     fn can_elicit(&self) -> bool {

@@ -29,7 +29,7 @@ use crate::{
 /// How much of what a server writes beside its messages is kept.
 const KEPT_WORDS: usize = 8 * 1024;
 /// How long a server may take to end by itself: once its input is closed, once it is asked to.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_millis(300);
 /// Read so much of its output at once.
 const BUFFER: usize = 64 * 1024;
 

@@ -2,7 +2,7 @@
 //!
 //! - `setting`: a server that does what it is told, and a session around it
 //! - `stdio`: how it is connected, called, and what it may do wrong
-//! - `http`: the same over HTTP
+//! - `installed`, `real`: official servers from npm and PyPI; `client_conformance`: the official package, for the client
 //! - `fixture`: a server; `server_lines`, `server_http`: what it answers; `conformance`: the official package
 
 #![expect(
@@ -10,8 +10,11 @@
     reason = "helpers of tests fail by panicking, like tests"
 )]
 
+mod client_conformance;
 mod conformance;
 mod fixture;
+mod installed;
+mod real;
 mod server_http;
 mod server_lines;
 mod setting;
