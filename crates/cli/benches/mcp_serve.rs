@@ -3,6 +3,8 @@
 //!
 //! Needs the packages that `.ci/run` installs: `cargo bench -p haft-cli --bench mcp_serve`.
 
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it found")]
+
 use std::{
     error::Error,
     fs,
