@@ -161,7 +161,8 @@ mod tests {
     #[test]
     fn hosts_and_origins() {
         let open = HttpAccess::open().with_host("box.example");
-        let cases: [(&str, &[(&str, &str)], u16); 16] = [
+        type Headers = &'static [(&'static str, &'static str)];
+        let cases: [(&str, Headers, u16); 16] = [
             ("no host", &[], 403),
             ("ours", &[("host", "127.0.0.1:8000")], 200),
             ("by name", &[("host", "localhost:8000")], 200),
