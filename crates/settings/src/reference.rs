@@ -376,7 +376,7 @@ const SERVERS: &[SettingKey] = &[
     heavy(
         "deniedMcpServers",
         List,
-        "never these MCP servers, whoever names them; as above",
+        "never these MCP servers, wherever they are named; as above",
     ),
     unused("enabledMcpjsonServers", List, false),
     heavy(

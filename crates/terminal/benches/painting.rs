@@ -27,6 +27,8 @@ fn main() {
     println!("nothing changed: {bytes} bytes");
     let output = output();
     println!("output: {output:.0} MB/s (at least {OUTPUT})");
+    println!("prose: {:.1} MB/s", prose("word ".repeat(200)));
+    println!("prose of flags: {:.1} MB/s", prose("🇩🇪".repeat(1000)));
     println!("replies: {:.1} MB/s", reply());
     println!("code: {:.1} MB/s", code());
     assert_eq!(bytes, 0);
@@ -119,6 +121,14 @@ fn output() -> f64 {
         black_box(screen.frames(&items, &shown));
     }
     per_second(bytes, start)
+}
+
+fn prose(paragraph: String) -> f64 {
+    let items = vec![HistoryItem::prose(TextLine::plain(&paragraph)); 100];
+    let mut screen = screen();
+    let start = on_processor();
+    black_box(screen.frames(&items, &LiveRegion::default()));
+    per_second(paragraph.len() * 100, start)
 }
 
 fn reply() -> f64 {

@@ -26,7 +26,8 @@ use haft_terminal::{
     InputEvent, InputParser, Key, KeyCode, LiveRegion, MarkdownCommitter, MarkdownLook,
     RestoreState, Screen, Scroller, TerminalEnvironment, TextLine, TextStyle, Theme, guard,
     input::{
-        InputChunk, InputReader, PasteResult, RawMode, SavedModes, split_line_ends, terminal_size,
+        AnswerGate, InputChunk, InputReader, PasteResult, RawMode, SavedModes, split_line_ends,
+        terminal_size,
     },
     paint::{PromptMark, TerminalControl},
     screen::{FramePace, ScrollCommand, WriterEvent},
@@ -100,13 +101,11 @@ fn restore_on_panic(
     Ok(())
 }
 
-/// A question, and when its frame was written: it is answered only some time after that.
+/// A question, and the number of the regions that show it.
 struct Asked {
     stamp: u64,
-    armed_from: Option<Instant>,
+    gate: AnswerGate,
 }
-
-const ARMED_AFTER: Duration = Duration::from_millis(400);
 
 struct Face {
     editor: Editor,
@@ -128,6 +127,7 @@ struct Face {
     is_slow: bool,
     pastes: usize,
     stamp: u64,
+    last_key: Option<Instant>,
     escape_due: Option<Instant>,
 }
 
@@ -169,6 +169,7 @@ impl Face {
             is_slow: arguments.iter().any(|argument| argument == "--slow"),
             pastes: 0,
             stamp: 0,
+            last_key: None,
             escape_due: None,
         };
         face.look();
@@ -240,18 +241,19 @@ impl Face {
             match event {
                 Ok(Happened::Input(chunk)) if chunk.bytes.is_empty() => return Ok(()),
                 Ok(Happened::Input(chunk)) => {
+                    let now = chunk.at;
                     let mut events = self.parser.feed(&chunk.bytes);
                     split_line_ends(&mut events);
                     let wait = self.parser.wait();
                     self.escape_due =
                         wait.map(|wait| now + wait.patience(self.capabilities.is_remote));
-                    if !self.events(events, raw) {
+                    if !self.events(events, now, raw) {
                         return Ok(());
                     }
                 }
                 Ok(Happened::Writer(WriterEvent::Written { stamp, at })) => {
                     if let Some(asked) = self.asked.as_mut().filter(|asked| asked.stamp == stamp) {
-                        asked.armed_from = Some(at + ARMED_AFTER);
+                        asked.gate.written(at);
                     }
                 }
                 Ok(Happened::Writer(WriterEvent::Failed(error))) => return Err(error.into()),
@@ -275,7 +277,7 @@ impl Face {
                     if self.escape_due.is_some_and(|due| due <= now) {
                         self.escape_due = None;
                         let events = self.parser.expire();
-                        if !self.events(events, raw) {
+                        if !self.events(events, now, raw) {
                             return Ok(());
                         }
                     }
@@ -299,12 +301,16 @@ impl Face {
     }
 
     /// `false`: leave.
-    fn events(&mut self, events: Vec<InputEvent>, raw: &RawMode) -> bool {
+    fn events(&mut self, events: Vec<InputEvent>, read_at: Instant, raw: &RawMode) -> bool {
+        let is_key = |event: &&InputEvent| matches!(event, InputEvent::Key(_));
+        let keys = events.iter().filter(is_key).count();
         for event in events {
             match event {
                 InputEvent::Key(key) => {
                     self.pace.key(Instant::now());
-                    if !self.key(key, raw) {
+                    let is_answer = self.is_answer(key, read_at, keys);
+                    self.last_key = Some(read_at);
+                    if !is_answer && !self.key(key, raw) {
                         return false;
                     }
                 }
@@ -331,7 +337,7 @@ impl Face {
                         self.pace.change(Instant::now());
                     }
                 }
-                InputEvent::Focus(_) | InputEvent::Nothing => {}
+                InputEvent::Focus(_) => {}
             }
         }
         true
@@ -362,21 +368,27 @@ impl Face {
             self.tell_guard(GuardMessage::EnterView);
             return true;
         }
-        if let (Some(asked), Some(letter @ ('y' | 'n'))) = (&self.asked, key.typed()) {
-            let is_armed = asked.armed_from.is_some_and(|from| from <= Instant::now());
-            if is_armed && self.editor.is_empty() {
-                self.asked = None;
-                let text = format!("- answered {letter}");
-                self.print(vec![HistoryItem::Verbatim(TextLine::plain(&text))]);
-                return true;
-            }
-        }
         if key == Key::plain(KeyCode::Tab) {
             self.editor.unfold();
         }
         if self.editor.key(key) == EditOutcome::Submit {
             self.submit();
         }
+        true
+    }
+
+    /// Answers the question, if the key was meant for it.
+    fn is_answer(&mut self, key: Key, read_at: Instant, keys: usize) -> bool {
+        let Some(asked) = &mut self.asked else {
+            return false;
+        };
+        let takes = asked.gate.takes(read_at, keys) && self.editor.is_empty();
+        let Some(letter @ ('y' | 'n')) = key.typed().filter(|_| takes) else {
+            return false;
+        };
+        self.asked = None;
+        let text = format!("- answered {letter}");
+        self.print(vec![HistoryItem::Verbatim(TextLine::plain(&text))]);
         true
     }
 
@@ -388,9 +400,12 @@ impl Face {
             "panic" => panic!("this was asked for"),
             "ask" => {
                 self.stamp += 1;
+                let mut gate = AnswerGate::new(self.last_key);
+                // The draft has just been sent: there is nothing to take the focus from.
+                gate.focus();
                 self.asked = Some(Asked {
                     stamp: self.stamp,
-                    armed_from: None,
+                    gate,
                 });
             }
             _ => {}

@@ -102,10 +102,10 @@ pub(crate) struct McpAdd {
     /// Where it counts: for you in this project, for all who work on this project (.mcp.json), or for you everywhere.
     #[arg(short, long, value_enum, default_value_t = McpScope::Local)]
     pub(crate) scope: McpScope,
-    /// A variable for its environment, NAME=VALUE; may be given again.
+    /// A variable for its environment, NAME=VALUE; repeatable.
     #[arg(short, long, value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
-    /// A header for each request, 'Name: value'; may be given again.
+    /// A header for each request, 'Name: value'; repeatable.
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub(crate) header: Vec<String>,
     /// What it is called; tools are mcp__NAME__TOOL.

@@ -30,7 +30,7 @@ const OLD: [(&str, &str); 13] = [
 const COMMON: [&str; 4] = ["--help", "--version", "--verbose", "--debug"];
 
 /// Where a library may name a flag: the beginning of a path, and why.
-const MAY_NAME_FLAGS: [(&str, &str); 9] = [
+const MAY_NAME_FLAGS: [(&str, &str); 10] = [
     ("crates/cli/", "flags are its own"),
     ("crates/testkit/", "for tests only"),
     ("crates/shell/", "flags of other programs"),
@@ -52,6 +52,10 @@ const MAY_NAME_FLAGS: [(&str, &str); 9] = [
     ),
     (
         "crates/hooks/src/reference.rs",
+        "a page of the binary's help",
+    ),
+    (
+        "crates/settings/src/reference.rs",
         "a page of the binary's help",
     ),
     (

@@ -62,12 +62,12 @@ fn given(given: &[String], cwd: &Path) -> anyhow::Result<Read> {
             text.clone()
         } else {
             let path = cwd.join(text);
-            fs::read_to_string(&path).with_context(|| format!("--mcp-config {text}"))?
+            fs::read_to_string(&path).with_context(|| format!("MCP configuration {text}"))?
         };
         let config: Value =
-            serde_json::from_str(&written).with_context(|| format!("--mcp-config {text}"))?;
+            serde_json::from_str(&written).with_context(|| format!("MCP configuration {text}"))?;
         let servers = config["mcpServers"].as_object().with_context(|| {
-            format!("--mcp-config {text}: expected an object with the key `mcpServers`")
+            format!("MCP configuration {text}: expected an object with the key `mcpServers`")
         })?;
         all.extend(servers.clone());
     }

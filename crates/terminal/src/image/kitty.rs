@@ -4,11 +4,7 @@
 use std::io::Write;
 
 use super::{CELL, RgbaPixels, TerminalImage, encode::base64, scale::scaled};
-use crate::{
-    clean::PLACEHOLDER,
-    style::{Rgb, TextColor, TextStyle},
-    text::TextLine,
-};
+use crate::clean::PLACEHOLDER;
 
 /// A sequence holds at most so many letters of data.
 const LONGEST_PART: usize = 4096;
@@ -47,18 +43,18 @@ pub(super) fn image(pixels: &RgbaPixels, id: u32, columns: usize, rows: usize) -
         sequence.extend_from_slice(part);
         sequence.extend_from_slice(b"\x1b\\");
     }
+    // The colour is a number here and no colour: it is sent whatever colours are shown.
     let [_, red, green, blue] = id.to_be_bytes();
-    let style = TextStyle::new().fg(TextColor::Rgb(Rgb(red, green, blue)));
-    let row = |row: usize| {
-        let mut line = TextLine::new();
+    for (number, row) in MARKS.iter().take(rows).enumerate() {
+        let end = if number > 0 { "\r\n" } else { "" };
+        let _ = write!(sequence, "{end}\x1b[38;2;{red};{green};{blue}m");
         for column in MARKS.iter().take(columns) {
-            let cell: String = [PLACEHOLDER, MARKS[row], *column].iter().collect();
-            line.push_made(&cell, style);
+            let _ = write!(sequence, "{PLACEHOLDER}{row}{column}");
         }
-        line
-    };
+        sequence.extend_from_slice(b"\x1b[39m");
+    }
     TerminalImage {
         sequence,
-        rows: (0..rows).map(row).collect(),
+        rows: Vec::new(),
     }
 }

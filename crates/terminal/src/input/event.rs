@@ -13,8 +13,6 @@ pub enum InputEvent {
     Focus(bool),
     /// An answer, or a report that was asked for.
     Reply(TerminalReply),
-    /// Nothing that means anything here.
-    Nothing,
 }
 
 /// A paste, or that it was too long.

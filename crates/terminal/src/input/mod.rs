@@ -3,10 +3,12 @@
 //! - [`InputParser`]: bytes to events, the same however they are split
 //! - [`RawMode`]: keys as they come, and the terminal as it was
 //! - [`InputReader`]: the thread that reads
+//! - [`AnswerGate`]: whether a key was meant as an answer
 //!
 //! Time is the caller's: after each read it asks [`InputParser::wait`] whether something is unfinished, waits
 //! as long as [`ParserWait::patience`] says, and calls [`InputParser::expire`] if nothing came.
 
+mod answer_gate;
 mod event;
 mod keys;
 mod parser;
@@ -15,6 +17,7 @@ mod raw_mode;
 mod reader;
 mod reply;
 
+pub use answer_gate::AnswerGate;
 pub use event::{InputEvent, Key, KeyCode, KeyModifiers, PasteResult, TerminalReply};
 pub use parser::{InputParser, ParserWait};
 pub use paste::MOST_PASTED;
@@ -30,16 +33,16 @@ pub fn split_line_ends(events: &mut Vec<InputEvent>) {
     };
     let enter = InputEvent::Key(Key::RETURN);
     let line_feed = InputEvent::Key(Key::LINE_FEED);
-    for at in 0..last {
-        if events[at] == enter {
-            events[at] = line_feed.clone();
+    for at in (0..last).rev() {
+        if events[at] != enter {
+            continue;
+        }
+        match events[at + 1] == line_feed {
             // CR LF is one line end.
-            if events[at + 1] == line_feed {
-                events[at] = InputEvent::Nothing;
-            }
+            true => drop(events.remove(at)),
+            false => events[at] = line_feed.clone(),
         }
     }
-    events.retain(|event| *event != InputEvent::Nothing);
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use std::{
     fs,
     path::PathBuf,
-    process::Output,
-    sync::atomic::{AtomicU32, Ordering},
+    process::{Command, Output},
     thread,
     time::{Duration, Instant},
 };
@@ -17,27 +16,23 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A tmux server of its own, with a shell.
 struct Tmux {
-    socket: String,
+    /// Its socket, and what it writes.
     folder: TempDir,
 }
 
 impl Tmux {
     /// `None`, visibly, where tmux is missing.
     fn start(columns: u16, rows: u16) -> Option<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         if haft_testkit::command("tmux").arg("-V").output().is_err() {
             haft_testkit::skip("the terminal in tmux: tmux is not here");
             return None;
         }
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let tmux = Self {
-            socket: format!("haft-terminal-{}-{number}", std::process::id()),
             folder: tempfile::tempdir().unwrap(),
         };
         let size = [columns.to_string(), rows.to_string()];
-        let mut command = haft_testkit::command("tmux");
-        command.env_remove("TMUX").env("LC_ALL", "C.UTF-8");
-        command.args(["-L", &tmux.socket, "-f", "/dev/null", "new-session", "-d"]);
+        let mut command = tmux.command();
+        command.args(["-f", "/dev/null", "new-session", "-d"]);
         let started = command.args([
             "-x",
             &size[0],
@@ -50,10 +45,15 @@ impl Tmux {
         Some(tmux)
     }
 
-    fn tmux(&self, arguments: &[&str]) -> Output {
+    fn command(&self) -> Command {
         let mut command = haft_testkit::command("tmux");
-        command.env("LC_ALL", "C.UTF-8").args(["-L", &self.socket]);
-        command.args(arguments).output().unwrap()
+        command.env_remove("TMUX").env("LC_ALL", "C.UTF-8");
+        command.arg("-S").arg(self.folder.path().join("socket"));
+        command
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Output {
+        self.command().args(arguments).output().unwrap()
     }
 
     fn text(&self, arguments: &[&str]) -> String {

@@ -1,0 +1,129 @@
+//! Whether a key was meant as an answer. What was typed for something else never answers a question that appears
+//! under the fingers.
+
+use std::time::{Duration, Instant};
+
+/// A question takes the focus only after so long without a key.
+const QUIET: Duration = Duration::from_millis(1000);
+/// It can be answered so long after a person could see it.
+const ARMING: Duration = Duration::from_millis(400);
+/// Keys that follow each other faster than this come from a paste or a program.
+const BURST: Duration = Duration::from_millis(60);
+
+/// One question. Each further one has a gate of its own.
+#[derive(Debug, Clone, Default)]
+pub struct AnswerGate {
+    has_focus: bool,
+    armed_from: Option<Instant>,
+    last_key: Option<Instant>,
+}
+
+impl AnswerGate {
+    /// A question that has just come up; `last_key`: when a key was last pressed.
+    pub fn new(last_key: Option<Instant>) -> Self {
+        Self {
+            last_key,
+            ..Self::default()
+        }
+    }
+
+    /// When it takes the focus by itself, if no key comes before. Only while nothing is being written.
+    pub fn focus_due(&self, now: Instant) -> Instant {
+        self.last_key.map_or(now, |last| last + QUIET)
+    }
+
+    /// It has the focus from now on: by itself, or because a person asked for it.
+    pub fn focus(&mut self) {
+        self.has_focus = true;
+    }
+
+    /// Back to the draft; the question stays open.
+    pub fn unfocus(&mut self) {
+        self.has_focus = false;
+        self.armed_from = None;
+    }
+
+    /// Has it the focus?
+    pub fn has_focus(&self) -> bool {
+        self.has_focus
+    }
+
+    /// The frame that shows it with the focus was written. The first one counts.
+    pub fn written(&mut self, at: Instant) {
+        if self.has_focus {
+            self.armed_from.get_or_insert(at + ARMING);
+        }
+    }
+
+    /// From when on a key answers; before that options are drawn faint.
+    pub fn armed_from(&self) -> Option<Instant> {
+        self.armed_from
+    }
+
+    /// Does a key answer that came with a read of so many keys? If not, it belongs to the draft.
+    pub fn takes(&mut self, read_at: Instant, keys_in_read: usize) -> bool {
+        let before = self.last_key.replace(read_at);
+        let is_burst = keys_in_read > 1 || before.is_some_and(|before| read_at < before + BURST);
+        self.has_focus && !is_burst && self.armed_from.is_some_and(|from| from <= read_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(start: Instant, ms: u64) -> Instant {
+        start + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn what_is_being_typed_answers_nothing() {
+        // Vector 9.
+        let start = Instant::now();
+        let mut gate = AnswerGate::new(Some(start));
+        assert_eq!(gate.focus_due(start), after(start, 1000));
+        for ms in [10, 120, 230] {
+            assert!(!gate.takes(after(start, ms), 1));
+        }
+        assert_eq!(
+            gate.focus_due(after(start, 231)),
+            after(start, 1230),
+            "each key counts"
+        );
+    }
+
+    #[test]
+    fn a_key_answers_some_time_after_the_question_was_seen() {
+        // Vector 10.
+        let start = Instant::now();
+        let mut gate = AnswerGate::new(None);
+        assert_eq!(gate.focus_due(start), start);
+        gate.focus();
+        assert!(!gate.takes(after(start, 5), 1), "it was not shown yet");
+        gate.written(after(start, 10));
+        gate.written(after(start, 300));
+        assert!(!gate.takes(after(start, 210), 1));
+        assert!(gate.takes(after(start, 510), 1));
+    }
+
+    #[test]
+    fn one_answer_answers_one_question_and_a_burst_none() {
+        // Vector 11.
+        let start = Instant::now();
+        let mut first = AnswerGate::new(None);
+        first.focus();
+        first.written(start);
+        assert!(!first.takes(after(start, 500), 2), "two keys in one read");
+        assert!(
+            !first.takes(after(start, 540), 1),
+            "too fast behind another"
+        );
+        assert!(first.takes(after(start, 800), 1));
+        let mut second = AnswerGate::new(Some(after(start, 800)));
+        second.focus();
+        second.written(after(start, 810));
+        assert!(!second.takes(after(start, 1000), 1), "it is armed anew");
+        second.unfocus();
+        assert!(!second.has_focus() && !second.takes(after(start, 5000), 1));
+    }
+}
