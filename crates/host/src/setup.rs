@@ -178,7 +178,7 @@ impl AgentSession {
             return Ok(None);
         }
         let (mut tools, seen) = servers.tools();
-        if !servers.all().is_empty() {
+        if servers.have_resources() {
             tools.extend(resource_tools(servers, results));
         }
         // The tool that permits is not for the model.
@@ -227,6 +227,8 @@ impl AgentSession {
         let (shared, engine) = (Arc::downgrade(&self.shared), Arc::downgrade(haft.engine()));
         let permits = self.config.permission_tool.clone();
         let events = Arc::clone(&self.events);
+        let folder = haft.engine().folder().join("tool-results");
+        let mut reads_resources = self.shared.servers.have_resources();
         tokio::spawn(async move {
             while let Some(shared) = shared.upgrade() {
                 let changes = shared.servers.tool_changes(&mut seen).await;
@@ -243,6 +245,11 @@ impl AgentSession {
                     for problem in problems {
                         events.warn(format!("left out: {problem}"));
                     }
+                }
+                if !reads_resources && shared.servers.have_resources() {
+                    reads_resources = true;
+                    let tools = resource_tools(&shared.servers, folder.clone());
+                    engine.add_tools(tools).await;
                 }
                 events.emit(&SessionEvent::Servers(shared.servers.list()));
             }

@@ -96,12 +96,12 @@ pub(crate) trait InputRequests: Send + Sync {
     ) -> BoxFuture<'a, Result<Value, RpcError>>;
 }
 
-/// What a server tells by itself.
+/// A list of a server is another one than it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ServerNews {
-    ToolsChanged,
-    PromptsChanged,
-    ResourcesChanged,
+    Tools,
+    Prompts,
+    Resources,
 }
 
 /// Our side of a connection.
@@ -220,9 +220,9 @@ impl PeerHandler for ClientHandler {
 
     fn notification(&self, method: &str, params: Value) {
         let news = match method {
-            "notifications/tools/list_changed" => ServerNews::ToolsChanged,
-            "notifications/prompts/list_changed" => ServerNews::PromptsChanged,
-            "notifications/resources/list_changed" => ServerNews::ResourcesChanged,
+            "notifications/tools/list_changed" => ServerNews::Tools,
+            "notifications/prompts/list_changed" => ServerNews::Prompts,
+            "notifications/resources/list_changed" => ServerNews::Resources,
             "notifications/message" => {
                 let level = params["level"].as_str().unwrap_or("info");
                 let text = match &params["data"] {

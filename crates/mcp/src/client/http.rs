@@ -160,7 +160,9 @@ impl HttpWay {
     async fn tell(&self, message: &RpcMessage) {
         let sent = self.post(message).await;
         match sent {
-            Ok(response) if response.status == 404 => self.session_is_gone(),
+            Ok(response) if response.status == 404 && self.state().session.is_some() => {
+                self.session_is_gone();
+            }
             Ok(response) if response.status >= 400 => {
                 tracing::debug!(status = response.status, "a message was not taken");
             }
@@ -261,7 +263,13 @@ impl HttpWay {
                 Ok(response) if response.status == 200 => response,
                 // It has none.
                 Ok(response) if response.status == 405 || response.status == 400 => return,
-                Ok(response) if response.status == 404 => return self.session_is_gone(),
+                Ok(response) if response.status == 404 => {
+                    // Without a session it has no such stream.
+                    if self.state().session.is_some() {
+                        self.session_is_gone();
+                    }
+                    return;
+                }
                 Ok(_) | Err(_) => {
                     failures += 1;
                     sleep(PAUSE * 2_u32.pow(failures)).await;

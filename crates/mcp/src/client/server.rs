@@ -401,7 +401,7 @@ impl ServerHandle {
         changed: &[ServerNews],
     ) {
         let limit = Patience::of(shared.options.connect);
-        if changed.contains(&ServerNews::ToolsChanged) {
+        if changed.contains(&ServerNews::Tools) {
             match connection.list_tools(limit).await {
                 Ok(tools) => {
                     let tools = self.approved(shared, tools).await;
@@ -414,7 +414,7 @@ impl ServerHandle {
                 }
             }
         }
-        if changed.contains(&ServerNews::PromptsChanged)
+        if changed.contains(&ServerNews::Prompts)
             && let Ok(prompts) = connection.list_prompts(limit).await
         {
             self.offered().prompts = prompts;

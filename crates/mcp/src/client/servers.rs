@@ -380,6 +380,17 @@ impl Servers {
         self.state().find(name).is_some()
     }
 
+    /// Does one that is connected say that it has resources?
+    pub fn have_resources(&self) -> bool {
+        let servers = self.state().servers.clone();
+        servers.iter().any(|server| {
+            let connection = server.connection();
+            connection.is_some_and(|connection| {
+                connection.facts().capabilities.get("resources").is_some()
+            })
+        })
+    }
+
     /// Calls a tool by its name in our pool, and waits for the answer as the server gives it.
     pub async fn call(&self, name: &str, arguments: &Value) -> Result<Value, String> {
         let (server, tool) = self.find(name)?;

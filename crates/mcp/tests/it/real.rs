@@ -157,6 +157,7 @@ async fn server_everything_over_http_and_over_events() {
     let Some(bin) = node() else { return };
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
     for (mode, kind, place) in [("streamableHttp", "http", "mcp"), ("sse", "sse", "sse")] {
+        haft_testkit::bound_this_process();
         let port = free_port();
         let _server = tokio::process::Command::new(bin.join("mcp-server-everything"))
             .arg(mode)

@@ -39,6 +39,7 @@ fn results(command: &mut Command) -> (Vec<String>, Vec<Value>, String) {
             .cloned()
             .unwrap_or_default()
     });
+    let blocks = blocks.filter(|block| block["type"] == "tool_result");
     let texts = blocks.map(|block| match &block["content"] {
         Value::String(text) => text.clone(),
         other => other.to_string(),

@@ -249,8 +249,9 @@ fn a_call_that_takes_too_long_is_an_error() {
     let mut talk = Talk::new(&mut command);
     talk.user("add");
     let heard = hear_serving(&mut talk, "result", &["tools/call"]);
-    let result = heard.iter().find(|one| one["type"] == "user").unwrap();
-    let block = &result["message"]["content"][0];
+    let blocks = heard.iter().map(|one| &one["message"]["content"][0]);
+    let mut results = blocks.filter(|block| block["type"] == "tool_result");
+    let block = results.next().unwrap();
     assert_eq!(block["is_error"], true);
     assert!(
         block["content"]
