@@ -162,15 +162,10 @@ impl Instructions {
     }
 
     /// Names the tools of servers that can be loaded and that the model does not know of yet.
-    pub(crate) fn tell_deferred(
-        &mut self,
-        scheduler: &Scheduler,
-        dialogue: &mut Dialogue,
-        to: RunContext<'_>,
-    ) {
+    pub(crate) fn tell_deferred(&mut self, scheduler: &Scheduler, dialogue: &mut Dialogue) {
         if let Some(text) = self.deferred.news(scheduler) {
             let content = vec![Content::text(reminder(&text))];
-            dialogue.add_reported(content, Kind::Meta, Added::Knowledge, to);
+            dialogue.add(content, Kind::Meta, None);
         }
     }
 

@@ -219,7 +219,7 @@ impl Agent {
         self.plan.tell(&context, &mut self.dialogue, to);
         tell_notices(self.scheduler.engine(), &mut self.dialogue, to);
         let (scheduler, dialogue) = (&self.scheduler, &mut self.dialogue);
-        self.instructions.tell_deferred(scheduler, dialogue, to);
+        self.instructions.tell_deferred(scheduler, dialogue);
         for late in self.hooks.late_context(to) {
             self.dialogue.add_context(&late, to);
         }

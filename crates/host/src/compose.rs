@@ -205,6 +205,9 @@ pub(crate) async fn build(
     if let Some(skills) = additions.skills {
         builder = builder.service(skills);
     }
+    if config.for_programs {
+        builder = builder.service(Arc::new(haft_tools::WholeAnswers));
+    }
     if let Some(pending) = additions.pending_servers {
         builder = builder.service(Arc::new(pending));
     }
@@ -255,7 +258,7 @@ fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<Filter
     };
     let said = config.environment.variable("ENABLE_TOOL_SEARCH");
     let deferral = match said.as_deref() {
-        _ if config.tools_in_full => Deferral::Off,
+        _ if config.for_programs => Deferral::Off,
         None | Some("" | "true" | "1") => Deferral::On,
         Some("false" | "0") => Deferral::Off,
         Some("auto") => Deferral::At(share(USUAL_SHARE)),

@@ -39,8 +39,9 @@ pub struct SessionConfig {
     /// About so many tokens may go to the definitions of tools in each request; beyond it tools are sent by
     /// name only. None: a tenth of what the model can read, and at least 8,000.
     pub tool_budget: Option<usize>,
-    /// No tool is sent by name only.
-    pub tools_in_full: bool,
+    /// Calls come from a program that may serve many conversations: no tool is sent by name only, and no answer
+    /// points to an earlier one.
+    pub for_programs: bool,
     /// Only the few tools an agent cannot do without, and nothing that people put in folders.
     pub bare: bool,
     /// How many calls run at once.

@@ -28,8 +28,8 @@ pub struct ToolServer {
 impl ToolServer {
     /// Sessions of this configuration; `events` learns what a person must know of them.
     pub fn new(mut config: SessionConfig, events: impl EventSink + 'static) -> Self {
-        // A client has its own ways to find tools; what it is not told of it cannot call.
-        config.tools_in_full = true;
+        // A client has its own ways to find tools, and one connection for all its conversations.
+        config.for_programs = true;
         Self {
             config,
             events: Arc::new(events),

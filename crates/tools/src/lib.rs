@@ -139,6 +139,11 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
+/// A service: the one who calls may have forgotten what was answered before, as a program that serves many
+/// conversations has. So no answer points to an earlier one.
+#[derive(Debug, Clone, Copy)]
+pub struct WholeAnswers;
+
 /// Those that can work with these services, as this session has them.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     fitted(all(), services)

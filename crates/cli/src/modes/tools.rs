@@ -91,7 +91,7 @@ fn costs(agent: &Haft, name: Option<&str>) -> anyhow::Result<String> {
     }
     let table = show::table(&rows);
     Ok(match name {
-        Some(_) => table,
+        Some(_) => table.trim_end().to_owned(),
         None => format!(
             "{table}\nAbout {sent} tokens with every request; {waiting} more if every deferred tool were loaded"
         ),

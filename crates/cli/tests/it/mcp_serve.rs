@@ -23,23 +23,28 @@ fn request(id: u64, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-/// `initialize`, then these; the answers by their ids.
+/// `initialize`, then these; the answers by their ids. The input ends when all have come.
 fn talk(dir: &Path, flags: &[&str], requests: &[String]) -> Vec<Value> {
     let greeting = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}});
-    let mut lines = request(0, "initialize", &greeting) + "\n";
+    let mut command = haft(dir);
+    let mut child = command
+        .args(["mcp", "serve"])
+        .args(flags)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "{}", request(0, "initialize", &greeting)).unwrap();
     for line in requests {
-        lines += &format!("{line}\n");
+        writeln!(input, "{line}").unwrap();
     }
-    let ran = run(
-        haft(dir).args(["mcp", "serve"]).args(flags),
-        lines.as_bytes(),
-    );
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
-    let answers = ran
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let answers = lines.take(requests.len() + 1);
+    let answers = answers.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
     let mut answers: Vec<Value> = answers.collect();
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
     answers.sort_by_key(|answer| answer["id"].as_u64());
     answers
 }
@@ -64,6 +69,7 @@ fn calls_go_the_way_of_all_calls() {
             call(3, "Bash", json!({"command": "cat a.txt"})),
             call(4, "Nope", json!({})),
             call(5, "Read", json!({"path": 1})),
+            call(6, "Read", json!({"file_path": "a.txt"})),
         ],
     );
     let text = |at: usize| {
@@ -80,6 +86,8 @@ fn calls_go_the_way_of_all_calls() {
     assert!(text(3).contains("forty-two"));
     assert!(text(4).contains("Unknown tool: Nope"), "{}", text(4));
     assert!(text(5).contains("InputValidationError"), "{}", text(5));
+    // Another conversation of the same client has not seen the first answer.
+    assert!(text(6).contains("forty-two"), "{}", text(6));
     assert!(!dir.path().join("b.txt").exists());
     // The same flags mean the same as everywhere.
     let flags = ["--permission-mode", "acceptEdits", "--tools", "Write"];

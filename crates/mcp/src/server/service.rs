@@ -244,7 +244,10 @@ fn number(value: f64) -> Value {
 
 /// Tells a client what belongs to no request of its.
 #[derive(Clone)]
-pub struct SessionNotifier(Arc<dyn Fn(&str, Value) + Send + Sync>);
+pub struct SessionNotifier(Arc<SendNotice>);
+
+/// Sends a method with its parameters.
+type SendNotice = dyn Fn(&str, Value) + Send + Sync;
 
 impl SessionNotifier {
     pub(super) fn new(send: impl Fn(&str, Value) + Send + Sync + 'static) -> Self {

@@ -169,8 +169,16 @@ impl McpSession {
                 None
             }
         };
+        // At once, and not in a task: what comes behind it may not wait for the answer.
+        let greeting = method == "initialize" && params["_meta"].get(PROTOCOL_VERSION).is_none();
+        let greeted = (greeting && refused.is_none()).then(|| self.initialize(&params));
         let (session, to) = (Arc::clone(self), Arc::clone(to));
         tokio::spawn(async move {
+            if let Some(answer) = greeted {
+                session.state().incoming.remove(&id);
+                to.send(RpcMessage::answer(id, answer)).await;
+                return;
+            }
             if let Some(why) = refused {
                 let error = RpcError::new(code::INVALID_REQUEST, why);
                 to.send(RpcMessage::answer(id, Err(error))).await;
@@ -206,7 +214,6 @@ impl McpSession {
         let (client, log_level) = match (is_stateless, method) {
             (true, "initialize") => return Err(RpcError::no_method(method)),
             (true, _) => stateless_client(method, &params["_meta"])?,
-            (false, "initialize") => return self.initialize(&params),
             (false, "ping") => return Ok(json!({})),
             (false, _) => {
                 let state = self.state();

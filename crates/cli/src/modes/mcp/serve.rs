@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    os::{fd::AsFd, unix::fs::FileTypeExt},
     sync::Arc,
 };
 
@@ -14,6 +15,7 @@ use haft_host::{
 };
 use tokio::{
     io::{BufReader, stdin, stdout},
+    net::unix::pipe,
     signal::unix::{SignalKind, signal},
 };
 
@@ -25,6 +27,7 @@ use crate::{
 
 /// The longest message, in bytes.
 const LONGEST: usize = 32 * 1024 * 1024;
+const READ_AT_ONCE: usize = 64 * 1024;
 
 pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Exit> {
     let server = ToolServer::new(session::config(&args)?, session::warn);
@@ -32,8 +35,17 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
     let ended = stops(stop.clone())?;
     match &flags.http {
         None => {
-            let input = BufReader::with_capacity(64 * 1024, stdin());
-            serve_lines(&server, input, stdout(), LONGEST, stop).await?;
+            // A pipe is read without a thread of its own, which is faster; anything else can be read all the same.
+            match pipes() {
+                Some((input, output)) => {
+                    let input = BufReader::with_capacity(READ_AT_ONCE, input);
+                    serve_lines(&server, input, output, LONGEST, stop).await?;
+                }
+                None => {
+                    let input = BufReader::with_capacity(READ_AT_ONCE, stdin());
+                    serve_lines(&server, input, stdout(), LONGEST, stop).await?;
+                }
+            }
         }
         Some(address) => {
             let address = read_address(address)?;
@@ -52,6 +64,22 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
     Ok(ended
         .lock()
         .map_or(Exit::Success, |ended| ended.unwrap_or(Exit::Success)))
+}
+
+/// Stdin and stdout, if both are pipes.
+fn pipes() -> Option<(pipe::Receiver, pipe::Sender)> {
+    let input = fs::File::from(std::io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let output = fs::File::from(std::io::stdout().as_fd().try_clone_to_owned().ok()?);
+    let is_pipe = |file: &fs::File| {
+        let facts = file.metadata();
+        facts.is_ok_and(|facts| facts.file_type().is_fifo())
+    };
+    // Both or none: whatever is taken no longer blocks.
+    if !is_pipe(&input) || !is_pipe(&output) {
+        return None;
+    }
+    let input = pipe::Receiver::from_file(input).ok()?;
+    Some((input, pipe::Sender::from_file(output).ok()?))
 }
 
 /// An address; a port alone is one of loopback.

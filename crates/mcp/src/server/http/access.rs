@@ -48,18 +48,18 @@ impl HttpAccess {
     }
 
     /// Is this request one of those? The error is the answer.
-    pub(super) fn check(&self, headers: &HeaderMap, address: SocketAddr) -> Result<(), Reply> {
+    pub(super) fn check(&self, headers: &HeaderMap, address: SocketAddr) -> Result<(), Box<Reply>> {
         let host = one(headers, &header::HOST);
         if !host.is_some_and(|host| self.is_ours(host, address)) {
             let words = "this host name is not served here (Host)";
-            return Err(reply::error(StatusCode::FORBIDDEN, words));
+            return Err(Box::new(reply::error(StatusCode::FORBIDDEN, words)));
         }
         if headers.contains_key(header::ORIGIN) {
             let origin = one(headers, &header::ORIGIN);
             let host = origin.and_then(host_of_origin);
             if !host.is_some_and(|host| self.is_ours(host, address)) {
                 let words = "pages of other sites may not ask (Origin)";
-                return Err(reply::error(StatusCode::FORBIDDEN, words));
+                return Err(Box::new(reply::error(StatusCode::FORBIDDEN, words)));
             }
         }
         let Some(token) = &self.token else {
@@ -79,7 +79,7 @@ impl HttpAccess {
                 refused
                     .headers_mut()
                     .insert(header::WWW_AUTHENTICATE, wanted);
-                Err(refused)
+                Err(Box::new(refused))
             }
         }
     }
@@ -161,7 +161,8 @@ mod tests {
     #[test]
     fn hosts_and_origins() {
         let open = HttpAccess::open().with_host("box.example");
-        let cases: [(&str, &[(&str, &str)], u16); 16] = [
+        type Headers = &'static [(&'static str, &'static str)];
+        let cases: [(&str, Headers, u16); 16] = [
             ("no host", &[], 403),
             ("ours", &[("host", "127.0.0.1:8000")], 200),
             ("by name", &[("host", "localhost:8000")], 200),

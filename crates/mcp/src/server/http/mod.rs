@@ -161,7 +161,7 @@ impl HttpServer {
 impl HttpState {
     async fn answer(&self, request: Request<Incoming>) -> Reply {
         if let Err(refused) = self.options.access.check(request.headers(), self.address) {
-            return refused;
+            return *refused;
         }
         if request.uri().path() != self.options.path {
             return reply::plain(StatusCode::NOT_FOUND, "there is nothing here");

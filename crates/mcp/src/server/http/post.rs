@@ -27,7 +27,7 @@ impl HttpState {
     pub(super) async fn post(&self, request: Request<Incoming>) -> Reply {
         let (parts, body) = request.into_parts();
         if let Err(refused) = check_kinds(&parts.headers) {
-            return refused;
+            return *refused;
         }
         let body = match self.body(body).await {
             Ok(body) => body,
@@ -280,19 +280,20 @@ fn status_of(error: &RpcError) -> StatusCode {
 }
 
 /// The client must send JSON, and take both kinds of answers.
-fn check_kinds(all: &HeaderMap) -> Result<(), Reply> {
+fn check_kinds(all: &HeaderMap) -> Result<(), Box<Reply>> {
     let kind = headers::text(all, CONTENT_TYPE.as_str()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
         let words = "the body must be application/json";
-        return Err(reply::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+        let refused = reply::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, words);
+        return Err(Box::new(refused));
     }
     let accepts = headers::text(all, ACCEPT.as_str()).unwrap_or_default();
     let both = ["application/json", "text/event-stream"];
     let takes = |kind: &str| accepts.contains(kind) || accepts.contains("*/*");
     if !both.into_iter().all(takes) {
         let words = "accept application/json and text/event-stream";
-        return Err(reply::error(StatusCode::NOT_ACCEPTABLE, words));
+        return Err(Box::new(reply::error(StatusCode::NOT_ACCEPTABLE, words)));
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ const WAITING: usize = 64;
 /// A session of tools, for one client.
 pub struct PoolService {
     description: ServerDescription,
-    tools: Vec<(String, Value)>,
+    tools: Vec<Value>,
     calls: mpsc::Sender<CallCommand>,
     open: OpenCalls,
     next: AtomicU64,
@@ -72,11 +72,10 @@ impl PoolService {
         description: ServerDescription,
     ) -> Self {
         let pool = scheduler.engine().pool();
-        let tools = pool.iter().map(|tool| {
-            let spec = tool.spec();
-            (spec.name.clone(), definition(spec, Format::Mcp))
-        });
-        let tools = tools.collect();
+        let tools = pool
+            .iter()
+            .map(|tool| definition(tool.spec(), Format::Mcp))
+            .collect();
         let kept = KeptResults::new(scheduler.engine().folder().join("tool-results"));
         let session = scheduler.cancel_token();
         let (calls, commands) = mpsc::channel(WAITING);
@@ -94,7 +93,7 @@ impl PoolService {
     }
 
     fn list_tools(&self, cx: &RequestContext) -> Value {
-        let tools = self.tools.iter().map(|(_, tool)| {
+        let tools = self.tools.iter().map(|tool| {
             let mut tool = tool.clone();
             if cx.client.revision < Revision::V2025_06_18
                 && let Some(tool) = tool.as_object_mut()
@@ -106,14 +105,12 @@ impl PoolService {
         json!({"tools": tools.collect::<Vec<_>>()})
     }
 
+    /// A name that no tool has is the engine's to answer, since a model can learn from what it says: it knows
+    /// aliases, names that are much like it, and what rules keep out.
     async fn call_tool(&self, params: Value, cx: &RequestContext) -> ServiceAnswer {
         let Some(name) = params["name"].as_str() else {
             return Err(RpcError::invalid_params("`name` is missing: which tool?"));
         };
-        if !self.tools.iter().any(|(own, _)| own == name) && self.is_unknown(name) {
-            let words = format!("no tool is called {name:?}; tools/list names them");
-            return Err(RpcError::invalid_params(words));
-        }
         let input = match params.get("arguments") {
             None | Some(Value::Null) => json!({}),
             Some(input @ Value::Object(_)) => input.clone(),
@@ -128,12 +125,6 @@ impl PoolService {
         self.open.all().insert(id.clone(), cx.clone());
         let finished = calls::carry_out(&self.calls, call, &self.open).await?;
         Ok(content::result(&finished, cx.client.revision, &self.kept))
-    }
-
-    /// Aliases are known too, and what rules keep out: the engine says why.
-    fn is_unknown(&self, name: &str) -> bool {
-        // Names that are in no list are the engine's to answer, as long as they could be names at all.
-        name.is_empty() || name.len() > 128
     }
 }
 
