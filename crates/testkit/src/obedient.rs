@@ -101,7 +101,8 @@ fn prompt(body: &Value) -> (String, usize) {
             content => content.as_array().map_or(&[][..], Vec::as_slice),
         };
         if message["role"] == "assistant" {
-            let is_call = |block: &&Value| block["type"] == "tool_use";
+            let is_call =
+                |block: &&Value| block["type"] == "tool_use" && block["name"] != "ToolSearch";
             calls += blocks.iter().filter(is_call).count();
             continue;
         }
@@ -159,8 +160,7 @@ fn steps(prompt: &str, body: &Value) -> Vec<(String, Value)> {
     if let Some(name) = between(prompt, "Read the ", " file") {
         return one("Read", json!({"file_path": name}));
     }
-    let called = tools.iter().filter(|tool| {
-        let name = tool["name"].as_str().unwrap_or_default();
+    let asked_for = |name: &str| {
         let Some((_, short)) = name
             .strip_prefix("mcp__")
             .and_then(|rest| rest.split_once("__"))
@@ -170,12 +170,38 @@ fn steps(prompt: &str, body: &Value) -> Vec<(String, Value)> {
         prompt.contains(name)
             || prompt.contains(&format!("the {short} tool"))
             || asks_to(short, prompt)
-    });
-    let called = called.map(|tool| {
-        let name = tool["name"].as_str().unwrap_or_default();
-        (name.to_owned(), shaped(&tool["input_schema"], ""))
-    });
-    called.collect()
+    };
+    let named = |tool: &Value| tool["name"].as_str().unwrap_or_default().to_owned();
+    let called = tools.iter().filter(|tool| asked_for(&named(tool)));
+    let called: Vec<_> = called
+        .map(|tool| (named(tool), shaped(&tool["input_schema"], "")))
+        .collect();
+    let listed = listed(body);
+    let unloaded = listed
+        .iter()
+        .filter(|name| !has(name) && asked_for(name))
+        .cloned();
+    let unloaded: Vec<String> = unloaded.collect();
+    if called.is_empty() && !unloaded.is_empty() {
+        let query = format!("select:{}", unloaded.join(","));
+        // Once: what cannot be loaded is done without.
+        if !body["messages"].to_string().contains(&query) {
+            return one("ToolSearch", json!({"query": query}));
+        }
+    }
+    called
+}
+
+/// Tools of servers that are sent by name, to be loaded before they are called.
+fn listed(body: &Value) -> Vec<String> {
+    let text = body["messages"].to_string();
+    let Some((_, list)) = text.split_once("can be loaded. Call ToolSearch") else {
+        return Vec::new();
+    };
+    let words = list.split(|c: char| !(c.is_alphanumeric() || "_-".contains(c)));
+    let names = words.filter(|word| word.starts_with("mcp__"));
+    let names: std::collections::BTreeSet<_> = names.map(str::to_owned).collect();
+    names.into_iter().collect()
 }
 
 /// Sums.

@@ -72,7 +72,7 @@ async def main():
         same([b["type"] for b in found[3].content], ["text", "image"])
         assert "150000 characters" in found[4].content, found[4].content[:300]
         assert len(found[4].content) < 20_000
-        # Nobody can be asked, and no rule allows it.
+        # No one can be asked, and no rule allows it.
         assert "mcp__calc__secret" in found[5].content, found[5]
         same([d["tool_name"] for d in denied(messages)], ["mcp__calc__secret"])
         same(result(messages).result, "Sums.")
@@ -83,7 +83,8 @@ async def main():
         same(calc["serverInfo"]["version"], "1.2.3")
         same(calc["tools"][0]["name"], "add")
         same(calc["tools"][0]["annotations"]["readOnly"], True)
-        assert "sdk" in far["error"], far
+        same(far["status"], "failed")
+        assert "cannot be reached" in far["error"], far
         for name in ["calc", "nobody"]:
             try:
                 await client.reconnect_mcp_server(name)

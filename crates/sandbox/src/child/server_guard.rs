@@ -9,7 +9,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::Write,
-    os::unix::process::{CommandExt, ExitStatusExt},
+    os::unix::process::CommandExt,
     process::{self, Command},
     thread,
     time::{Duration, Instant},
@@ -17,14 +17,20 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_child_subreaper},
+    process::{
+        Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, pidfd_open, set_child_subreaper,
+        set_parent_process_death_signal, waitpid,
+    },
 };
 
 use super::keeper::reap_all;
-use crate::tree;
+use crate::{
+    fork::{Forked, fork},
+    tree,
+};
 
 /// The first argument that makes a program with [`run_if_asked`](super::run_if_asked) the guard of a server.
-pub(crate) const ARGUMENT: &str = "__guard";
+pub(crate) const ARGUMENT: &str = "__server";
 
 /// What it answers where the command cannot be started, as shells do.
 const CANNOT_START: i32 = 127;
@@ -59,14 +65,11 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
         return Err("the process that wanted a server is gone".to_owned());
     }
     set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
-    let mut child = Command::new(&command)
-        .args(arguments)
-        .process_group(0)
-        .spawn()
-        .map_err(|error| format!("{} cannot be started: {error}", command.to_string_lossy()))?;
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let ended = pid.ok_or("no number").map_err(str::to_owned)?;
-    let ended = pidfd_open(ended, PidfdFlags::empty()).map_err(|error| error.to_string())?;
+    let child = match fork().map_err(|error| error.to_string())? {
+        Forked::Parent(child) => child,
+        Forked::Child => return Err(become_server(&command, arguments)),
+    };
+    let ended = pidfd_open(child, PidfdFlags::empty()).map_err(|error| error.to_string())?;
     let _ = let_go(); // else the ends of the pipes are not seen, which is no reason to have no server
     loop {
         let mut watched = [
@@ -78,11 +81,11 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
             Err(_) => break,
         }
         if !watched[1].revents().is_empty() {
-            let status = child.wait().ok();
+            let status = waitpid(Some(child), WaitOptions::empty()).ok().flatten();
             tree::kill_below(process::id(), &[], reap_all);
-            let code = status.and_then(|status| {
-                let signal = status.signal().map(|signal| 128 + signal);
-                status.code().or(signal)
+            let code = status.and_then(|(_, status)| {
+                let signal = status.terminating_signal().map(|signal| 128 + signal);
+                status.exit_status().or(signal)
             });
             return Ok(code.unwrap_or(1));
         }
@@ -97,6 +100,17 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
     }
     tree::kill_below(process::id(), &[], reap_all);
     Ok(0)
+}
+
+/// Turns this process, made by the guard, into the server; says why where that cannot be. The server ends when
+/// its guard is killed, too: who kills every process of our program's name kills both at once.
+fn become_server(command: &OsString, arguments: impl Iterator<Item = OsString>) -> String {
+    let _ = set_parent_process_death_signal(Some(Signal::KILL)); // the pipes end as well
+    let error = Command::new(command)
+        .args(arguments)
+        .process_group(0)
+        .exec();
+    format!("{} cannot be started: {error}", command.to_string_lossy())
 }
 
 /// The pipes are the server's alone.

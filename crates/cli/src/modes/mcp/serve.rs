@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::IsTerminal,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::{fd::AsFd, unix::fs::FileTypeExt},
     sync::Arc,
@@ -35,6 +36,11 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
     let ended = stops(stop.clone())?;
     match &flags.http {
         None => {
+            anyhow::ensure!(
+                !std::io::stdout().is_terminal(),
+                "stdout is a terminal: an MCP client starts this and talks to it (`haft help mcp` has a block to \
+                 copy); `haft mcp serve --http 127.0.0.1:8080` serves without being started"
+            );
             // A pipe is read without a thread of its own, which is faster; anything else can be read all the same.
             match pipes() {
                 Some((input, output)) => {

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
@@ -209,6 +210,16 @@ fn servers_are_named_listed_shown_and_taken_out() {
 
 #[test]
 fn no_server_outlives_a_haft_that_is_killed() {
+    kill(false);
+}
+
+/// As `pkill -9 haft` does.
+#[test]
+fn nor_one_that_is_killed_with_its_guards() {
+    kill(true);
+}
+
+fn kill(guards: bool) {
     let dir = tempdir().unwrap();
     let turns = json!([[call("mcp__s__pid", json!({}))], {"content": [text("on")], "hangs": true}]);
     let mut command = scripted(dir.path(), &turns);
@@ -221,7 +232,7 @@ fn no_server_outlives_a_haft_that_is_killed() {
             "--allowedTools",
             "mcp__s",
         ])
-        .args(["--mcp-config", &named(&["child"])])
+        .args(["--mcp-config", &named(if guards { &[] } else { &["child"] })])
         .stdin(Stdio::null())
         .stdout(fs::File::create(dir.path().join("out")).unwrap())
         .stderr(Stdio::null());
@@ -250,11 +261,19 @@ fn no_server_outlives_a_haft_that_is_killed() {
             })
             .count()
     };
-    assert!(group(pid) && others() >= 2);
+    assert!(group(pid) && (guards || others() >= 2));
     child.kill().unwrap();
+    if guards {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let guard = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        let guard = guard.and_then(|guard| guard.trim().parse().ok()).unwrap();
+        kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
+    }
     child.wait().unwrap();
     until("the server is gone", || !group(pid));
-    until("and what it started", || others() == 0);
+    if !guards {
+        until("and what it started", || others() == 0);
+    }
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -178,6 +178,10 @@ fn is_harmless(path: &Path, text: &str) -> bool {
     if path == Path::new("place/project/.git/config") {
         return text.contains("[core]") && !NAMING.iter().any(|name| text.contains(name));
     }
+    // A git that is ended leaves what it meant to replace them by; nothing reads that.
+    if path == Path::new(ABANDONED) {
+        return true;
+    }
     let Ok(inner) = path.strip_prefix("place/project/new/.git") else {
         return false;
     };
@@ -187,6 +191,9 @@ fn is_harmless(path: &Path, text: &str) -> bool {
         || inner == Path::new("config.lock")
         || (inner == Path::new("config") && !NAMING.iter().any(|name| text.contains(name)))
 }
+
+/// The new settings of a repository, before they take their place.
+const ABANDONED: &str = "place/project/.git/config.lock";
 
 /// Settings of git that name programs, of those that are tried.
 const NAMING: [&str; 2] = ["fsmonitor", "hooksPath"];
@@ -207,6 +214,7 @@ fn nothing_is_left(arena: &Arena, before: &BTreeMap<PathBuf, String>, after: &st
     let gone = before.keys().find(|path| !there.contains_key(*path));
     assert_eq!(gone, None, "{after}");
     let _ = fs::remove_dir_all(arena.project().join("new"));
+    let _ = fs::remove_file(arena.project().join(".git/config.lock"));
 }
 
 fn attack(user: Option<u32>) {
