@@ -232,7 +232,10 @@ fn kill(guards: bool) {
             "--allowedTools",
             "mcp__s",
         ])
-        .args(["--mcp-config", &named(if guards { &[] } else { &["child"] })])
+        .args([
+            "--mcp-config",
+            &named(if guards { &[] } else { &["child"] }),
+        ])
         .stdin(Stdio::null())
         .stdout(fs::File::create(dir.path().join("out")).unwrap())
         .stderr(Stdio::null());
