@@ -1,4 +1,4 @@
-//! Tools of servers that are sent by name only: the model is told their names, once each.
+//! Tools of servers that are sent by name only: the model reads their names, once each.
 //!
 //! They stand in a message and in no definition, since servers come and go while what was sent must stay.
 
@@ -10,13 +10,13 @@ use std::{
 use haft_contract::ToolRole;
 use haft_engine::{Pool, Scheduler};
 
-/// So many characters of names are told at once; what is beyond them can be searched for.
+/// So many characters of names are listed at once; what is beyond them can be searched for.
 const LONGEST: usize = 8_000;
 
-/// What the model was told of.
+/// What the model has read the names of.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredListing {
-    told: BTreeSet<String>,
+    listed: BTreeSet<String>,
     /// The pool that was looked at last.
     seen: Option<Arc<Pool>>,
 }
@@ -40,7 +40,7 @@ impl DeferredListing {
             let spec = tool.spec();
             if let Some(server) = spec.profile.origin.server()
                 && !activated.contains(&spec.name)
-                && self.told.insert(spec.name.clone())
+                && self.listed.insert(spec.name.clone())
             {
                 let names = new.entry(server.to_owned()).or_default();
                 names.push(spec.name.clone());

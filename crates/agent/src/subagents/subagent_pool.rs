@@ -101,7 +101,7 @@ pub(super) struct Shared {
 }
 
 impl SubagentPool {
-    /// From now on these are the kinds that can be launched. What the model was told of kinds when the
+    /// From now on these are the kinds that can be launched. What the model read of kinds when the
     /// session began stays as it was.
     pub fn set_kinds(&self, kinds: impl IntoIterator<Item = AgentDefinition>) {
         let kinds = kinds.into_iter().map(Arc::new).collect();

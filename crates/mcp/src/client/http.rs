@@ -17,12 +17,12 @@ use tokio::{
 
 use super::{
     remote::RemoteAccess,
-    transport::{Opened, TransportControl},
+    transport::{Opened, QueueSink, TransportControl},
 };
 use crate::{
     frames::LONGEST_FRAME,
     message::{RpcId, RpcMessage},
-    peer::{MessageSink, Peer, PeerError, PeerHandler, WeakPeer},
+    peer::{Peer, PeerError, PeerHandler, WeakPeer},
     revision::Revision,
 };
 
@@ -47,34 +47,15 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
         state: Mutex::default(),
         peer: OnceLock::new(),
     });
-    let sink = Queue {
+    let sink = QueueSink {
         sender,
-        way: Arc::clone(&way),
+        control: Arc::clone(&way) as _,
     };
     let peer = Peer::new(Arc::new(sink), handler);
     let _ = way.peer.set(peer.downgrade()); // it is the first
     let sending = tokio::spawn(send_all(receiver, Arc::clone(&way)));
     way.state().tasks.push(sending.abort_handle());
     Opened { peer, control: way }
-}
-
-/// Messages that wait to be sent, in order.
-struct Queue {
-    sender: mpsc::UnboundedSender<RpcMessage>,
-    way: Arc<HttpWay>,
-}
-
-impl MessageSink for Queue {
-    fn send(&self, message: RpcMessage) -> Result<(), PeerError> {
-        let closed = |_| PeerError::Closed("the connection is closed".to_owned());
-        self.sender.send(message).map_err(closed)
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        self.way.end_tasks();
-    }
 }
 
 struct HttpWay {
@@ -412,6 +393,10 @@ impl HttpWay {
 }
 
 impl TransportControl for HttpWay {
+    fn abandoned(&self) {
+        self.end_tasks();
+    }
+
     fn agreed(&self, revision: Revision) {
         self.state().revision = Some(revision);
     }

@@ -12,12 +12,12 @@ use tokio::{
 
 use super::{
     remote::{RemoteAccess, within},
-    transport::{Opened, TransportControl},
+    transport::{Opened, QueueSink, TransportControl},
 };
 use crate::{
     frames::LONGEST_FRAME,
     message::RpcMessage,
-    peer::{MessageSink, Peer, PeerError, PeerHandler, WeakPeer},
+    peer::{Peer, PeerError, PeerHandler, WeakPeer},
 };
 
 /// How long the head of an answer may take.
@@ -33,9 +33,9 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
         tasks: Mutex::default(),
     });
     let peer = Peer::new(
-        Arc::new(SseSink {
+        Arc::new(QueueSink {
             sender,
-            way: Arc::clone(&way),
+            control: Arc::clone(&way) as _,
         }),
         handler,
     );
@@ -45,24 +45,6 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
     way.tasks()
         .extend([reading.abort_handle(), sending.abort_handle()]);
     Opened { peer, control: way }
-}
-
-struct SseSink {
-    sender: mpsc::UnboundedSender<RpcMessage>,
-    way: Arc<SseWay>,
-}
-
-impl MessageSink for SseSink {
-    fn send(&self, message: RpcMessage) -> Result<(), PeerError> {
-        let closed = |_| PeerError::Closed("the connection is closed".to_owned());
-        self.sender.send(message).map_err(closed)
-    }
-}
-
-impl Drop for SseSink {
-    fn drop(&mut self) {
-        self.way.end_tasks();
-    }
 }
 
 struct SseWay {
@@ -179,6 +161,10 @@ impl SseWay {
 }
 
 impl TransportControl for SseWay {
+    fn abandoned(&self) {
+        self.end_tasks();
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         self.end_tasks();
         Box::pin(async {})

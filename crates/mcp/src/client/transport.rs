@@ -8,7 +8,7 @@ use std::{
 
 use haft_contract::BoxFuture;
 use serde_json::Value;
-use tokio::task::AbortHandle;
+use tokio::{sync::mpsc, task::AbortHandle};
 
 use crate::{
     message::{RpcId, RpcMessage},
@@ -24,6 +24,9 @@ pub(crate) struct Opened {
 
 /// What of a transport is not messages.
 pub(crate) trait TransportControl: Send + Sync {
+    /// No one holds the connection any more: what still runs for it ends at once.
+    fn abandoned(&self) {}
+
     /// Both ends have agreed on this revision.
     fn agreed(&self, revision: Revision) {
         let _ = revision;
@@ -88,6 +91,25 @@ pub(crate) fn open_link(
     Opened {
         peer,
         control: Arc::new(NoControl),
+    }
+}
+
+/// Messages that wait to be sent by a task, in order.
+pub(super) struct QueueSink {
+    pub(super) sender: mpsc::UnboundedSender<RpcMessage>,
+    pub(super) control: Arc<dyn TransportControl>,
+}
+
+impl MessageSink for QueueSink {
+    fn send(&self, message: RpcMessage) -> Result<(), PeerError> {
+        let closed = |_| PeerError::Closed("the connection is closed".to_owned());
+        self.sender.send(message).map_err(closed)
+    }
+}
+
+impl Drop for QueueSink {
+    fn drop(&mut self) {
+        self.control.abandoned();
     }
 }
 

@@ -134,3 +134,6 @@ for line in sys.stdin:
         pass
     elif "id" in message and method:
         fail(message, -32601, "no such method")
+
+if "stays" in modes:
+    time.sleep(3600)

@@ -55,10 +55,10 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
         .and_then(|parent| parent.to_str()?.parse().ok());
     let parent = parent
         .and_then(Pid::from_raw)
-        .ok_or("the guard is not told whose it is")?;
+        .ok_or("the guard was not given the process that it belongs to")?;
     let command = arguments
         .next()
-        .ok_or("the guard is not told what to start")?;
+        .ok_or("the guard was given nothing to start")?;
     let died = pidfd_open(parent, PidfdFlags::empty()).map_err(|error| error.to_string())?;
     // The number may be another's by now.
     if getppid() != Some(parent) {

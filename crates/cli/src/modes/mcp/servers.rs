@@ -24,16 +24,16 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
         McpServers::Add(add) => {
             let entry = entry(&add)?;
             let file = add_server(&config, add.scope.into(), &add.name, &entry)?;
-            said(&add.name, "is named in", &file)?;
+            said("Added", &add.name, "to", &file)?;
         }
         McpServers::AddJson { name, json, scope } => {
             let entry: Value = serde_json::from_str(&json).context("the entry is no JSON")?;
             let file = add_server(&config, scope.into(), &name, &entry)?;
-            said(&name, "is named in", &file)?;
+            said("Added", &name, "to", &file)?;
         }
         McpServers::Remove { name, scope } => {
             let (_, file) = remove_server(&config, scope.map(Into::into), &name)?;
-            said(&name, "is taken out of", &file)?;
+            said("Removed", &name, "from", &file)?;
         }
         McpServers::Approve { name } => {
             approve_server(&config, &name).await?;
@@ -77,9 +77,10 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
     Ok(Exit::Success)
 }
 
-fn said(name: &str, what: &str, file: &std::path::Path) -> anyhow::Result<()> {
+fn said(done: &str, name: &str, place: &str, file: &std::path::Path) -> anyhow::Result<()> {
     let file = show::clean(&file.display().to_string());
-    show::line(&format!("{} {what} {file}", show::clean(name)))?;
+    let name = show::clean(name);
+    show::line(&format!("{done} MCP server {name} {place} {file}"))?;
     Ok(())
 }
 

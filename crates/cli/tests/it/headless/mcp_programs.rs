@@ -174,7 +174,7 @@ fn servers_are_named_listed_shown_and_taken_out() {
     );
     let added = haft(&["add", "-e", "A=1", "s", "--", "python3", SCRIPT]);
     assert!(
-        added.stdout.contains("s is named in"),
+        added.stdout.contains("Added MCP server s to "),
         "{}{}",
         added.stdout,
         added.stderr
@@ -234,7 +234,7 @@ fn kill(guards: bool) {
         ])
         .args([
             "--mcp-config",
-            &named(if guards { &[] } else { &["child"] }),
+            &named(if guards { &["stays"] } else { &["child"] }),
         ])
         .stdin(Stdio::null())
         .stdout(fs::File::create(dir.path().join("out")).unwrap())
