@@ -20,7 +20,7 @@ use crate::{
     compose::{self, Additions},
     conversation,
     judge::Judge,
-    mcp::{self, PendingOf, SessionHost},
+    mcp::{self, AgentServers, PendingOf, SessionHost},
     prompt_settings, questions,
     queue::StartOptions,
     retention, session,
@@ -89,7 +89,13 @@ impl AgentSession {
             self.shared.budget.covers(name);
         }
         let budget = self.shared.budget.clone();
-        let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget)?;
+        let places = &self.extensions.places;
+        let servers = AgentServers::new(&self.shared.servers, config, &self.permitted, places);
+        for problem in main.iter().flat_map(|main| servers.join(main)) {
+            self.events.warn(problem);
+        }
+        let subagents =
+            kinds.crew(config, main.as_ref(), &self.chosen, budget, Some(servers))?;
         self.shared.reload.runs(&kinds, &subagents);
         if let Some(shape) = &shape {
             self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
@@ -162,7 +168,7 @@ impl AgentSession {
         let warns = Arc::clone(&self.events);
         let warn: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |text| warns.warn(text));
         let decides = mcp::Decides::Person(Arc::clone(&approver), warn);
-        let options = mcp::options(config, &results, decides)?;
+        let options = mcp::options(config, &self.permitted, &results, decides)?;
         let (waits, limit) = self.first_wait(options.connect)?;
         for directory in [&config.cwd].into_iter().chain(&self.permitted.directories) {
             self.shared.add_root(directory);

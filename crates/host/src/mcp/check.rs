@@ -10,7 +10,7 @@ use crate::{OpenError, SessionConfig, extensions::Extensions, plugins, settings:
 
 /// The servers that a session of this configuration would have. Nothing is connected.
 pub fn named_servers(config: &SessionConfig) -> Result<ServerList, OpenError> {
-    Ok(named(config)?.1.list())
+    Ok(named(config)?.2.list())
 }
 
 /// The same, with each of them connected, looked at and let go. Only this one, where one is named.
@@ -47,10 +47,10 @@ pub(super) async fn checked(
     only: Option<&str>,
     decides: Decides,
 ) -> anyhow::Result<(SessionConfig, Servers)> {
-    let (config, servers) = named(config)?;
+    let (config, permitted, servers) = named(config)?;
     servers.disable(|entry| only.is_some_and(|only| entry.name != only));
     let folder = config.environment.temporary_folder();
-    let options = options(&config, &folder, decides)?;
+    let options = options(&config, &permitted, &folder, decides)?;
     let limit = options.connect + Duration::from_secs(1);
     let host = Silent {
         cwd: config.cwd.clone(),
@@ -62,7 +62,9 @@ pub(super) async fn checked(
     Ok((config, servers))
 }
 
-pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Servers)> {
+pub(super) fn named(
+    config: &SessionConfig,
+) -> anyhow::Result<(SessionConfig, Permitted, Servers)> {
     let permitted = Permitted::load(config).map_err(OpenError::into_inner)?;
     let config = SessionConfig {
         environment: permitted.environment.clone(),
@@ -71,7 +73,7 @@ pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Se
     let extensions = Extensions::load(&config, &permitted);
     let brought = plugins::additions(&extensions.places, &permitted);
     let servers = gather(&config, &permitted, &brought.servers)?;
-    Ok((config, servers))
+    Ok((config, permitted, servers))
 }
 
 /// No one is told anything: it is all in the list.

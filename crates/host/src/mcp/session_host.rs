@@ -22,8 +22,11 @@ use haft_mcp::client::{
 use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};
 
-use super::approvals::{Decides, PinnedTools};
-use crate::{Environment, SessionConfig, event::Events};
+use super::{
+    approvals::{Decides, PinnedTools},
+    server_sandbox,
+};
+use crate::{Environment, SessionConfig, event::Events, settings::Permitted};
 
 /// A character of a result is about a quarter of a token.
 const TOKEN: usize = 4;
@@ -244,6 +247,7 @@ fn value_of(schema: &Value, answer: &Value) -> Option<Value> {
 /// How servers of a session are connected.
 pub(crate) fn options(
     config: &SessionConfig,
+    permitted: &Permitted,
     folder: &Path,
     decides: Decides,
 ) -> anyhow::Result<ClientOptions> {
@@ -290,6 +294,7 @@ pub(crate) fn options(
         launch: ServerLaunch {
             guard: config.program.clone(),
             cwd: config.cwd.clone(),
+            sandbox: server_sandbox::of(permitted),
         },
         environment: Arc::new(move |scope| environment_of(&inherits, scope)),
         variable: Arc::new(move |name| looks.raw_variable(name)),
