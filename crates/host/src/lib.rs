@@ -99,14 +99,13 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
 }
 
 pub use haft_mcp::client::{
-    ServerChanges, ServerDetails, ServerLink, ServerList, ServerScope, SkippedServer,
-    text_of as text_of_answer,
+    Elicitation, ElicitationAnswer, ElicitationKind, ServerChanges, ServerDetails, ServerLink,
+    ServerList, ServerScope, SkippedServer, text_of as text_of_answer,
 };
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{
-    add_server, approve_server, check_servers, login_server, logout_server, named_servers,
-    remove_server,
+    ElicitationHost, add_server, approve_server, check_servers, login_server, logout_server, named_servers, remove_server,
 };
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};

@@ -176,6 +176,7 @@ impl AgentSession {
         let host = SessionHost {
             events: Arc::clone(&self.events),
             approver,
+            program: self.elicitations.clone(),
             roots: Arc::clone(&self.shared.roots),
         };
         servers.start(options, Arc::new(host), self.link.clone());

@@ -240,7 +240,10 @@ impl Peer {
     /// Takes the text of a message or of a batch.
     pub fn receive_text(&self, text: &[u8]) {
         match RpcMessage::parse_all(text) {
-            Err(error) => self.malformed(&error),
+            Err(error) => {
+                self.malformed(&error);
+                self.fail_named(text, &error);
+            }
             Ok(messages) => {
                 for message in messages {
                     match message {
@@ -313,6 +316,21 @@ impl Peer {
     /// How many of our requests wait for an answer.
     pub fn waiting(&self) -> usize {
         self.inner.tables().pending.len()
+    }
+
+    /// What cannot be read may have been meant as an answer: the request that it names need not wait for another.
+    fn fail_named(&self, text: &[u8], error: &RpcError) {
+        if text.trim_ascii_start().first() != Some(&b'{') {
+            return;
+        }
+        let ends = match text.len() {
+            0..=1024 => text.to_vec(),
+            length => [&text[..512], &text[length - 512..]].concat(),
+        };
+        for id in ids_in(&ends) {
+            let why = format!("what it answered cannot be read: {}", error.message);
+            self.fail(&id, PeerError::Transport(why));
+        }
     }
 
     fn malformed(&self, error: &RpcError) {

@@ -127,8 +127,9 @@ async fn another_command_of_a_plugin_is_asked_about_and_the_persons_own_is_said(
     let setting = Setting::new();
     let alone = setting.alone();
     for scope in PINNED {
-        let tools = alone.approved(&entry(scope, "old"), vec![tool("a", "A.")]);
-        assert_eq!(tools.await.len(), 1);
+        let entry = entry(scope, "old");
+        let tools = alone.approved(&entry, vec![tool("a", "A.")]).await;
+        assert_eq!(tools.len(), 1);
     }
     let refused = alone.may_start(&entry(ServerScope::Plugin, "new")).await;
     let refused = refused.unwrap_err();

@@ -28,5 +28,6 @@ pub use check::{approve_server, check_servers, named_servers};
 pub use edit::{add_server, remove_server};
 pub(crate) use hook_servers::HookServers;
 pub(crate) use pending::PendingOf;
+pub use session_host::ElicitationHost;
 pub(crate) use session_host::{SessionHost, options};
 pub(crate) use sources::gather;

@@ -33,10 +33,20 @@ const TOKEN: usize = 4;
 /// The longest result, in tokens.
 const RESULT_TOKENS: u32 = 25_000;
 
+/// A program that puts forms of servers to people as they are.
+pub trait ElicitationHost: Send + Sync {
+    /// Can it be asked?
+    fn is_there(&self) -> bool;
+
+    /// What a person answers; `None`: it cannot put such a thing to people.
+    fn elicit<'a>(&'a self, asked: &'a Elicitation) -> BoxFuture<'a, Option<ElicitationAnswer>>;
+}
+
 /// A session, as servers see it.
 pub(crate) struct SessionHost {
     pub(crate) events: Arc<Events>,
     pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) program: Option<Arc<dyn ElicitationHost>>,
     pub(crate) roots: Arc<Mutex<Vec<PathBuf>>>,
 }
 
@@ -55,11 +65,16 @@ impl ClientHost for SessionHost {
     }
 
     fn can_elicit(&self) -> bool {
-        self.approver.is_there()
+        self.program().is_some() || self.approver.is_there()
     }
 
     fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async move {
+            if let Some(program) = self.program()
+                && let Some(answer) = program.elicit(&asked).await
+            {
+                return answer;
+            }
             let fields = fields(&asked);
             if fields.is_empty() {
                 return ElicitationAnswer::Decline;
@@ -86,6 +101,12 @@ impl ClientHost for SessionHost {
                 _ => ElicitationAnswer::Cancel,
             }
         })
+    }
+}
+
+impl SessionHost {
+    fn program(&self) -> Option<&Arc<dyn ElicitationHost>> {
+        self.program.as_ref().filter(|program| program.is_there())
     }
 }
 

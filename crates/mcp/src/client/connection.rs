@@ -248,7 +248,8 @@ impl Connection {
 
     /// Its tools.
     pub async fn list_tools(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
-        self.list("tools", "tools/list", "tools", patience).await
+        let listed = self.list("tools", "tools/list", "tools", patience).await?;
+        Ok(self.control.usable_tools(listed))
     }
 
     /// Its prompts.
@@ -415,9 +416,11 @@ impl Connection {
             }
             if let Some(params) = params.as_object_mut() {
                 params.insert("inputResponses".to_owned(), Value::Object(responses));
-                if let Some(state) = answer.get("requestState") {
-                    params.insert("requestState".to_owned(), state.clone());
-                }
+                match answer.get("requestState") {
+                    Some(state) => params.insert("requestState".to_owned(), state.clone()),
+                    // One of an earlier round is of no use to it.
+                    None => params.shift_remove("requestState"),
+                };
             }
         }
         let why = format!("it asked for more {MOST_ROUNDS} times and never answered");

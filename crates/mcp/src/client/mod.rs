@@ -1,7 +1,8 @@
 //! MCP servers of other programs, and their tools among ours.
 //!
 //! - `entry`, `expand`: what stands in a configuration
-//! - `transport`, `stdio`, `http`, `sse`: how messages get to a server and back; `remote`: what is sent with them;
+//! - `transport`, `stdio`, `http`, `sse`: how messages get to a server and back; `remote`,
+//!   `param_headers`: what is sent with them;
 //!   `confined`: a program in a sandbox
 //! - `handler`: what servers may ask of us; `connection`: what we may ask of them
 //! - `server`: one server, kept connected; `opening`: the way to it; `servers`: those of a session; `cache`: what is known from the last time
@@ -23,6 +24,7 @@ mod http;
 pub mod oauth;
 mod opening;
 mod options;
+mod param_headers;
 mod prompts;
 mod remote;
 mod resources;

@@ -462,6 +462,8 @@ impl ServerHandle {
         };
         let limit = Patience::of(shared.options.connect);
         let tools = connection.list_tools(limit).await?;
+        // Not worth more of the time than its tools.
+        let limit = Patience::of(shared.options.connect / 3);
         let prompts = connection.list_prompts(limit).await.unwrap_or_default();
         Ok(Greeted {
             connection,

@@ -38,6 +38,11 @@ pub(crate) trait TransportControl: Send + Sync {
     /// The greeting is over.
     fn begun(self: Arc<Self>) {}
 
+    /// Those of the tools that can be called this way; what their calls need is remembered.
+    fn usable_tools(&self, tools: Vec<Value>) -> Vec<Value> {
+        tools
+    }
+
     /// Ends it: a program that was started is asked to end, then made to.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})

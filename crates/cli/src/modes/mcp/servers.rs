@@ -146,7 +146,7 @@ fn pairs(
 }
 
 /// What its tools cost in each request, about.
-fn tokens(server: &ServerDetails) -> usize {
+pub(crate) fn tokens(server: &ServerDetails) -> usize {
     let tools = server.tools.iter().flatten();
     tools.map(|tool| tool.to_string().len()).sum::<usize>() / TOKEN
 }

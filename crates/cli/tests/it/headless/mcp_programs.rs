@@ -17,18 +17,18 @@ use crate::binary::haft;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/it/server.py");
 
-fn entry(modes: &[&str]) -> Value {
+pub(super) fn entry(modes: &[&str]) -> Value {
     let mut args = vec![SCRIPT];
     args.extend(modes);
     json!({"command": "python3", "args": args})
 }
 
-fn named(modes: &[&str]) -> String {
+pub(super) fn named(modes: &[&str]) -> String {
     json!({"mcpServers": {"s": entry(modes)}}).to_string()
 }
 
 /// What the calls of a run came to.
-fn results(command: &mut Command) -> (Vec<String>, Vec<Value>, String) {
+pub(super) fn results(command: &mut Command) -> (Vec<String>, Vec<Value>, String) {
     command.args(["-p", "go", "--output-format", "stream-json"]);
     let ran = answer(command);
     assert_eq!(ran.code, 0, "{}\n{}", ran.stderr, ran.stdout);
@@ -71,6 +71,7 @@ fn tools_of_a_program_are_offered_called_and_held_to_their_schema() {
         init["mcp_servers"],
         json!([{"name": "s", "status": "connected"}])
     );
+    assert!(init["slash_commands"].to_string().contains("mcp__s__greet"));
     assert!(init["tools"].to_string().contains("mcp__s__echo"));
     assert_eq!(texts[0], "over stdio");
     assert!(texts[1].contains("`text` is required"), "{}", texts[1]);
@@ -279,7 +280,7 @@ fn kill(guards: bool) {
     }
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(
