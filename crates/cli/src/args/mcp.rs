@@ -64,10 +64,10 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Approve the tools of a project's server as they are now.
+    /// Approve a server and its tools as they are now.
     ///
-    /// They are pinned the first time they are seen; one whose description changed since, or that is new, is left
-    /// out until you approve it.
+    /// Tools are pinned the first time they are seen; one whose description changed since, or that is new, is left
+    /// out until you approve it. So is a plugin's server that would be started in another way.
     Approve {
         /// Which.
         name: String,
