@@ -127,11 +127,11 @@ fn servers(list: &haft_host::ServerList) -> Section {
             let count = tools.len();
             text += &format!("; revision {revision}, {count} tools, about {tokens} tokens");
         }
-        Row::new(&server.name, state, text)
+        Row::new(show::clean(&server.name), state, text)
     });
     let left = list.skipped.iter().map(|left| {
         let text = format!("left out ({}): {}", left.category, left.message);
-        Row::new(&left.name, CheckState::Note, text)
+        Row::new(show::clean(&left.name), CheckState::Note, text)
     });
     Section {
         name: "mcp",

@@ -188,7 +188,7 @@ impl Door {
             return Err(refused("policy", why));
         }
         if self.is_strict && !matches!(scope, ServerScope::Managed | ServerScope::Given) {
-            let why = "only servers of --mcp-config are used (--strict-mcp-config)";
+            let why = "only servers that this run was given are used";
             return Err(refused("policy", why));
         }
         if self.disabled.iter().any(|disabled| disabled == name) {

@@ -2,15 +2,15 @@ use serde_json::json;
 
 use super::*;
 
-struct Setting {
+struct PinSetting {
     dir: tempfile::TempDir,
     said: Arc<Mutex<Vec<String>>>,
 }
 
-/// Answers every question so, and keeps what it was asked.
-struct Answers(bool, Arc<Mutex<Vec<String>>>);
+/// FixedAnswers every question so, and keeps what it was asked.
+struct FixedAnswers(bool, Arc<Mutex<Vec<String>>>);
 
-impl Approver for Answers {
+impl Approver for FixedAnswers {
     fn is_there(&self) -> bool {
         true
     }
@@ -25,7 +25,7 @@ impl Approver for Answers {
     }
 }
 
-impl Setting {
+impl PinSetting {
     fn new() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),
@@ -52,7 +52,7 @@ impl Setting {
 
     /// Someone is there, and says this.
     fn person(&self, answer: bool) -> PinnedTools {
-        let answers = Answers(answer, Arc::clone(&self.said));
+        let answers = FixedAnswers(answer, Arc::clone(&self.said));
         self.pinned(Decides::Person(Arc::new(answers), Arc::new(|_| {})))
     }
 
@@ -80,7 +80,7 @@ const PINNED: [ServerScope; 4] = [
 #[tokio::test]
 async fn what_changed_since_it_was_approved_is_left_out_and_shown() {
     for scope in PINNED {
-        let setting = Setting::new();
+        let setting = PinSetting::new();
         let alone = setting.alone();
         let entry = entry(scope, "x");
         let first = vec![tool("a", "Adds."), tool("b", "Subtracts.")];
@@ -110,7 +110,7 @@ async fn what_changed_since_it_was_approved_is_left_out_and_shown() {
 
 #[tokio::test]
 async fn what_is_given_with_the_run_is_approved_by_that() {
-    let setting = Setting::new();
+    let setting = PinSetting::new();
     let alone = setting.alone();
     for scope in [ServerScope::Given, ServerScope::Managed] {
         let entry = entry(scope, "x");
@@ -124,7 +124,7 @@ async fn what_is_given_with_the_run_is_approved_by_that() {
 
 #[tokio::test]
 async fn another_command_of_a_plugin_is_asked_about_and_the_persons_own_is_said() {
-    let setting = Setting::new();
+    let setting = PinSetting::new();
     let alone = setting.alone();
     for scope in PINNED {
         let entry = entry(scope, "old");
@@ -157,7 +157,7 @@ async fn another_command_of_a_plugin_is_asked_about_and_the_persons_own_is_said(
 
 #[tokio::test]
 async fn a_secret_that_changes_is_named_and_not_shown() {
-    let setting = Setting::new();
+    let setting = PinSetting::new();
     let alone = setting.alone();
     let read = |key: &str| {
         let config = json!({"type": "http", "url": "https://a", "headers": {"Authorization": key}});

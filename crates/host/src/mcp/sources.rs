@@ -62,7 +62,7 @@ pub(super) fn managed_file(places: &SettingsPlaces) -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
-/// Names of servers that are switched off here, whoever names them.
+/// Names of servers that are switched off here, wherever they are named.
 pub(super) fn disabled(config: &SessionConfig, permitted: &Permitted) -> Vec<String> {
     let places = &permitted.settings.places;
     UserFile::read(&places.home, &places.user, &config.cwd).disabled

@@ -183,6 +183,21 @@ fn the_doctor_connects_servers_and_says_what_they_are_and_cost() {
     assert_eq!((report["ok"].as_bool(), ran.code), (Some(false), 1));
 }
 
+/// Names come from files of others.
+#[test]
+fn names_of_servers_do_not_act_on_the_terminal() {
+    let dir = tempdir().unwrap();
+    let odd = "a\u{1b}[2Jb";
+    let servers = json!({"mcpServers": {odd: {"command": "true"}}}).to_string();
+    fs::write(dir.path().join(".mcp.json"), &servers).unwrap();
+    fs::write(dir.path().join(".claude.json"), &servers).unwrap();
+    for args in [&["doctor"][..], &["mcp", "list"], &["mcp", "get", odd]] {
+        let ran = answer(haft(dir.path()).args(args));
+        assert!(!ran.stdout.contains('\u{1b}'), "{args:?}: {}", ran.stdout);
+        assert!(!ran.stderr.contains('\u{1b}'), "{args:?}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_hook_calls_a_tool_of_a_server() {
     let dir = tempdir().unwrap();
