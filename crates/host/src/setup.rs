@@ -90,9 +90,10 @@ impl AgentSession {
         }
         let budget = self.shared.budget.clone();
         let places = &self.extensions.places;
-        let servers = AgentServers::new(&self.shared.servers, config, &self.permitted, places);
-        for problem in main.iter().flat_map(|main| servers.join(main)) {
-            self.events.warn(problem);
+        let (servers, permitted) = (&self.shared.servers, &self.permitted);
+        let servers = AgentServers::new(servers, config, permitted, places, &self.events);
+        if let Some(main) = &main {
+            servers.join(main);
         }
         let subagents =
             kinds.crew(config, main.as_ref(), &self.chosen, budget, Some(servers))?;

@@ -72,6 +72,8 @@ Examples:
         /// Which.
         name: String,
     },
+    /// Forget which servers and tools of this project you approved.
+    ResetProjectChoices,
     /// Log in to a server at an address, in your browser.
     ///
     /// The token is kept in haft/mcp-tokens.json of the settings folder, for you alone to read, and renewed by itself.

@@ -1,7 +1,11 @@
 //! Servers that a kind of agent names (`mcpServers`): by the name of one that the session has, or defined there. They
 //! go through the same door as all others: what settings deny, what a person approves, what waits for trust.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use haft_agent::subagents::OwnTools;
 use haft_contract::BoxFuture;
@@ -10,7 +14,7 @@ use haft_mcp::client::{ServerEntry, ServerScope, Servers, SkippedServer};
 use serde_json::Value;
 
 use super::{policy::ServerPolicy, sources};
-use crate::{SessionConfig, settings::Permitted};
+use crate::{SessionConfig, event::Events, settings::Permitted};
 
 /// Connects the servers of agents.
 #[derive(Clone)]
@@ -18,6 +22,24 @@ pub(crate) struct AgentServers {
     /// Those of the session.
     servers: Arc<Servers>,
     door: Arc<Door>,
+    problems: Arc<SaidOnce>,
+}
+
+/// What cannot be used is said to people once, however many subagents want it.
+struct SaidOnce {
+    events: Arc<Events>,
+    said: Mutex<BTreeSet<String>>,
+}
+
+impl SaidOnce {
+    fn say(&self, problems: &[String]) {
+        for problem in problems {
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.insert(problem.clone()) {
+                self.events.warn(problem.as_str());
+            }
+        }
+    }
 }
 
 /// What decides about servers that an agent defines.
@@ -47,6 +69,7 @@ impl AgentServers {
         config: &SessionConfig,
         permitted: &Permitted,
         places: &ExtensionPlaces,
+        events: &Arc<Events>,
     ) -> Self {
         let settings = &permitted.settings;
         let exclusive = sources::managed_file(&settings.places)
@@ -63,12 +86,15 @@ impl AgentServers {
         Self {
             servers: Arc::clone(servers),
             door: Arc::new(door),
+            problems: Arc::new(SaidOnce {
+                events: Arc::clone(events),
+                said: Mutex::default(),
+            }),
         }
     }
 
-    /// The servers of a session whose main agent is of this kind are those of the session. What cannot be used is
-    /// said.
-    pub(crate) fn join(&self, main: &AgentDefinition) -> Vec<String> {
+    /// The servers of a session whose main agent is of this kind are those of the session.
+    pub(crate) fn join(&self, main: &AgentDefinition) {
         let named = self.door.read(main);
         let unknown = named.of_session.iter();
         let unknown = unknown.filter(|name| !self.servers.has(name));
@@ -77,7 +103,7 @@ impl AgentServers {
             .collect();
         problems.extend(named.refused.iter().map(in_words));
         self.servers.add(named.own.into_iter().map(Ok));
-        problems
+        self.problems.say(&problems);
     }
 
     /// The tools of the servers that a kind names; `None`: it names none.
@@ -86,7 +112,12 @@ impl AgentServers {
             return None;
         }
         let (named, servers) = (self.door.read(kind), Arc::clone(&self.servers));
-        Some(Box::pin(connect(named, servers)))
+        let problems = Arc::clone(&self.problems);
+        Some(Box::pin(async move {
+            let found = connect(named, servers).await;
+            problems.say(&found.missing);
+            found
+        }))
     }
 }
 

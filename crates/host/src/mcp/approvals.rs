@@ -14,7 +14,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write,
+    io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -24,11 +24,13 @@ use haft_contract::{
     ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card,
     approval::NobodyToAsk,
 };
+use haft_engine::settings::trust;
 use haft_mcp::client::{ServerEntry, ServerScope, ToolApprovals};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::differences;
+use crate::SessionConfig;
 
 /// Entries of one name that are remembered: who goes from one to the other and back is not asked again.
 const MOST_ENTRIES: usize = 8;
@@ -183,6 +185,47 @@ fn is_pinned(scope: ServerScope) -> bool {
 }
 
 impl PinnedTools {
+    /// The approvals for servers of this session's directory.
+    pub(crate) fn of(config: &SessionConfig, decides: Decides) -> Self {
+        let places = config.environment.settings_places(&config.cwd);
+        Self {
+            file: places.user.join("haft/mcp-approvals.json"),
+            directory: trust::directory(&places).to_string_lossy().into_owned(),
+            decides,
+            lock: Mutex::default(),
+        }
+    }
+
+    /// Forgets what was approved of the servers of this directory. Says whether there was anything.
+    pub(crate) fn forget(&self) -> io::Result<bool> {
+        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all();
+        match all.remove(&self.directory) {
+            None => Ok(false),
+            Some(_) => self.write(&all).map(|()| true),
+        }
+    }
+
+    fn write(&self, all: &Pins) -> io::Result<()> {
+        if let Some(folder) = self.file.parent() {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
+        }
+        let new = self
+            .file
+            .with_extension(format!("{}.new", std::process::id()));
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&new)?;
+        file.write_all(&serde_json::to_vec_pretty(all)?)?;
+        fs::rename(new, &self.file)
+    }
+
     async fn agrees(&self, server: &str, reason: String) -> bool {
         let approver = match &self.decides {
             Decides::Approve => return true,
@@ -235,26 +278,7 @@ impl PinnedTools {
         known.push(server);
         let over = known.len().saturating_sub(MOST_ENTRIES);
         known.drain(..over);
-        let written = || -> std::io::Result<()> {
-            if let Some(folder) = self.file.parent() {
-                fs::DirBuilder::new()
-                    .recursive(true)
-                    .mode(0o700)
-                    .create(folder)?;
-            }
-            let new = self
-                .file
-                .with_extension(format!("{}.new", std::process::id()));
-            let mut file = fs::OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&new)?;
-            file.write_all(&serde_json::to_vec_pretty(&all)?)?;
-            fs::rename(new, &self.file)
-        };
-        if let Err(error) = written() {
+        if let Err(error) = self.write(&all) {
             tracing::warn!(%error, server = entry.name, "its approval is not kept");
         }
     }

@@ -5,7 +5,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use haft_contract::{BoxFuture, CancellationToken};
 use haft_mcp::client::{ClientHost, Elicitation, ElicitationAnswer, ServerList, Servers};
 
-use super::{approvals::Decides, gather, options};
+use super::{
+    approvals::{Decides, PinnedTools},
+    gather, options,
+};
 use crate::{OpenError, SessionConfig, extensions::Extensions, plugins, settings::Permitted};
 
 /// The servers that a session of this configuration would have. Nothing is connected.
@@ -24,6 +27,13 @@ pub async fn check_servers(
 /// Approves the tools of a server as they are now.
 pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<(), OpenError> {
     Ok(approve(config, name).await?)
+}
+
+/// Forgets what was approved of the servers of this project: it is asked about, or pinned, anew. Says whether there was
+/// anything.
+pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
+    let forgotten = PinnedTools::of(config, Decides::no_one()).forget();
+    Ok(forgotten.map_err(anyhow::Error::from)?)
 }
 
 async fn approve(config: &SessionConfig, name: &str) -> anyhow::Result<()> {

@@ -24,7 +24,7 @@ mod sources;
 pub use account::{login_server, logout_server};
 pub(crate) use agent_servers::AgentServers;
 pub(crate) use approvals::Decides;
-pub use check::{approve_server, check_servers, named_servers};
+pub use check::{approve_server, check_servers, forget_approvals, named_servers};
 pub use edit::{add_server, remove_server};
 pub(crate) use hook_servers::HookServers;
 pub(crate) use pending::PendingOf;

@@ -13,7 +13,6 @@ use haft_contract::{
     ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, HttpStreams,
     ToolUse, secrets,
 };
-use haft_engine::settings::trust;
 use haft_mcp::client::oauth::TokenStore;
 use haft_mcp::client::{
     ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ElicitationKind, ServerLaunch,
@@ -290,7 +289,6 @@ pub(crate) fn options(
     let tokens = environment
         .number("MAX_MCP_OUTPUT_TOKENS")?
         .filter(|given| *given > 0);
-    let places = environment.settings_places(&config.cwd);
     let inherits = environment.clone();
     let looks = environment.clone();
     Ok(ClientOptions {
@@ -306,12 +304,7 @@ pub(crate) fn options(
             .map(|folder| folder.join("mcp-tools")),
         http: Some(http(environment)),
         tokens: Some(Arc::new(token_store(environment, &config.cwd))),
-        approvals: Some(Arc::new(PinnedTools {
-            file: places.user.join("haft/mcp-approvals.json"),
-            directory: trust::directory(&places).to_string_lossy().into_owned(),
-            decides,
-            lock: Mutex::default(),
-        })),
+        approvals: Some(Arc::new(PinnedTools::of(config, decides))),
         launch: ServerLaunch {
             guard: config.program.clone(),
             cwd: config.cwd.clone(),

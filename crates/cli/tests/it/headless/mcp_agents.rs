@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use super::{
-    answer, call,
+    answer, call, lines,
     mcp_programs::{entry, until},
     subagents::{aside, result_of, scripted, streamed, turn},
     text,
@@ -82,8 +82,11 @@ fn what_a_subagent_cannot_have_is_said_to_it_and_it_works_without() {
     let calls = json!([echo("denied")]);
     let mut command = errand(dir.path(), &calls);
     command.args(["--agents", &worker.to_string(), "--settings", &settings]);
-    let told = streamed(&mut command);
-    assert!(!results(&told)[0].contains("from denied"));
+    command.args(["-p", "go", "--output-format", "stream-json"]);
+    let ran = answer(&mut command);
+    assert!(!results(&lines(&ran))[0].contains("from denied"));
+    // The person learns of it, too.
+    assert!(ran.stderr.contains("deniedMcpServers"), "{}", ran.stderr);
     let own = super::subagents::transcripts(dir.path());
     let transcript = fs::read_to_string(&own[0]).unwrap();
     for part in ["nowhere", "no-such-program cannot be started", "deniedMcpServers"] {

@@ -281,6 +281,10 @@ fn servers_are_named_listed_shown_and_taken_out() {
         shown.stdout
     );
     assert_eq!(haft(&["get", "x"]).code, 1);
+    for said in ["is forgotten", "Nothing is approved"] {
+        let reset = haft(&["reset-project-choices"]);
+        assert!(reset.stdout.contains(said), "{}", reset.stdout);
+    }
     assert_eq!(haft(&["remove", "s"]).code, 0);
     assert_eq!(haft(&["remove", "team"]).code, 0);
     assert!(
