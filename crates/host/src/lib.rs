@@ -105,7 +105,8 @@ pub use haft_mcp::client::{
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{
-    ElicitationHost, add_server, approve_server, check_servers, forget_approvals, login_server, logout_server, named_servers, remove_server,
+    ElicitationHost, add_server, approve_server, check_servers, forget_approvals, login_server,
+    logout_server, named_servers, remove_server,
 };
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};

@@ -95,8 +95,7 @@ impl AgentSession {
         if let Some(main) = &main {
             servers.join(main);
         }
-        let subagents =
-            kinds.crew(config, main.as_ref(), &self.chosen, budget, Some(servers))?;
+        let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget, Some(servers))?;
         self.shared.reload.runs(&kinds, &subagents);
         if let Some(shape) = &shape {
             self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
