@@ -253,6 +253,7 @@ class Search {
 
   report() {
     const { matches, query } = this.session;
+    $("next").hidden = $("previous").hidden = !matches.length;
     $("found").textContent = query ? (matches.length ? `${this.at + 1} of ${matches.length.toLocaleString("en")}` : "none") : "";
     this.paint();
   }
@@ -305,12 +306,12 @@ function showHead(data) {
 }
 
 function showFigures(data, session) {
-  const put = (name, value, kind) => $("figures").append(el("dt", null, name), el("dd", { class: kind }, value));
+  const put = (name, value, kind) => $("figures").append(el("div", null, el("dt", null, name), el("dd", { class: kind }, value)));
   const calls = session.nodes.filter((node) => node.kind === "call");
   const failed = calls.filter((node) => node.item.error).length;
   const waited = calls.reduce((sum, node) => sum + (node.item.waited ?? 0), 0);
   const { from, to } = data.session;
-  if (from !== undefined) put("From", day(from));
+  if (from !== undefined) put("Started", day(from));
   if (to !== undefined && to > from) put("Took", span(to - from));
   put("Prompts", String(session.nodes.filter((node) => node.kind === "user" && node.item.author === "person" && node.depth === 0).length));
   put("Replies", data.agents.reduce((sum, agent) => sum + agent.replies.length, 0).toLocaleString("en"));

@@ -16,7 +16,7 @@ function readNodes(data) {
     const about = data.agents[top.agent];
     if (top.at === 0 && top.depth > 0) {
       const item = { kind: "agent", time: about.items[0]?.time, text: `${about.type}\n${about.description}` };
-      top.parent = push({ item, kind: "agent", agent: top.agent, depth: top.depth - 1, parent: top.parent });
+      top.parent = push({ item, kind: "agent", agent: top.agent, depth: top.depth, parent: top.parent });
       about.header = top.parent;
     }
     if (top.at >= about.items.length) {
@@ -40,7 +40,7 @@ function opensAtFirst(item) {
 function category(node) {
   const { item } = node;
   if (item.kind === "call") return item.name;
-  if (item.kind === "user") return item.author === "person" ? "You" : "Notes";
+  if (item.kind === "user") return item.author !== "person" ? "Notes" : node.depth ? "Subagents" : "You";
   return { text: "Replies", thinking: "Thinking", agent: "Subagents", failed: "Notes", compacted: "Notes", other: "Notes" }[item.kind];
 }
 

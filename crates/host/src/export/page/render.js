@@ -39,7 +39,7 @@ class Renderer {
   }
 
   row(node) {
-    const row = el("div", { class: `row ${node.kind}`, role: "listitem", "data-node": node.index });
+    const row = el("div", { class: `row ${node.item.author ?? node.kind}`, role: "listitem", "data-node": node.index });
     row.style.setProperty("--depth", node.depth);
     if (node.depth) row.classList.add("nested");
     if (node.row === 0) row.classList.add("first");

@@ -71,7 +71,7 @@ class Scale {
       else this.parts.push({ from, to });
     }
     const busy = this.parts.reduce((sum, part) => sum + part.to - part.from, 0);
-    this.gap = this.parts.length > 1 ? Math.max(1, Math.min(IDLE, (busy * 0.15) / (this.parts.length - 1))) : 0;
+    this.gap = this.parts.length > 1 ? Math.max(1, Math.min(IDLE, (busy * 0.08) / (this.parts.length - 1))) : 0;
     let at = 0;
     for (const part of this.parts) {
       part.at = at;
@@ -277,7 +277,11 @@ class Timeline {
       pen.fillStyle = paint[bar.kind];
       pen.fillRect(start, top, Math.max(right - start, 2), LANE);
       const room = right - Math.max(start, 0) - 8;
-      if (room > 24) this.label(pen, bar.name || "Model", Math.max(start, 0) + 4, top + LANE / 2 + 0.5, room, bar.kind === "model" && !document.documentElement.matches('[data-theme="dark"]') ? "#10151d" : "#ffffff");
+      if (room < 20) continue;
+      const name = (bar.name || "model").slice(0, 80);
+      const whole = item ? `${name} ${subject(item, this.session.data.session.cwd)}`.slice(0, 120) : name;
+      const fits = [whole, name].find((text) => pen.measureText(text).width <= room);
+      if (fits) this.label(pen, fits, Math.max(start, 0) + 4, top + LANE / 2 + 0.5, room, colour(`on-${bar.kind}`));
     }
     const now = this.current?.item.time;
     if (now !== undefined) {
@@ -286,12 +290,11 @@ class Timeline {
     }
   }
 
+  // Whole words or none: half a name says nothing.
   label(pen, text, x, y, room, colour) {
-    let shown = text.slice(0, 60);
-    while (shown.length > 2 && pen.measureText(shown).width > room) shown = shown.slice(0, Math.max(2, Math.floor(shown.length * 0.85)));
-    if (pen.measureText(shown).width > room || (shown.length < text.length && shown.length < 4)) return;
+    if (pen.measureText(text).width > room) return;
     pen.fillStyle = colour;
-    pen.fillText(shown, x, y);
+    pen.fillText(text, x, y);
   }
 
   drawRuler(pen, width, height, colour) {
@@ -307,13 +310,14 @@ class Timeline {
       const wide = pen.measureText(label).width;
       if (x + wide < width) pen.fillText(label, Math.max(0, x - (at === 0 ? 0 : wide / 2)), 8);
     }
-    pen.fillStyle = colour("raised");
     for (let at = 0; at + 1 < this.scale.parts.length; at++) {
       const part = this.scale.parts[at];
       const begin = this.x(part.at + part.to - part.from);
       const end = this.x(this.scale.parts[at + 1].at);
       if (end < 0 || begin > width || end - begin < 3) continue;
+      pen.fillStyle = colour("raised");
       pen.fillRect(begin + 1, RULER, end - begin - 2, height - RULER - 2);
+      this.label(pen, `idle ${span(this.scale.parts[at + 1].from - part.to)}`, begin + 6, RULER + 8, end - begin - 12, colour("quiet"));
     }
   }
 
