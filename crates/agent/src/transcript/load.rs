@@ -61,7 +61,8 @@ pub(super) struct Line {
     pub(super) tool_use_id: Option<String>,
     repeat: Option<String>,
     block_index: Option<usize>,
-    name: String,
+    /// None in the first line of a subagent without one.
+    name: Option<String>,
     kept: StateEntry,
     files: Files,
     terms: Option<Terms>,
@@ -154,7 +155,8 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         None => &lines[..],
     };
     for line in heard.iter().filter(|line| line.kind == KEPT) {
-        loaded.kept.insert(line.name.clone(), line.kept.clone());
+        let name = line.name.clone().unwrap_or_default();
+        loaded.kept.insert(name, line.kept.clone());
     }
     let Some(leaf) = leaf else {
         return Some(loaded);

@@ -283,6 +283,7 @@ mod tests {
                 }),
                 deferred: true,
                 duration: Duration::from_micros(1_500_001),
+                waited: Duration::from_millis(3),
             },
             card: Card::new("Edit", "a.rs")
                 .with_summary("refused")

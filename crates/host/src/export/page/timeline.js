@@ -275,7 +275,8 @@ class Timeline {
         if (start - asked >= 1) pen.fillRect(asked, top, start - asked, LANE);
       }
       pen.fillStyle = paint[bar.kind];
-      pen.fillRect(start, top, Math.max(right - start, 2), LANE);
+      // A line between one and the next.
+      pen.fillRect(start, top, Math.max(right - start - (right - start > 6 ? 1 : 0), 2), LANE);
       const room = right - Math.max(start, 0) - 8;
       if (room < 20) continue;
       const name = (bar.name || "model").slice(0, 80);
