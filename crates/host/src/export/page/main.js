@@ -254,7 +254,7 @@ class Search {
   report() {
     const { matches, query } = this.session;
     $("next").hidden = $("previous").hidden = !matches.length;
-    $("found").textContent = query ? (matches.length ? `${this.at + 1} of ${matches.length.toLocaleString("en")}` : "none") : "";
+    $("found").textContent = query ? (!matches.length ? "none" : this.at < 0 ? `${matches.length.toLocaleString("en")} found` : `${this.at + 1} of ${matches.length.toLocaleString("en")}`) : "";
     this.paint();
   }
 

@@ -156,14 +156,15 @@ class Renderer {
         if (sign !== "-") after++;
         if (rows++ >= most) return void left++;
         const kind = sign === "+" ? " plus" : sign === "-" ? " minus" : "";
+        const text = kind || sign === " " ? line.slice(1) : line;
         const code = el("code", { class: kind.trim() });
         const mark = marks.get(at);
         if (mark) {
           highlight(line.slice(1, 1 + mark[0]), known, code);
           code.append(el("i", null, line.slice(1 + mark[0], 1 + mark[1])));
           highlight(line.slice(1 + mark[1]), known, code);
-        } else highlight(line.slice(1), known, code);
-        grid.append(el("span", { class: `number${kind}` }, String(number)), el("span", { class: `sign${kind}` }, sign === " " ? "" : sign === "-" ? "−" : "+"), code);
+        } else highlight(text, known, code);
+        grid.append(el("span", { class: `number${kind}` }, String(number)), el("span", { class: `sign${kind}` }, sign === "+" ? "+" : sign === "-" ? "−" : ""), code);
       });
       end = before;
     }

@@ -5,6 +5,7 @@ const LANE = 13;
 const SPACE = 3;
 const RULER = 20;
 const IDLE = 10000;
+const MANY = 400;
 
 function lanesOf(data, nodes) {
   const bars = [];
@@ -109,7 +110,9 @@ class Timeline {
     });
     this.bars.sort((one, other) => one.begin - other.begin);
     this.longest = this.bars.reduce((most, bar) => Math.max(most, bar.end - bar.begin), 0);
-    this.view = [0, this.scale.length];
+    // All of a long session would be one solid bar: its beginning, then.
+    const most = this.bars.length > MANY ? this.bars[MANY / 2].end : this.scale.length;
+    this.view = [0, Math.min(most, this.scale.length)];
     const calls = this.bars.filter((bar) => bar.item).length;
     this.canvas.setAttribute("aria-label", `Timeline: ${count(calls, "tool call")} over ${span(this.scale.length)}; the list below has the same in words`);
     this.listen();
@@ -322,8 +325,15 @@ class Timeline {
     }
   }
 
+  // Which entry is read; the lanes follow.
   mark(node) {
     this.current = node;
+    if (!this.bars.length) return;
+    if (node?.item.time !== undefined) {
+      const at = this.scale.place(node.item.time);
+      const [from, to] = this.view;
+      if (at < from || at > to) return this.show(at - (to - from) * 0.3, at + (to - from) * 0.7);
+    }
     this.draw();
   }
 }
