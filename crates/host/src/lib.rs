@@ -17,6 +17,7 @@
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
 //! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked
+//! - [`export`]: a session as a page or as Markdown
 //! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
@@ -38,6 +39,7 @@ mod environment;
 mod error;
 pub mod event;
 mod explain;
+pub mod export;
 mod extensions;
 mod folder;
 mod haft;
@@ -83,6 +85,7 @@ pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
 pub use explain::{CallJudge, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
+pub use export::{ExistingFile, ExportError, ExportFormat};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
