@@ -21,7 +21,7 @@ use crate::{
     conversation,
     judge::Judge,
     mcp::{self, AgentServers, PendingOf, SessionHost},
-    prompt_settings, questions,
+    progress, prompt_settings, questions,
     queue::StartOptions,
     retention, session,
     structured_output::Shape,
@@ -95,8 +95,7 @@ impl AgentSession {
         if let Some(main) = &main {
             servers.join(main);
         }
-        let subagents =
-            kinds.crew(config, main.as_ref(), &self.chosen, budget, Some(servers))?;
+        let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget, Some(servers))?;
         self.shared.reload.runs(&kinds, &subagents);
         if let Some(shape) = &shape {
             self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
@@ -280,6 +279,8 @@ impl AgentSession {
             cwd,
         };
         let judge = self.judge(plan);
+        let (progress, passes) = progress::follow(&self.events, self.progress.take());
+        self.passes_progress = Some(passes);
         self.extensions
             .open_folders(&mut self.permitted.rules, &bases);
         let additions = Additions {
@@ -293,7 +294,7 @@ impl AgentSession {
             defers: true,
             own: mem::take(&mut self.tools),
             external: servers,
-            progress: self.progress.take(),
+            progress: Some(progress),
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),

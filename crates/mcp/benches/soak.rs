@@ -66,7 +66,10 @@ async fn main() {
     let echo = echo.unwrap();
     let as_tool = soak("tool", |n| call_tool(&echo, n)).await;
     servers.close().await;
-    assert!(by_hand && as_tool, "something grows with the number of calls");
+    assert!(
+        by_hand && as_tool,
+        "something grows with the number of calls"
+    );
 }
 
 async fn call(connection: &Connection, n: usize) {
@@ -77,7 +80,9 @@ async fn call(connection: &Connection, n: usize) {
 
 async fn call_tool(tool: &Arc<dyn DynTool>, n: usize) {
     let (cx, _updates) = CallContext::for_test(std::path::Path::new("/"));
-    let call = Arc::clone(tool).bind(json!({"text": n.to_string()})).unwrap();
+    let call = Arc::clone(tool)
+        .bind(json!({"text": n.to_string()}))
+        .unwrap();
     assert!(!call.call(&cx).await.unwrap().failed);
 }
 

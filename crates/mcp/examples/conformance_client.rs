@@ -14,7 +14,8 @@ use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpStreams};
 use haft_mcp::{
     client::{
-        ClientHost, ClientOptions, Connection, Elicitation, ElicitationAnswer, ServerScope, Servers, entries,
+        ClientHost, ClientOptions, Connection, Elicitation, ElicitationAnswer, ServerScope,
+        Servers, entries,
         oauth::{LoginRequest, OAuthClient, TokenStore, login},
     },
     peer::{Patience, PeerError},
@@ -168,7 +169,11 @@ async fn use_everything(connection: &Connection, context: &Value) -> Option<Stri
             return Some(challenge);
         }
     }
-    for resource in connection.list_resources(patience).await.unwrap_or_default() {
+    for resource in connection
+        .list_resources(patience)
+        .await
+        .unwrap_or_default()
+    {
         let uri = resource["uri"].as_str().unwrap_or_default();
         let _ = connection.read_resource(uri, patience).await; // the package looks at the request
     }

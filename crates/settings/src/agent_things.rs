@@ -31,7 +31,9 @@ pub(super) fn agent_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
         // The user's own is none of the project's.
         if folder != places.user {
             search(&folder.join("agents"), 0, &mut left, &mut |file| {
-                if let Some(head) = head(file).filter(|head| STARTING.iter().any(|key| head.contains(key))) {
+                if let Some(head) =
+                    head(file).filter(|head| STARTING.iter().any(|key| head.contains(key)))
+                {
                     let name = file.strip_prefix(top).unwrap_or(file);
                     things.insert(format!("agent {}", name.display()), Value::String(head));
                 }

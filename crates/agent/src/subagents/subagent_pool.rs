@@ -5,9 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use haft_contract::{
-    BackgroundTasks, BoxFuture, CancellationToken, DynTool, Services, Subagents,
-};
+use haft_contract::{BackgroundTasks, BoxFuture, CancellationToken, DynTool, Services, Subagents};
 use haft_engine::hooks::Handler;
 use haft_extensions::AgentDefinition;
 use haft_models::Model;

@@ -149,7 +149,9 @@ mod tests {
         let mut kind = AgentDefinition::new("k", "d", "p", ExtensionOrigin::BuiltIn);
         let names = |kind: &AgentDefinition| {
             let kept = of_own_server(kind, tools());
-            let names = kept.iter().filter_map(|tool| tool.spec().name.chars().last());
+            let names = kept
+                .iter()
+                .filter_map(|tool| tool.spec().name.chars().last());
             names.collect::<String>()
         };
         assert_eq!(names(&kind), "abc");

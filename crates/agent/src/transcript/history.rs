@@ -349,7 +349,9 @@ mod tests {
     fn shown(history: &History) -> Vec<String> {
         let records = history.records.iter().map(|record| match &record.what {
             Recorded::User { author, content } => format!("{author:?}: {}", json!(content)),
-            Recorded::Reply { block, usage, .. } => format!("model ({}): {}", usage.output, json!(block)),
+            Recorded::Reply { block, usage, .. } => {
+                format!("model ({}): {}", usage.output, json!(block))
+            }
             Recorded::ReplyEnded { reply, usage } => format!("{reply} came to {}", usage.output),
             Recorded::Started { tool_use_id } => format!("{tool_use_id} begins"),
             Recorded::Answer { result, waited, .. } => {

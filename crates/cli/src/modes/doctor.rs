@@ -121,7 +121,10 @@ fn servers(list: &haft_host::ServerList) -> Section {
             (_, Some(error)) => (CheckState::Note, format!(": {error}")),
             (_, None) => (CheckState::Note, String::new()),
         };
-        let mut text = format!("{}{what} ({} scope, {})", server.status, server.scope, server.target);
+        let mut text = format!(
+            "{}{what} ({} scope, {})",
+            server.status, server.scope, server.target
+        );
         if let (Some(revision), Some(tools)) = (server.revision, &server.tools) {
             let tokens = mcp_tokens(server);
             let count = tools.len();

@@ -8,7 +8,6 @@
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
 //! - `mcp_login`: logging in to MCP servers; `mcp_serve`: MCP clients that use it
-//! - `mcp_serve`: MCP clients that use it
 //! - `page`: the page of a session, in a browser
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch

@@ -41,12 +41,16 @@ fn reply(asked: &HttpAsked, base: &str) -> HttpReply {
             "code_challenge_methods_supported": ["S256"],
             "authorization_response_iss_parameter_supported": true,
         })),
-        ("POST", "/register") => document(&json!({"client_id": "us", "token_endpoint_auth_method": "none"})),
-        ("POST", "/token") => {
-            document(&json!({"access_token": "the-token", "token_type": "Bearer", "expires_in": 3600}))
+        ("POST", "/register") => {
+            document(&json!({"client_id": "us", "token_endpoint_auth_method": "none"}))
         }
+        ("POST", "/token") => document(
+            &json!({"access_token": "the-token", "token_type": "Bearer", "expires_in": 3600}),
+        ),
         ("POST", "/mcp") if header(&asked.head, "authorization") != Some("Bearer the-token") => {
-            let place = format!("Bearer resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
+            let place = format!(
+                "Bearer resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\""
+            );
             HttpReply::new(401, "text/plain", "").header("www-authenticate", &place)
         }
         ("POST", "/mcp") => {
@@ -57,9 +61,13 @@ fn reply(asked: &HttpAsked, base: &str) -> HttpReply {
                     "capabilities": {"tools": {}},
                     "serverInfo": {"name": "s", "version": "1"},
                 }),
-                Some("tools/list") => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}),
+                Some("tools/list") => {
+                    json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})
+                }
                 Some("server/discover") => {
-                    return document(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}}));
+                    return document(
+                        &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}}),
+                    );
                 }
                 _ => return HttpReply::new(202, "text/plain", ""),
             };
@@ -110,13 +118,21 @@ fn a_person_logs_in_is_connected_and_logs_out() {
         .map_while(Result::ok)
         .find(|line| line.starts_with("http"))
         .expect("an address to visit");
-    assert!(address.starts_with(&format!("{}/authorize?", server.url)), "{address}");
+    assert!(
+        address.starts_with(&format!("{}/authorize?", server.url)),
+        "{address}"
+    );
     assert_eq!(parameter(&address, "code_challenge_method"), "S256");
     assert_eq!(parameter(&address, "scope"), "read");
-    let (back, state) = (parameter(&address, "redirect_uri"), parameter(&address, "state"));
+    let (back, state) = (
+        parameter(&address, "redirect_uri"),
+        parameter(&address, "state"),
+    );
     // Others on this machine may call, too.
     assert!(visit(&format!("{back}?code=stolen&state=guessed")).starts_with("HTTP/1.1 400"));
-    assert!(visit(&format!("{back}?code=c&state={state}&iss={}", server.url)).contains("logged in"));
+    assert!(
+        visit(&format!("{back}?code=c&state={state}&iss={}", server.url)).contains("logged in")
+    );
     let ended = login.wait_with_output().unwrap();
     assert!(ended.status.success());
     assert!(String::from_utf8_lossy(&ended.stdout).contains("You are logged in to s"));
@@ -136,7 +152,10 @@ fn a_person_logs_in_is_connected_and_logs_out() {
 fn a_browser_that_does_not_say_where_it_comes_from_is_not_believed() {
     let (dir, server) = (tempdir().unwrap(), server());
     let url = format!("{}/mcp", server.url);
-    let added = run(haft(dir.path()).args(["mcp", "add", "-t", "http", "s", &url]), b"");
+    let added = run(
+        haft(dir.path()).args(["mcp", "add", "-t", "http", "s", &url]),
+        b"",
+    );
     assert_eq!(added.code, 0);
     let mut login = haft(dir.path());
     let mut login = login
@@ -147,9 +166,15 @@ fn a_browser_that_does_not_say_where_it_comes_from_is_not_believed() {
         .spawn()
         .unwrap();
     let mut said = BufReader::new(login.stderr.take().unwrap()).lines();
-    let address = said.by_ref().map_while(Result::ok).find(|line| line.starts_with("http"));
+    let address = said
+        .by_ref()
+        .map_while(Result::ok)
+        .find(|line| line.starts_with("http"));
     let address = address.unwrap();
-    let (back, state) = (parameter(&address, "redirect_uri"), parameter(&address, "state"));
+    let (back, state) = (
+        parameter(&address, "redirect_uri"),
+        parameter(&address, "state"),
+    );
     assert!(visit(&format!("{back}?code=c&state={state}")).contains("failed"));
     assert!(!login.wait().unwrap().success());
     let asked = server.asked();

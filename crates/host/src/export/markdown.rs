@@ -171,7 +171,11 @@ impl MarkdownWriter<'_> {
 
     fn subagent(&mut self, agent: usize, level: usize) {
         let agent = &self.outline.agents[agent];
-        let words = format!("Subagent {}: {}", plain(&agent.kind), plain(&agent.description));
+        let words = format!(
+            "Subagent {}: {}",
+            plain(&agent.kind),
+            plain(&agent.description)
+        );
         self.heading(level + 1, &words, None);
         self.agent(agent, level + 2);
         self.block(&format!("End of the subagent {}.", plain(&agent.kind)));
@@ -182,7 +186,10 @@ impl MarkdownWriter<'_> {
             let size = one.data.as_ref().map(|data| data.len() / 4 * 3);
             let size = size.map(|size| format!(", {size} bytes"));
             let kind = plain(&one.kind);
-            self.block(&format!("({kind}{}, not shown here)", size.unwrap_or_default()));
+            self.block(&format!(
+                "({kind}{}, not shown here)",
+                size.unwrap_or_default()
+            ));
         }
     }
 }
@@ -236,7 +243,12 @@ fn code(text: &str) -> String {
 /// A few words on one line in which no mark means anything.
 fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for letter in text.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
+    for letter in text
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+    {
         if "\\`*_{}[]<>#|~!&$^=:@".contains(letter) {
             safe.push('\\');
         }
@@ -381,7 +393,10 @@ mod tests {
             ("a ` b\n\n`<T>`", "> a ` b\n> \n> `<T>`\n"),
             ("\\`<img>`", "> \\`&lt;img>`\n"),
             ("![x](http://a)", "> &#33;[x](http://a)\n"),
-            ("```rust\n<T>\n```\n<T>", "> ```rust\n> <T>\n> ```\n> &lt;T>\n"),
+            (
+                "```rust\n<T>\n```\n<T>",
+                "> ```rust\n> <T>\n> ```\n> &lt;T>\n",
+            ),
             ("~~~\n```\n<T>", "> ~~~\n> ```\n> <T>\n"),
             ("``` <a`\n<b>", "> ``` &lt;a`\n> &lt;b>\n"),
             ("- a\n  ```\n<b>", "> - a\n>   ```\n> &lt;b>\n"),

@@ -99,7 +99,12 @@ impl AgentServers {
         let unknown = named.of_session.iter();
         let unknown = unknown.filter(|name| !self.servers.has(name));
         let mut problems: Vec<String> = unknown
-            .map(|name| format!("the agent {} names the MCP server {name}, which is not there", main.name))
+            .map(|name| {
+                format!(
+                    "the agent {} names the MCP server {name}, which is not there",
+                    main.name
+                )
+            })
             .collect();
         problems.extend(named.refused.iter().map(in_words));
         self.servers.add(named.own.into_iter().map(Ok));
@@ -239,7 +244,10 @@ impl Door {
 }
 
 fn in_words(refused: &SkippedServer) -> String {
-    format!("MCP server {} is left out: {}", refused.name, refused.message)
+    format!(
+        "MCP server {} is left out: {}",
+        refused.name, refused.message
+    )
 }
 
 #[cfg(test)]
@@ -279,9 +287,20 @@ mod tests {
             kind.file = Some(file.clone());
             kind.mcp_servers = servers.as_array().cloned().unwrap();
             let read = door.read(&kind);
-            let own = read.own.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>();
-            let refused = read.refused.iter().map(|one| format!("{} {}", one.name, one.category));
-            (read.of_session, own.join(","), refused.collect::<Vec<_>>().join(","))
+            let own = read
+                .own
+                .iter()
+                .map(|entry| entry.name.as_str())
+                .collect::<Vec<_>>();
+            let refused = read
+                .refused
+                .iter()
+                .map(|one| format!("{} {}", one.name, one.category));
+            (
+                read.of_session,
+                own.join(","),
+                refused.collect::<Vec<_>>().join(","),
+            )
         };
         let named = vec!["github".to_owned()];
         let usual = "off policy,bad url_missing_type,k invalid_config";
@@ -290,9 +309,30 @@ mod tests {
         let trusted = outcome(&door(), ExtensionOrigin::Project);
         assert_eq!(trusted.1, "own");
         let closed = [
-            (Door { trusted: false, ..door() }, ExtensionOrigin::Project, "untrusted"),
-            (Door { is_strict: true, ..door() }, ExtensionOrigin::User, "policy"),
-            (Door { exclusive: Some("m"), ..door() }, ExtensionOrigin::Given, "policy"),
+            (
+                Door {
+                    trusted: false,
+                    ..door()
+                },
+                ExtensionOrigin::Project,
+                "untrusted",
+            ),
+            (
+                Door {
+                    is_strict: true,
+                    ..door()
+                },
+                ExtensionOrigin::User,
+                "policy",
+            ),
+            (
+                Door {
+                    exclusive: Some("m"),
+                    ..door()
+                },
+                ExtensionOrigin::Given,
+                "policy",
+            ),
         ];
         for (door, origin, category) in closed {
             let (_, own, refused) = outcome(&door, origin);

@@ -153,8 +153,9 @@ impl ToolApprovals for PinnedTools {
                 return tools;
             }
             let (name, what) = (&entry.name, changes.join("\n"));
-            let reason =
-                format!("the MCP server {name} offers other tools than those you approved:\n{what}");
+            let reason = format!(
+                "the MCP server {name} offers other tools than those you approved:\n{what}"
+            );
             if self.agrees(name, reason).await {
                 self.pin(entry, now);
                 return tools;
@@ -240,9 +241,7 @@ impl PinnedTools {
             tool: format!("mcp__{server}"),
             card: Card::default(),
             reason,
-            rules: Vec::new(),
-            asked: None,
-            agent: None,
+            ..ApprovalRequest::default()
         };
         matches!(
             approver.ask(request).await,

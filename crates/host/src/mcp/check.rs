@@ -72,9 +72,7 @@ pub(super) async fn checked(
     Ok((config, servers))
 }
 
-pub(super) fn named(
-    config: &SessionConfig,
-) -> anyhow::Result<(SessionConfig, Permitted, Servers)> {
+pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Permitted, Servers)> {
     let permitted = Permitted::load(config).map_err(OpenError::into_inner)?;
     let config = SessionConfig {
         environment: permitted.environment.clone(),

@@ -47,7 +47,10 @@ mod tests {
     fn lines_that_came_and_went() {
         assert_eq!(lines("a\nb\nb\nc", "a\nb\nd"), "- b\n- c\n+ d");
         assert!(lines("a\nb", "b\na").starts_with("(what changed"));
-        let long = (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
+        let long = (0..100)
+            .map(|n| n.to_string())
+            .collect::<Vec<_>>()
+            .join("\n");
         let shown = lines("", &long);
         assert_eq!(shown.lines().count(), SHOWN + 1);
         assert!(shown.ends_with("… and 60 lines more"));

@@ -215,8 +215,7 @@ struct Reading {
 
 impl Reading {
     async fn run(self, output: haft_sandbox::CommandOutput) {
-        let failed =
-            stdio::read_frames(BufReader::with_capacity(BUFFER, output), &self.peer).await;
+        let failed = stdio::read_frames(BufReader::with_capacity(BUFFER, output), &self.peer).await;
         let mut end = self.program.end.clone();
         if timeout(GRACE, end.wait_for(Option::is_some)).await.is_err() {
             // It says nothing more, so it is of no use, whatever else it does.
@@ -269,7 +268,12 @@ mod tests {
     #[test]
     fn every_word_is_taken_as_it_is() {
         let args = ["a b".to_owned(), "it's".to_owned(), "$(x)\n".to_owned()];
-        let line = line(Path::new("/p q/x"), &args, Path::new("/in"), Path::new("/err"));
+        let line = line(
+            Path::new("/p q/x"),
+            &args,
+            Path::new("/in"),
+            Path::new("/err"),
+        );
         assert_eq!(
             line,
             "exec '/p q/x' 'a b' 'it'\\''s' '$(x)\n' <'/in' 2>'/err'"

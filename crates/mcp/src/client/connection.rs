@@ -439,7 +439,10 @@ impl Connection {
                 return false;
             };
             params.insert("mode".to_owned(), json!("url"));
-            let answer = self.inputs.answer("elicitation/create", params.into()).await;
+            let answer = self
+                .inputs
+                .answer("elicitation/create", params.into())
+                .await;
             if !answer.is_ok_and(|answer| answer["action"] == "accept") {
                 return false;
             }

@@ -218,7 +218,9 @@ impl ServerEntry {
         let timeout = config["timeout"].as_u64().filter(|ms| *ms >= SHORTEST);
         let sandbox = sandbox(&config["sandbox"]).map_err(|why| invalid(&why))?;
         if sandbox.is_some() && !matches!(kind, ServerKind::Stdio { .. }) {
-            return Err(invalid("`sandbox` is for servers that are started (type stdio)"));
+            return Err(invalid(
+                "`sandbox` is for servers that are started (type stdio)",
+            ));
         }
         Ok(Self {
             name: name.to_owned(),
@@ -302,7 +304,9 @@ fn sandbox(value: &Value) -> Result<Option<ServerSandbox>, String> {
                 sandbox.is_read_only = true;
             }
             ("profile", _) => {
-                return Err("`sandbox.profile` is neither \"workspace\" nor \"readonly\"".to_owned());
+                return Err(
+                    "`sandbox.profile` is neither \"workspace\" nor \"readonly\"".to_owned(),
+                );
             }
             ("network", Value::Bool(network)) => sandbox.has_network = *network,
             ("network", _) => return Err("`sandbox.network` is neither true nor false".to_owned()),
@@ -391,7 +395,10 @@ mod tests {
             (json!(false), Some(None)),
             (json!(true), confined(false, false)),
             (json!({}), confined(false, false)),
-            (json!({"profile": "workspace", "network": true}), confined(false, true)),
+            (
+                json!({"profile": "workspace", "network": true}),
+                confined(false, true),
+            ),
             (json!({"profile": "readonly"}), confined(true, false)),
             (json!({"profile": "full"}), None),
             (json!({"network": "no"}), None),

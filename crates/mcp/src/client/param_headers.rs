@@ -26,7 +26,9 @@ impl ParamHeaders {
         let usable = tools.into_iter().filter(|tool| {
             let name = tool["name"].as_str().unwrap_or_default();
             let mut found = Vec::new();
-            match search(&tool["inputSchema"], &mut Vec::new(), &mut found).and_then(|()| unique(&found)) {
+            match search(&tool["inputSchema"], &mut Vec::new(), &mut found)
+                .and_then(|()| unique(&found))
+            {
                 Ok(()) => {
                     if !found.is_empty() {
                         self.0.insert(name.to_owned(), found);
@@ -50,7 +52,9 @@ impl ParamHeaders {
         let wanted = params["name"].as_str().filter(|_| method == "tools/call");
         let wanted = wanted.and_then(|name| self.0.get(name));
         let headers = wanted.into_iter().flatten().filter_map(|(path, header)| {
-            let value = path.iter().try_fold(&params["arguments"], |value, name| value.get(name));
+            let value = path
+                .iter()
+                .try_fold(&params["arguments"], |value, name| value.get(name));
             let value = match value? {
                 Value::String(text) => header_value(text),
                 Value::Number(number) => number.to_string(),
@@ -170,8 +174,14 @@ mod tests {
             tool("empty", text("")),
             tool("split", text("A\r\nB")),
             tool("colon", text("A:B")),
-            tool("number", json!({"a": {"type": "number", "x-mcp-header": "A"}})),
-            tool("object", json!({"a": {"type": "object", "x-mcp-header": "A"}})),
+            tool(
+                "number",
+                json!({"a": {"type": "number", "x-mcp-header": "A"}}),
+            ),
+            tool(
+                "object",
+                json!({"a": {"type": "object", "x-mcp-header": "A"}}),
+            ),
             tool("odd", json!({"a": {"type": "string", "x-mcp-header": 1}})),
             tool("twice", twice),
         ];

@@ -100,7 +100,9 @@ impl SseWay {
                     let place = within(self.access.url(), event.data.trim());
                     let place = place.ok_or_else(|| {
                         let to = &event.data;
-                        PeerError::Transport(format!("it wants messages sent to another server: {to}"))
+                        PeerError::Transport(format!(
+                            "it wants messages sent to another server: {to}"
+                        ))
                     })?;
                     self.place.send_replace(Some(place));
                 }

@@ -22,7 +22,10 @@ fn json_reply(status: u16, body: &Value) -> HttpReply {
 }
 
 fn answer(asked: &HttpAsked, result: &Value) -> HttpReply {
-    json_reply(200, &json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result}))
+    json_reply(
+        200,
+        &json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result}),
+    )
 }
 
 /// What a server with one tool answers to everything but calls; `None`: that is for the test.
@@ -60,7 +63,8 @@ async fn connected(kind: &str, url: &str, tokens: Option<Arc<TokenStore>>) -> Se
 async fn a_server_with_events_that_wants_to_know_who_asks_needs_a_login() {
     for status in [401, 403] {
         let fake = HttpFake::start_with(move |_| {
-            HttpReply::new(status, "text/plain", "who?").header("www-authenticate", "Bearer scope=\"a\"")
+            HttpReply::new(status, "text/plain", "who?")
+                .header("www-authenticate", "Bearer scope=\"a\"")
         });
         let setting = connected("sse", &format!("{}/sse", fake.url), None).await;
         let (state, error) = setting.status("s");
@@ -109,7 +113,10 @@ async fn a_stream_that_never_brings_the_answer_is_given_up() {
     });
     let setting = connected("http", &format!("{}/mcp", fake.url), None).await;
     let failed = setting.call("mcp__s__t", json!({})).await.unwrap_err();
-    assert!(failed.to_string().contains("ended before the answer came"), "{failed}");
+    assert!(
+        failed.to_string().contains("ended before the answer came"),
+        "{failed}"
+    );
 }
 
 /// A store with a token for an address, as a login leaves it.
@@ -138,7 +145,10 @@ async fn a_token_goes_to_its_server_and_to_no_other_place_it_points_to() {
     assert_eq!(setting.status("s").0, "connected");
     let all = fake.asked();
     let at_new = all.iter().find(|asked| asked.target().1 == "/mcp").unwrap();
-    assert_eq!(header(&at_new.head, "authorization"), Some("Bearer the-token"));
+    assert_eq!(
+        header(&at_new.head, "authorization"),
+        Some("Bearer the-token")
+    );
     let away = format!("{}/away", fake.url);
     let setting = connected("http", &away, Some(store(dir.path(), &away))).await;
     let (state, error) = setting.status("s");
@@ -148,7 +158,9 @@ async fn a_token_goes_to_its_server_and_to_no_other_place_it_points_to() {
 }
 
 /// What comes of a login at a server whose documents say this.
-async fn login_with(documents: impl Fn(&str, &str) -> Option<Value> + Send + 'static) -> Result<(), String> {
+async fn login_with(
+    documents: impl Fn(&str, &str) -> Option<Value> + Send + 'static,
+) -> Result<(), String> {
     let own: Arc<Mutex<String>> = Arc::default();
     let base = Arc::clone(&own);
     let fake = HttpFake::start_with(move |asked| {
@@ -202,17 +214,24 @@ async fn documents_that_lead_elsewhere_end_a_login_before_anyone_visits_anything
     let cases: Vec<(&str, Documents, &str)> = vec![
         (
             "another resource",
-            Box::new(move |_, path| (path == "/resource").then(|| resource("https://other.example", "https://a.example"))),
+            Box::new(move |_, path| {
+                (path == "/resource")
+                    .then(|| resource("https://other.example", "https://a.example"))
+            }),
             "another place",
         ),
         (
             "a file as issuer",
-            Box::new(move |base, path| (path == "/resource").then(|| resource(base, "file:///etc"))),
+            Box::new(move |base, path| {
+                (path == "/resource").then(|| resource(base, "file:///etc"))
+            }),
             "is not HTTPS",
         ),
         (
             "an issuer without encryption",
-            Box::new(move |base, path| (path == "/resource").then(|| resource(base, "http://a.example"))),
+            Box::new(move |base, path| {
+                (path == "/resource").then(|| resource(base, "http://a.example"))
+            }),
             "is not HTTPS",
         ),
         (
@@ -251,7 +270,12 @@ async fn documents_that_lead_elsewhere_end_a_login_before_anyone_visits_anything
 async fn a_challenge_that_points_to_a_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = TokenStore::new(dir.path().join("tokens.json"), http());
-    for place in ["file:///etc/passwd", "http://a.example/x", "ftp://a", "http://evil.example\\@localhost/"] {
+    for place in [
+        "file:///etc/passwd",
+        "http://a.example/x",
+        "ftp://a",
+        "http://evil.example\\@localhost/",
+    ] {
         let request = LoginRequest {
             url: "http://127.0.0.1:1/mcp",
             challenge: &format!("Bearer resource_metadata=\"{place}\""),

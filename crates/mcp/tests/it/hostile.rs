@@ -14,14 +14,19 @@ fn hostile(mode: &str) -> Value {
 /// The hostile server beside an honest one, both settled.
 async fn beside(mode: &str, connect: u64) -> Setting {
     let named = json!({"s": hostile(mode), "good": entry(&[])});
-    let setting = Setting::with(&named, |options| options.connect = Duration::from_secs(connect));
+    let setting = Setting::with(&named, |options| {
+        options.connect = Duration::from_secs(connect)
+    });
     let setting = setting.settled().await;
     assert_eq!(setting.status("good").0, "connected", "{mode}");
     setting
 }
 
 async fn good_still_answers(setting: &Setting) {
-    let said = setting.call("mcp__good__echo", json!({"text": "on"})).await.unwrap();
+    let said = setting
+        .call("mcp__good__echo", json!({"text": "on"}))
+        .await
+        .unwrap();
     assert_eq!(text(&said), "on");
 }
 
@@ -41,7 +46,11 @@ async fn answers_to_what_was_not_asked_change_nothing() {
 async fn a_list_without_an_end_is_cut() {
     let setting = beside("endless", 60).await;
     let list = setting.servers.list();
-    let tools = list.servers.iter().find(|server| server.name == "s").unwrap();
+    let tools = list
+        .servers
+        .iter()
+        .find(|server| server.name == "s")
+        .unwrap();
     assert_eq!(tools.tools.as_ref().map(Vec::len), Some(10_000));
     good_still_answers(&setting).await;
     setting.servers.close().await;
@@ -53,11 +62,19 @@ async fn names_that_could_act_on_a_terminal_or_on_rules_are_made_plain() {
     assert_eq!(setting.status("s").0, "connected");
     let (tools, _) = setting.servers.tools();
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-    let own: Vec<&&str> = names.iter().filter(|name| !name.starts_with("mcp__good__")).collect();
+    let own: Vec<&&str> = names
+        .iter()
+        .filter(|name| !name.starts_with("mcp__good__"))
+        .collect();
     assert!(own.len() > 5, "{own:?}");
     for name in own {
-        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        assert!(plain && name.len() <= 64 && name.starts_with("mcp__s__"), "{name:?}");
+        let plain = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        assert!(
+            plain && name.len() <= 64 && name.starts_with("mcp__s__"),
+            "{name:?}"
+        );
     }
     setting.servers.close().await;
 }
@@ -67,7 +84,9 @@ async fn schemas_that_lead_back_to_themselves_or_are_none_are_survived() {
     let setting = beside("schemas", 60).await;
     assert_eq!(setting.status("s").0, "connected");
     let (tools, _) = setting.servers.tools();
-    let tools = tools.iter().filter(|tool| tool.spec().name.starts_with("mcp__s__"));
+    let tools = tools
+        .iter()
+        .filter(|tool| tool.spec().name.starts_with("mcp__s__"));
     let mut count = 0;
     for tool in tools {
         count += 1;
@@ -82,7 +101,11 @@ async fn schemas_that_lead_back_to_themselves_or_are_none_are_survived() {
         for input in [json!({}), deep] {
             let _ = std::sync::Arc::clone(tool).bind(input); // whatever it says of it
         }
-        assert!(began.elapsed() < Duration::from_secs(10), "{}", tool.spec().name);
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "{}",
+            tool.spec().name
+        );
     }
     assert_eq!(count, 9);
     setting.servers.close().await;
@@ -113,7 +136,10 @@ async fn a_server_that_dies_in_a_call_ends_the_call() {
     for mode in ["die-tools-call", "half-tools-call"] {
         let setting = beside(mode, 60).await;
         let failed = setting.call("mcp__s__t", json!({})).await.unwrap_err();
-        assert!(failed.to_string().contains("went away while it worked"), "{mode}: {failed}");
+        assert!(
+            failed.to_string().contains("went away while it worked"),
+            "{mode}: {failed}"
+        );
         good_still_answers(&setting).await;
         setting.servers.close().await;
     }
@@ -137,5 +163,11 @@ async fn a_server_that_is_mute_about_prompts_keeps_its_tools() {
     let said = setting.call("mcp__s__t", json!({})).await.unwrap();
     assert_eq!(text(&said), "fine");
     let setting = beside("mute-tools-list", 3).await;
-    assert!(setting.status("s").1.unwrap().contains("did not answer within"));
+    assert!(
+        setting
+            .status("s")
+            .1
+            .unwrap()
+            .contains("did not answer within")
+    );
 }

@@ -80,7 +80,9 @@ fn request(asked: &Elicitation) -> ElicitationRequest<'_> {
 /// What is neither a yes nor a no is neither.
 fn meant(reply: ElicitationReply) -> ElicitationAnswer {
     match reply.action.as_deref() {
-        Some("accept") => ElicitationAnswer::Accept(reply.content.map_or(Value::Null, Value::Object)),
+        Some("accept") => {
+            ElicitationAnswer::Accept(reply.content.map_or(Value::Null, Value::Object))
+        }
         Some("decline") => ElicitationAnswer::Decline,
         _ => ElicitationAnswer::Cancel,
     }

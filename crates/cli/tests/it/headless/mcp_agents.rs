@@ -19,7 +19,10 @@ fn errand(cwd: &Path, calls: &Value) -> std::process::Command {
     let mut launch = call("Agent", launch);
     launch["id"] = json!("launch");
     let main = [turn(json!([launch])), turn(json!([text("done")]))];
-    let own = [turn(calls.clone()), turn(json!([text("the errand is done")]))];
+    let own = [
+        turn(calls.clone()),
+        turn(json!([text("the errand is done")])),
+    ];
     let mut command = scripted(cwd, &main, &[aside("the errand", &own)]);
     command.args(["--allowedTools", "mcp__own,mcp__shared,Agent"]);
     command
@@ -30,13 +33,23 @@ fn results(told: &[Value]) -> Vec<String> {
     let inner = told
         .iter()
         .filter(|one| one["type"] == "user" && !one["parent_tool_use_id"].is_null());
-    let blocks = inner.flat_map(|one| one["message"]["content"].as_array().cloned().unwrap_or_default());
+    let blocks = inner.flat_map(|one| {
+        one["message"]["content"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    });
     let texts = blocks.filter(|block| block["type"] == "tool_result");
-    texts.map(|block| block["content"].as_str().unwrap_or_default().to_owned()).collect()
+    texts
+        .map(|block| block["content"].as_str().unwrap_or_default().to_owned())
+        .collect()
 }
 
 fn echo(server: &str) -> Value {
-    call(&format!("mcp__{server}__echo"), json!({"text": format!("from {server}")}))
+    call(
+        &format!("mcp__{server}__echo"),
+        json!({"text": format!("from {server}")}),
+    )
 }
 
 fn pid(server: &str) -> Value {
@@ -60,12 +73,17 @@ fn a_subagent_has_the_servers_it_names_and_its_own_end_with_it() {
     let told = streamed(&mut command);
     let init = told.iter().find(|one| one["subtype"] == "init").unwrap();
     // The session has none of its own servers.
-    assert_eq!(init["mcp_servers"], json!([{"name": "shared", "status": "connected"}]));
+    assert_eq!(
+        init["mcp_servers"],
+        json!([{"name": "shared", "status": "connected"}])
+    );
     assert!(!init["tools"].to_string().contains("mcp__own"));
     let texts = results(&told);
     assert_eq!(texts[..2], ["from own", "from shared"], "{texts:?}");
     let pid: u32 = texts[2].parse().unwrap();
-    until("the server is gone", || !Path::new(&format!("/proc/{pid}")).exists());
+    until("the server is gone", || {
+        !Path::new(&format!("/proc/{pid}")).exists()
+    });
     let report = result_of(&told, "launch")["message"]["content"][0]["content"].to_string();
     assert!(report.contains("the errand is done"), "{report}");
 }
@@ -89,7 +107,11 @@ fn what_a_subagent_cannot_have_is_said_to_it_and_it_works_without() {
     assert!(ran.stderr.contains("deniedMcpServers"), "{}", ran.stderr);
     let own = super::subagents::transcripts(dir.path());
     let transcript = fs::read_to_string(&own[0]).unwrap();
-    for part in ["nowhere", "no-such-program cannot be started", "deniedMcpServers"] {
+    for part in [
+        "nowhere",
+        "no-such-program cannot be started",
+        "deniedMcpServers",
+    ] {
         assert!(transcript.contains(part), "{part} is not in {transcript}");
     }
 }

@@ -49,10 +49,16 @@ fn a_program_is_asked_what_a_server_wants_to_know() {
             },
         })
     );
-    talk.respond(&asked, &json!({"action": "accept", "content": {"name": "Ada"}}));
+    talk.respond(
+        &asked,
+        &json!({"action": "accept", "content": {"name": "Ada"}}),
+    );
     let heard = talk.hear_until("result");
     let answer: Value = serde_json::from_str(&result(&heard)).unwrap();
-    assert_eq!(answer, json!({"action": "accept", "content": {"name": "Ada", "n": 7}}));
+    assert_eq!(
+        answer,
+        json!({"action": "accept", "content": {"name": "Ada", "n": 7}})
+    );
     assert_eq!(talk.end().1, 0);
 }
 

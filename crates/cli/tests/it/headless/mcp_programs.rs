@@ -121,13 +121,21 @@ fn a_prompt_of_a_server_is_a_command_and_a_resource_can_be_mentioned() {
 fn a_resource_that_a_prompt_mentions_goes_with_it() {
     let dir = tempdir().unwrap();
     let mut command = scripted(dir.path(), &json!([[text("seen")]]));
-    command.args(["--mcp-config", &named(&[]), "-p", "Look at @s:x://a and @s: and @nobody:x"]);
+    command.args([
+        "--mcp-config",
+        &named(&[]),
+        "-p",
+        "Look at @s:x://a and @s: and @nobody:x",
+    ]);
     let ran = answer(&mut command);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
     let mut found = Vec::new();
     let mut left = vec![dir.path().join(".claude/projects")];
     while let Some(folder) = left.pop() {
-        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for path in fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             match path.is_dir() {
                 true => left.push(path),
                 false => found.push(fs::read_to_string(path).unwrap_or_default()),
@@ -135,7 +143,10 @@ fn a_resource_that_a_prompt_mentions_goes_with_it() {
         }
     }
     let all = found.concat();
-    assert!(all.contains("Contents of x://a of the MCP server s:\\ninside"), "{all}");
+    assert!(
+        all.contains("Contents of x://a of the MCP server s:\\ninside"),
+        "{all}"
+    );
 }
 
 /// A server that takes its time to start stands in the user's file: the first turn does not wait for it.
@@ -153,8 +164,14 @@ fn a_search_for_tools_waits_for_servers_that_are_being_connected() {
     let mut command = scripted(dir.path(), &calls);
     command.args(["--allowedTools", "mcp__s"]);
     let (texts, messages, _) = results(&mut command);
-    let init = messages.iter().find(|one| one["subtype"] == "init").unwrap();
-    assert_eq!(init["mcp_servers"], json!([{"name": "s", "status": "pending"}]));
+    let init = messages
+        .iter()
+        .find(|one| one["subtype"] == "init")
+        .unwrap();
+    assert_eq!(
+        init["mcp_servers"],
+        json!([{"name": "s", "status": "pending"}])
+    );
     assert_eq!(texts[1], "found late", "{texts:?}");
 }
 
@@ -163,10 +180,17 @@ fn the_doctor_connects_servers_and_says_what_they_are_and_cost() {
     let dir = tempdir().unwrap();
     let servers = json!({"mcpServers": {"s": entry(&[]), "dead": entry(&["dies"]), "ws": {"type": "ws", "url": "wss://x"}}});
     fs::write(dir.path().join(".claude.json"), servers.to_string()).unwrap();
-    let ran = answer(haft(dir.path()).args(["doctor", "--json"]).env("MCP_TIMEOUT", "20000"));
+    let ran = answer(
+        haft(dir.path())
+            .args(["doctor", "--json"])
+            .env("MCP_TIMEOUT", "20000"),
+    );
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     let sections = report["sections"].as_array().unwrap();
-    let mcp = sections.iter().find(|section| section["name"] == "mcp").unwrap();
+    let mcp = sections
+        .iter()
+        .find(|section| section["name"] == "mcp")
+        .unwrap();
     let row = |name: &str| {
         let mut rows = mcp["rows"].as_array().unwrap().iter();
         rows.find(|row| row["name"] == name).unwrap().clone()
@@ -174,12 +198,28 @@ fn the_doctor_connects_servers_and_says_what_they_are_and_cost() {
     let good = row("s");
     assert_eq!(good["state"], "ok");
     let told = good["text"].as_str().unwrap();
-    for part in ["connected", "user scope", "revision 2025-06-18", "3 tools", "tokens"] {
+    for part in [
+        "connected",
+        "user scope",
+        "revision 2025-06-18",
+        "3 tools",
+        "tokens",
+    ] {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert_eq!(row("dead")["state"], "bad");
-    assert!(row("dead")["text"].as_str().unwrap().contains("cannot work here"));
-    assert!(row("ws")["text"].as_str().unwrap().contains("not supported"));
+    assert!(
+        row("dead")["text"]
+            .as_str()
+            .unwrap()
+            .contains("cannot work here")
+    );
+    assert!(
+        row("ws")["text"]
+            .as_str()
+            .unwrap()
+            .contains("not supported")
+    );
     assert_eq!((report["ok"].as_bool(), ran.code), (Some(false), 1));
 }
 

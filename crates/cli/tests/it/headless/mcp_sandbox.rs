@@ -119,7 +119,10 @@ fn a_confined_server_changes_files_of_the_project_and_nothing_else() {
 
 #[test]
 fn one_that_only_reads_changes_nothing_and_one_with_a_network_has_it() {
-    let calls = json!([act("write", Path::new("made")), act("read", Path::new("server.py"))]);
+    let calls = json!([
+        act("write", Path::new("made")),
+        act("read", Path::new("server.py"))
+    ]);
     let Some((dir, mut command)) = confined(&json!({"profile": "readonly"}), &calls) else {
         return;
     };
@@ -138,14 +141,20 @@ fn one_that_only_reads_changes_nothing_and_one_with_a_network_has_it() {
 
 #[test]
 fn a_confined_server_dies_with_a_haft_that_is_killed() {
-    let Some((dir, mut command)) = confined(&json!(true), &json!([act("write", Path::new("mark"))])) else {
+    let Some((dir, mut command)) =
+        confined(&json!(true), &json!([act("write", Path::new("mark"))]))
+    else {
         return;
     };
     let script = json!({"turns": [
         {"content": [act("write", Path::new("mark"))]},
         {"content": [text("on")], "hangs": true},
     ]});
-    fs::write(dir.path().join(".haft-test-script.json"), script.to_string()).unwrap();
+    fs::write(
+        dir.path().join(".haft-test-script.json"),
+        script.to_string(),
+    )
+    .unwrap();
     let mut child = command
         .args(["-p", "go"])
         .stdin(Stdio::null())
@@ -153,7 +162,9 @@ fn a_confined_server_dies_with_a_haft_that_is_killed() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    until("the server has written", || dir.path().join("mark").exists());
+    until("the server has written", || {
+        dir.path().join("mark").exists()
+    });
     let script = dir.path().join("server.py");
     let command_line = format!("python3\0{}\0", script.display());
     let servers = || {
@@ -170,9 +181,14 @@ fn a_confined_server_dies_with_a_haft_that_is_killed() {
 #[test]
 fn what_a_sandbox_is_to_be_is_never_guessed() {
     let dir = tempdir().unwrap();
-    let server = json!({"command": "python3", "args": ["server.py"], "sandbox": {"profile": "full"}});
+    let server =
+        json!({"command": "python3", "args": ["server.py"], "sandbox": {"profile": "full"}});
     let named = json!({"mcpServers": {"s": server}}).to_string();
     let mut command = scripted(dir.path(), &json!([[text("done")]]));
     let ran = answer(command.args(["--mcp-config", &named, "-p", "go"]));
-    assert!(ran.stderr.contains("`sandbox.profile` is neither"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("`sandbox.profile` is neither"),
+        "{}",
+        ran.stderr
+    );
 }

@@ -211,7 +211,10 @@ mod tests {
             "https://a@0.0.0.0/",
         ] {
             assert!(reachable(far, place).is_err(), "{place}");
-            assert!(reachable("http://127.0.0.1:1/mcp", place).is_ok(), "{place}");
+            assert!(
+                reachable("http://127.0.0.1:1/mcp", place).is_ok(),
+                "{place}"
+            );
         }
         assert!(reachable(far, "https://login.example").is_ok());
     }

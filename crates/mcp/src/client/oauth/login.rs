@@ -108,11 +108,7 @@ pub async fn login(
         authority.authorize,
         form::encode(&query)
     ));
-    let waiting = timeout(
-        PATIENCE,
-        code(&listener, &state, &authority),
-    )
-    .await;
+    let waiting = timeout(PATIENCE, code(&listener, &state, &authority)).await;
     let code =
         waiting.map_err(|_| format!("no one came back from the browser within {PATIENCE:?}"))??;
     let grant = [
