@@ -41,6 +41,11 @@ const TOPICS: [(&str, &str, &str); 7] = [
         "where conversations, undo and trust are kept",
         include_str!("../../docs/state.md"),
     ),
+    (
+        "export",
+        "a session as a page or as Markdown",
+        include_str!("../../docs/export.md"),
+    ),
 ];
 
 /// What `haft help options` is about: no file, since the flags describe themselves.

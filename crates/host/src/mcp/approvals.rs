@@ -241,9 +241,7 @@ impl PinnedTools {
             tool: format!("mcp__{server}"),
             card: Card::default(),
             reason,
-            rules: Vec::new(),
-            asked: None,
-            agent: None,
+            ..ApprovalRequest::default()
         };
         matches!(
             approver.ask(request).await,
