@@ -167,7 +167,11 @@ impl Transcript {
         let written = self.state().answers.remove(&result.tool_use_id);
         written.unwrap_or_else(|| {
             let uuid = clock::random_id();
-            self.message("user", uuid, line::answer(result, structured, Duration::ZERO));
+            self.message(
+                "user",
+                uuid,
+                line::answer(result, structured, Duration::ZERO),
+            );
             uuid
         })
     }

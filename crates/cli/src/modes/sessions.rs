@@ -49,7 +49,10 @@ pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> 
             };
             let mut wanted = Vec::new();
             wanted.extend(html.as_deref().map(|file| (ExportFormat::Html, Some(file))));
-            wanted.extend(md.as_ref().map(|file| (ExportFormat::Markdown, file.as_deref())));
+            wanted.extend(
+                md.as_ref()
+                    .map(|file| (ExportFormat::Markdown, file.as_deref())),
+            );
             if wanted.is_empty() {
                 let format = file.as_deref().map(ExportFormat::of_file);
                 wanted.push((format.unwrap_or(ExportFormat::Markdown), file.as_deref()));

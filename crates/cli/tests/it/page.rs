@@ -113,7 +113,11 @@ fn real_session() -> Exported {
     let cwd = dir.path();
     let price = "/// What is taken off, in cents.\npub fn discount(total: u64) -> u64 {\n    if total > 5000 {\n        total / 10\n    } else {\n        0\n    }\n}\n";
     fs::write(cwd.join("price.rs"), price).unwrap();
-    fs::write(cwd.join("limits.md"), "# Limits\n\nFrom 50.00 on, a tenth is taken off.\n").unwrap();
+    fs::write(
+        cwd.join("limits.md"),
+        "# Limits\n\nFrom 50.00 on, a tenth is taken off.\n",
+    )
+    .unwrap();
     let pixels = data_encoding::BASE64.decode(PIXELS.as_bytes()).unwrap();
     fs::write(cwd.join("chart.png"), pixels).unwrap();
     let turn = |content: Value| json!({"content": content, "usage": {"input": 1200, "output": 85, "cache_read": 9000}});
@@ -155,7 +159,12 @@ fn real_session() -> Exported {
     let ran = run(
         haft(cwd)
             .args(["-p", "A basket of exactly 50.00 gets no discount. Why?"])
-            .args(["--permission-mode", "acceptEdits", "--allowed-tools", "Bash"])
+            .args([
+                "--permission-mode",
+                "acceptEdits",
+                "--allowed-tools",
+                "Bash",
+            ])
             .args(["--name", "Discount at the limit", "--script"])
             .arg(path),
         b"",
@@ -187,7 +196,10 @@ impl TranscriptLines {
         self.milliseconds += 700;
         let (seconds, rest) = (self.milliseconds / 1000, self.milliseconds % 1000);
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-        let time = format!("2026-11-16T{hours:02}:{minutes:02}:{:02}.{rest:03}Z", seconds % 60);
+        let time = format!(
+            "2026-11-16T{hours:02}:{minutes:02}:{:02}.{rest:03}Z",
+            seconds % 60
+        );
         let mut message = json!({"role": role, "content": content});
         if role == "assistant" {
             message["id"] = json!(format!("msg_{}", self.lines.len()));
@@ -220,7 +232,13 @@ impl TranscriptLines {
     fn export(&self) -> Exported {
         let dir = tempdir().unwrap();
         let cwd = fs::canonicalize(dir.path()).unwrap();
-        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+        let plain = |letter: char| {
+            if letter.is_ascii_alphanumeric() {
+                letter
+            } else {
+                '-'
+            }
+        };
         let project: String = cwd.to_str().unwrap().chars().map(plain).collect();
         let folder = dir.path().join(".claude/projects").join(project);
         fs::create_dir_all(&folder).unwrap();
@@ -247,10 +265,15 @@ fn hostile_session() -> Exported {
         {"file_path": attack, "__proto__": {"hacked": 1}, "constructor": attack, "nested": {"a": [attack, null, 1.5, true]}}}]));
     let patch = json!({"filePath": attack, "structuredPatch": [{"oldStart": 1, "newStart": 1, "lines": [format!("-{attack}"), format!("+{attack} "), "no sign", ""]}]});
     lines.result(attack, &json!(attack), &patch);
-    lines.assistant(&json!([{"type": "tool_use", "id": "big", "name": "Bash", "input": {"command": "yes"}}]));
-    let big = "0123456789 <b>line</b> of a long output &amp; more\n".repeat(210_000) + "the very end of it";
+    lines.assistant(
+        &json!([{"type": "tool_use", "id": "big", "name": "Bash", "input": {"command": "yes"}}]),
+    );
+    let big = "0123456789 <b>line</b> of a long output &amp; more\n".repeat(210_000)
+        + "the very end of it";
     lines.result("big", &json!(big), &json!({}));
-    lines.assistant(&json!([{"type": "tool_use", "id": "wide", "name": "Bash", "input": {"command": "tr"}}]));
+    lines.assistant(
+        &json!([{"type": "tool_use", "id": "wide", "name": "Bash", "input": {"command": "tr"}}]),
+    );
     lines.result("wide", &json!("wide".repeat(250_000)), &json!({}));
     lines.assistant(&json!([{"type": "text", "text": format!("{}\n{}", "*_`[(<".repeat(2000), "- ".repeat(5000))}]));
     lines.assistant(&json!([{"type": "server_tool_use", "name": attack, "id": "x", "input": {}}]));
@@ -261,21 +284,49 @@ fn hostile_session() -> Exported {
 fn large_session() -> Exported {
     let mut lines = TranscriptLines::new();
     for turn in 0..5000 {
-        lines.user(&json!(format!("This is turn {turn} of many: what does part {} do?", turn % 37)));
+        lines.user(&json!(format!(
+            "This is turn {turn} of many: what does part {} do?",
+            turn % 37
+        )));
         let words = "It reads the list, sorts it, and writes it back. ".repeat(1 + turn % 9);
-        let needle = if turn == 4321 { "needle 4321" } else { "nothing special" };
-        let said = format!("## Part {}\n\n{words}\n\n- one with `code`\n- two, {needle}\n", turn % 37);
+        let needle = if turn == 4321 {
+            "needle 4321"
+        } else {
+            "nothing special"
+        };
+        let said = format!(
+            "## Part {}\n\n{words}\n\n- one with `code`\n- two, {needle}\n",
+            turn % 37
+        );
         let id = format!("toolu_{turn}");
         let (name, input, structured) = match turn % 3 {
             0 => {
-                let lines: Vec<String> = (0..turn % 40).map(|at| format!("{} let value_{at} = {at};", ["-", "+", " "][at % 3])).collect();
-                ("Edit", json!({"file_path": "/work/src/lib.rs"}), json!({"filePath": "/work/src/lib.rs", "structuredPatch": [{"oldStart": 3, "newStart": 3, "lines": lines}]}))
+                let lines: Vec<String> = (0..turn % 40)
+                    .map(|at| format!("{} let value_{at} = {at};", ["-", "+", " "][at % 3]))
+                    .collect();
+                (
+                    "Edit",
+                    json!({"file_path": "/work/src/lib.rs"}),
+                    json!({"filePath": "/work/src/lib.rs", "structuredPatch": [{"oldStart": 3, "newStart": 3, "lines": lines}]}),
+                )
             }
-            1 => ("Bash", json!({"command": format!("make part-{turn}")}), json!({})),
-            _ => ("Read", json!({"file_path": format!("/work/src/part_{turn}.rs")}), json!({})),
+            1 => (
+                "Bash",
+                json!({"command": format!("make part-{turn}")}),
+                json!({}),
+            ),
+            _ => (
+                "Read",
+                json!({"file_path": format!("/work/src/part_{turn}.rs")}),
+                json!({}),
+            ),
         };
         lines.assistant(&json!([{"type": "text", "text": said}, {"type": "tool_use", "id": id, "name": name, "input": input}]));
-        lines.result(&id, &json!("a line of output\n".repeat(20 + turn % 60)), &structured);
+        lines.result(
+            &id,
+            &json!("a line of output\n".repeat(20 + turn % 60)),
+            &structured,
+        );
         lines.assistant(&json!([{"type": "text", "text": format!("That was turn {turn}.")}]));
     }
     lines.export()
@@ -292,7 +343,11 @@ fn a_reader_finds_their_way_through_a_session() {
 fn a_hostile_transcript_is_shown_and_does_nothing() {
     let exported = hostile_session();
     // In Markdown every line of it is quoted or fenced.
-    for line in exported.text.lines().filter(|line| line.contains("<script>")) {
+    for line in exported
+        .text
+        .lines()
+        .filter(|line| line.contains("<script>"))
+    {
         let is_fenced_or_quoted = !line.starts_with('<') && !line.starts_with("# ");
         assert!(is_fenced_or_quoted, "{line}");
     }
@@ -306,6 +361,9 @@ fn five_thousand_turns_stay_usable() {
     if let Some(measured) = drive("large", &exported.page) {
         let heap = measured["heapMegabytes"].as_f64().unwrap();
         // What is kept is the data and little more.
-        assert!(heap < 40.0 + size as f64 * 8.0 / 1e6, "{heap} MB for {size} bytes");
+        assert!(
+            heap < 40.0 + size as f64 * 8.0 / 1e6,
+            "{heap} MB for {size} bytes"
+        );
     }
 }

@@ -171,7 +171,11 @@ impl MarkdownWriter<'_> {
 
     fn subagent(&mut self, agent: usize, level: usize) {
         let agent = &self.outline.agents[agent];
-        let words = format!("Subagent {}: {}", plain(&agent.kind), plain(&agent.description));
+        let words = format!(
+            "Subagent {}: {}",
+            plain(&agent.kind),
+            plain(&agent.description)
+        );
         self.heading(level + 1, &words, None);
         self.agent(agent, level + 2);
         self.block(&format!("End of the subagent {}.", plain(&agent.kind)));
@@ -182,7 +186,10 @@ impl MarkdownWriter<'_> {
             let size = one.data.as_ref().map(|data| data.len() / 4 * 3);
             let size = size.map(|size| format!(", {size} bytes"));
             let kind = plain(&one.kind);
-            self.block(&format!("({kind}{}, not shown here)", size.unwrap_or_default()));
+            self.block(&format!(
+                "({kind}{}, not shown here)",
+                size.unwrap_or_default()
+            ));
         }
     }
 }
@@ -236,7 +243,12 @@ fn code(text: &str) -> String {
 /// A few words on one line in which no mark means anything.
 fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for letter in text.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
+    for letter in text
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+    {
         if "\\`*_{}[]<>#|~!&$^=:@".contains(letter) {
             safe.push('\\');
         }
@@ -295,7 +307,8 @@ fn fence_marks(line: &str) -> Option<(char, usize, &str)> {
     (run >= 3).then_some((mark, run, rest))
 }
 
-/// Adds a line in which markup (`<`) and pictures (`![`) are spelled out, but for what is surely code. Says whether its
+/// Adds a line in which markup (`<`), pictures (`![`) and links to anything but pages and files are spelled out, but for
+/// what is surely code. Says whether its
 /// backticks are in pairs, and those before it were: else a reader may see code where there is none here.
 fn push_prose(quoted: &mut String, line: &str, mut in_pairs: bool) -> bool {
     let mut rest = line;
@@ -320,11 +333,24 @@ fn push_prose(quoted: &mut String, line: &str, mut in_pairs: bool) -> bool {
         match letter {
             '<' => *quoted += "&lt;",
             '!' if rest.starts_with("![") => *quoted += "&#33;",
+            '(' if quoted.ends_with(']') && !is_harmless(&rest[1..]) => *quoted += "\\(",
+            ':' if quoted.ends_with(']') => *quoted += "\\:",
             letter => quoted.push(letter),
         }
         rest = &rest[letter.len_utf8()..];
     }
     in_pairs
+}
+
+/// Does a link lead to a page, or to a file beside this one? Not so obvious that a reader takes it for anything else.
+fn is_harmless(target: &str) -> bool {
+    let end = target.find([')', ' ', '\t']).unwrap_or(target.len());
+    let target = &target[..end];
+    let is_page = ["http://", "https://"]
+        .iter()
+        .any(|begin| target.starts_with(begin));
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "#/._-".contains(letter);
+    is_page || target.chars().all(is_plain)
 }
 
 /// Where code that so many backticks opened ends on this line.
@@ -381,7 +407,15 @@ mod tests {
             ("a ` b\n\n`<T>`", "> a ` b\n> \n> `<T>`\n"),
             ("\\`<img>`", "> \\`&lt;img>`\n"),
             ("![x](http://a)", "> &#33;[x](http://a)\n"),
-            ("```rust\n<T>\n```\n<T>", "> ```rust\n> <T>\n> ```\n> &lt;T>\n"),
+            (
+                "[x](javascript:a) [y](&#106;s:a) [z](a.md#b)",
+                "> [x]\\(javascript:a) [y]\\(&#106;s:a) [z](a.md#b)\n",
+            ),
+            ("[x]: data:a", "> [x]\\: data:a\n"),
+            (
+                "```rust\n<T>\n```\n<T>",
+                "> ```rust\n> <T>\n> ```\n> &lt;T>\n",
+            ),
             ("~~~\n```\n<T>", "> ~~~\n> ```\n> <T>\n"),
             ("``` <a`\n<b>", "> ``` &lt;a`\n> &lt;b>\n"),
             ("- a\n  ```\n<b>", "> - a\n>   ```\n> &lt;b>\n"),

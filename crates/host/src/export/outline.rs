@@ -9,7 +9,7 @@ use std::{
 };
 
 use haft_agent::transcript::history::{
-    History, HistoryRecord, MessageAuthor, Recorded, SubagentHistory,
+    HistoryRecord, MessageAuthor, RecordedEvent, SessionHistory, SubagentHistory,
 };
 use haft_contract::{Content, output::MediaSource};
 use haft_models::{Block, Prices, ToolResult, Usage};
@@ -198,7 +198,7 @@ fn is_zero(number: &u64) -> bool {
 impl Outline {
     pub(super) fn of(
         id: &str,
-        history: History,
+        history: SessionHistory,
         subagents: Vec<SubagentHistory>,
         prices: &Prices,
     ) -> Self {
@@ -306,8 +306,8 @@ fn spent(agents: &[OutlineAgent], prices: &Prices) -> Vec<OutlineSpent> {
 }
 
 impl OutlineAgent {
-    fn of(kind: String, description: String, history: History, prices: &Prices) -> Self {
-        let mut reading = AgentReader {
+    fn of(kind: String, description: String, history: SessionHistory, prices: &Prices) -> Self {
+        let mut reading = OutlineReader {
             prices,
             agent: Self {
                 kind,
@@ -348,7 +348,7 @@ impl OutlineAgent {
 }
 
 /// From records to items.
-struct AgentReader<'a> {
+struct OutlineReader<'a> {
     prices: &'a Prices,
     agent: OutlineAgent,
     /// Where each reply is.
@@ -359,12 +359,12 @@ struct AgentReader<'a> {
     before: Option<u64>,
 }
 
-impl AgentReader<'_> {
+impl OutlineReader<'_> {
     fn read(&mut self, record: HistoryRecord) {
         let time = record.time.as_deref().and_then(milliseconds);
         match record.what {
-            Recorded::User { author, content } => self.user(time, author, &content),
-            Recorded::Reply {
+            RecordedEvent::User { author, content } => self.user(time, author, &content),
+            RecordedEvent::Reply {
                 reply,
                 model,
                 usage,
@@ -373,19 +373,19 @@ impl AgentReader<'_> {
                 let at = self.reply(&reply, &model, &usage, time);
                 self.block(time, at, block);
             }
-            Recorded::ReplyEnded { reply, usage } => {
+            RecordedEvent::ReplyEnded { reply, usage } => {
                 if let Some(&at) = self.replies.get(&reply) {
                     self.spend(at, &usage);
                     let ends = &mut self.agent.replies[at].to;
                     *ends = (*ends).max(time);
                 }
             }
-            Recorded::Started { tool_use_id } => {
+            RecordedEvent::Started { tool_use_id } => {
                 if let Some(call) = self.call(&tool_use_id) {
                     call.started = time;
                 }
             }
-            Recorded::Answer {
+            RecordedEvent::Answer {
                 result,
                 structured,
                 waited,
@@ -398,11 +398,11 @@ impl AgentReader<'_> {
                 self.before = time.or(self.before);
                 return;
             }
-            Recorded::Compacted { trigger, tokens } => {
+            RecordedEvent::Compacted { trigger, tokens } => {
                 let trigger = visible(&trigger);
                 self.push(time, None, ItemKind::Compacted { trigger, tokens });
             }
-            Recorded::Failed { text } => {
+            RecordedEvent::Failed { text } => {
                 let text = visible(&text);
                 self.push(time, None, ItemKind::Failed { text });
             }

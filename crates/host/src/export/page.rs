@@ -108,7 +108,14 @@ mod tests {
             assert!(!script.contains("</script") && !script.contains("<!--"));
         }
         assert!(!STYLE.contains("</style"));
-        for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch("] {
+        for word in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "fetch(",
+        ] {
             assert!(!SCRIPTS.concat().contains(word), "{word}");
         }
     }

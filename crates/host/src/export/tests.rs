@@ -8,7 +8,9 @@ use super::*;
 /// A session with a bit of everything, and a subagent beside it.
 fn session() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("0190c0de-0000-7000-8000-000000000001.jsonl");
+    let path = dir
+        .path()
+        .join("0190c0de-0000-7000-8000-000000000001.jsonl");
     let mut lines: Vec<Value> = Vec::new();
     let mut parent = Value::Null;
     let mut message = |kind: &str, second: u32, more: Value| {
@@ -28,21 +30,45 @@ fn session() -> (TempDir, PathBuf) {
                "content": [block], "usage": {"input_tokens": 1000, "output_tokens": 5}}})
     };
     let user = |content: Value| json!({"message": {"role": "user", "content": content}});
-    message("user", 0, user(json!("Fix `Vec<T>` in <b>\n```\nnever closed")));
-    message("assistant", 2, reply(json!({"type": "thinking", "thinking": "Hm.", "signature": "PROOF"})));
-    message("assistant", 2, reply(json!({"type": "text", "text": "I will </script><script>alert(1)</script>."})));
+    message(
+        "user",
+        0,
+        user(json!("Fix `Vec<T>` in <b>\n```\nnever closed")),
+    );
+    message(
+        "assistant",
+        2,
+        reply(json!({"type": "thinking", "thinking": "Hm.", "signature": "PROOF"})),
+    );
+    message(
+        "assistant",
+        2,
+        reply(json!({"type": "text", "text": "I will </script><script>alert(1)</script>."})),
+    );
     let edit = json!({"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/work/a.rs"}});
     message("assistant", 3, reply(edit));
-    let agent = json!({"type": "tool_use", "id": "t2", "name": "Agent", "input": {"prompt": "look"}});
+    let agent =
+        json!({"type": "tool_use", "id": "t2", "name": "Agent", "input": {"prompt": "look"}});
     message("assistant", 3, reply(agent));
-    message("haft-reply", 4, json!({"requestId": "r1", "usage": {"input_tokens": 1000, "output_tokens": 200}}));
+    message(
+        "haft-reply",
+        4,
+        json!({"requestId": "r1", "usage": {"input_tokens": 1000, "output_tokens": 200}}),
+    );
     message("haft-started", 6, json!({"toolUseId": "t1"}));
-    let mut answer = user(json!([{"type": "tool_result", "tool_use_id": "t1", "content": "Edited"}]));
+    let mut answer =
+        user(json!([{"type": "tool_result", "tool_use_id": "t1", "content": "Edited"}]));
     answer["haftWaitedMs"] = json!(2000);
     answer["toolUseResult"] = json!({"filePath": "/work/a.rs", "originalFile": "WHOLE FILE", "structuredPatch": [
         {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-old `````", "+new\u{202e}"]}]});
     message("user", 7, answer);
-    message("user", 9, user(json!([{"type": "tool_result", "tool_use_id": "t2", "content": "done", "is_error": true}])));
+    message(
+        "user",
+        9,
+        user(
+            json!([{"type": "tool_result", "tool_use_id": "t2", "content": "done", "is_error": true}]),
+        ),
+    );
     let text: Vec<String> = lines.iter().map(Value::to_string).collect();
     fs::write(&path, text.join("\n")).unwrap();
     let folder = path.with_extension("").join("subagents");
@@ -114,8 +140,15 @@ fn a_file_is_its_owners_and_stands_whole_or_not_at_all() {
     assert!(matches!(refused, ExportError::Exists { .. }), "{refused}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     export(ExistingFile::Replace).unwrap();
-    assert!(fs::read_to_string(&file).unwrap().starts_with("<!doctype html>"));
-    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        fs::read_to_string(&file)
+            .unwrap()
+            .starts_with("<!doctype html>")
+    );
+    let names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(names.len(), 3, "nothing is left beside it: {names:?}");
 }
 
@@ -125,10 +158,23 @@ fn a_link_that_leads_nowhere_is_a_file_that_exists() {
     let file = dir.path().join("link.md");
     std::os::unix::fs::symlink(dir.path().join("elsewhere"), &file).unwrap();
     let prices = Prices::default();
-    let refused = write(&path, ExportFormat::Markdown, &prices, &file, ExistingFile::Keep);
+    let refused = write(
+        &path,
+        ExportFormat::Markdown,
+        &prices,
+        &file,
+        ExistingFile::Keep,
+    );
     assert!(matches!(refused, Err(ExportError::Exists { .. })));
     // A new file takes the place of the link; what it leads to is not written.
-    write(&path, ExportFormat::Markdown, &prices, &file, ExistingFile::Replace).unwrap();
+    write(
+        &path,
+        ExportFormat::Markdown,
+        &prices,
+        &file,
+        ExistingFile::Replace,
+    )
+    .unwrap();
     assert!(!dir.path().join("elsewhere").exists());
     assert!(fs::symlink_metadata(&file).unwrap().is_file());
 }

@@ -18,7 +18,10 @@ pub(super) fn visible(text: &str) -> String {
             '\u{1b}' if rest.peek() == Some(&'[') => {
                 // Colours and movements: nothing to read.
                 rest.next();
-                while rest.next_if(|letter| !('@'..='~').contains(letter)).is_some() {}
+                while rest
+                    .next_if(|letter| !('@'..='~').contains(letter))
+                    .is_some()
+                {}
                 rest.next();
             }
             letter if is_plain(letter) => shown.push(letter),

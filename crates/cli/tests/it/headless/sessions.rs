@@ -255,7 +255,11 @@ fn a_session_is_renamed_exported_and_deleted_by_the_beginning_of_its_id() {
         "--force",
     ]);
     assert_eq!(both.code, 0, "{}", both.stderr);
-    assert!(both.stdout.ends_with("said.md is written\n"), "{}", both.stdout);
+    assert!(
+        both.stdout.ends_with("said.md is written\n"),
+        "{}",
+        both.stdout
+    );
     let page = fs::read_to_string(page).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("<title>my work</title>"));
     let shown = sessions(&["export", begin, "--md"]);
@@ -292,7 +296,10 @@ fn a_session_is_renamed_exported_and_deleted_by_the_beginning_of_its_id() {
 #[test]
 fn a_transcript_says_how_long_a_person_was_waited_for_and_what_a_reply_came_to() {
     let dir = tempdir().unwrap();
-    let turns = json!([[call("Bash", json!({"command": "touch one"}))], [text("Done.")]]);
+    let turns = json!([
+        [call("Bash", json!({"command": "touch one"}))],
+        [text("Done.")]
+    ]);
     let mut command = scripted(dir.path(), &turns);
     let mut talk = Talk::new(command.args(["--permission-prompt-tool", "stdio"]));
     talk.user("go");
@@ -301,19 +308,34 @@ fn a_transcript_says_how_long_a_person_was_waited_for_and_what_a_reply_came_to()
     assert_eq!(question["request"]["subtype"], "can_use_tool");
     std::thread::sleep(std::time::Duration::from_millis(50));
     let input = json!({"command": "touch one"});
-    talk.respond(&question, &json!({"behavior": "allow", "updatedInput": input}));
+    talk.respond(
+        &question,
+        &json!({"behavior": "allow", "updatedInput": input}),
+    );
     talk.hear_until("result");
     assert_eq!(talk.end().1, 0);
     let project = fs::read_dir(dir.path().join(".claude/projects")).unwrap();
     let project = project.last().unwrap().unwrap().path();
-    let mut files = fs::read_dir(project).unwrap().map(|entry| entry.unwrap().path());
+    let mut files = fs::read_dir(project)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let transcript = files.find(|path| path.extension().is_some_and(|end| end == "jsonl"));
     let lines = fs::read_to_string(transcript.unwrap()).unwrap();
-    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let waited = lines.iter().find_map(|line| line["haftWaitedMs"].as_u64());
     assert!(waited >= Some(50), "{waited:?}");
-    let replies: Vec<&Value> = lines.iter().filter(|line| line["type"] == "haft-reply").collect();
+    let replies: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["type"] == "haft-reply")
+        .collect();
     assert_eq!(replies.len(), 1);
     assert_eq!(replies[0]["usage"]["output_tokens"], 5);
-    assert!(lines.iter().any(|line| line["requestId"] == replies[0]["requestId"]));
+    assert!(
+        lines
+            .iter()
+            .any(|line| line["requestId"] == replies[0]["requestId"])
+    );
 }

@@ -256,6 +256,13 @@ class Timeline {
       pen.beginPath();
       pen.roundRect(from - 3, this.top(box.top) - 2, Math.max(6, to - from + 6), box.height * (LANE + SPACE) + 1, 4);
       pen.fill();
+      // Who it is, where there is room beside it.
+      const about = this.session.data.agents[box.agent];
+      const next = this.boxes.filter((other) => other.from > box.to && other.top < box.top + box.height && box.top < other.top + other.height);
+      const end = next.reduce((least, other) => Math.min(least, this.x(this.scale.place(other.from)) - 8), width);
+      const names = [`${about.type}: ${about.description}`, about.type];
+      const fits = names.find((name) => pen.measureText(name).width < end - to - 10);
+      if (fits && to > 0) this.label(pen, fits, to + 8, this.top(box.top) + LANE / 2, width, colour("quiet"));
     }
     const paint = { model: colour("model-bar"), queue: colour("queue-bar"), wait: colour("wait-bar"), run: colour("run-bar"), bad: colour("bad-bar") };
     const ends = new Map();
