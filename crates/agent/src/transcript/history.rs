@@ -346,11 +346,22 @@ mod tests {
                            "usage": {"input_tokens": 5, "output_tokens": 1}}})
     }
 
+    fn words(block: &Block) -> String {
+        match block {
+            Block::Text { text } => text.clone(),
+            Block::ToolUse { id, name, .. } => format!("calls {name} as {id}"),
+            other => format!("{other:?}"),
+        }
+    }
+
     fn shown(history: &SessionHistory) -> Vec<String> {
         let records = history.records.iter().map(|record| match &record.what {
-            RecordedEvent::User { author, content } => format!("{author:?}: {}", json!(content)),
+            RecordedEvent::User { author, content } => {
+                let content: Vec<String> = content.iter().map(words).collect();
+                format!("{author:?}: {}", content.join(", "))
+            }
             RecordedEvent::Reply { block, usage, .. } => {
-                format!("model ({}): {}", usage.output, json!(block))
+                format!("model ({}): {}", usage.output, words(block))
             }
             RecordedEvent::ReplyEnded { reply, usage } => {
                 format!("{reply} came to {}", usage.output)
@@ -389,13 +400,13 @@ mod tests {
         assert_eq!(
             shown(&history),
             [
-                "Person: [{\"text\":\"first\",\"type\":\"text\"}]",
-                "model (1): {\"id\":\"t\",\"input\":{},\"name\":\"Read\",\"type\":\"tool_use\"}",
+                "Person: first",
+                "model (1): calls Read as t",
                 "t begins",
                 "r came to 40",
                 "t is answered after 1.5s",
                 "compacted: auto Some(9)",
-                "Summary: [{\"text\":\"so far\",\"type\":\"text\"}]",
+                "Summary: so far",
             ]
         );
         assert_eq!(history.title.as_deref(), Some("a title"));

@@ -128,9 +128,9 @@ const cases = {
     assert.equal(await read.getAttribute("aria-expanded"), "false");
     await read.click();
     await page.waitForSelector(".row.call .inside .inputs");
-    assert.equal(await page.locator(".row.call .fold[aria-expanded=true]", { hasText: "Read" }).count(), 1);
+    assert.equal(await read.getAttribute("aria-expanded"), "true");
     assert.ok((await page.locator(".diff code.plus em.k").count()) > 0, "a difference is coloured");
-    assert.ok((await page.locator(".diff code.minus i").count()) > 0, "what changed in a line is marked");
+    assert.ok((await page.locator(".diff code.plus i").count()) > 0, "what changed in a line is marked");
     const thinking = page.locator(".row.thinking .fold").first();
     await thinking.click();
     await page.waitForSelector(".row.thinking .inside");
