@@ -93,6 +93,14 @@ async function search(page, words) {
   return performance.now() - started;
 }
 
+// What the page keeps in memory, in megabytes.
+async function heap({ wire }) {
+  await wire.send("HeapProfiler.enable");
+  await wire.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await wire.send("Runtime.getHeapUsage");
+  return usedSize / 1e6;
+}
+
 // Texts whose colour is too near to that of the ground behind them.
 const faint = () => {
   const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
@@ -295,6 +303,7 @@ const cases = {
     await page.keyboard.press("Escape");
     await page.keyboard.press("G");
     await shot(view, "end");
+    measured.heapMegabytes = await heap(view);
     await isQuiet(view);
 
     // Even if markup got in: the policy lets none of it run or load.
@@ -330,7 +339,7 @@ const cases = {
   // Five thousand turns.
   async large() {
     const view = await open();
-    const { page, wire } = view;
+    const { page } = view;
     measured.open = view.took;
     const rows = () => page.locator(".row").count();
     measured.rows = await rows();
@@ -373,10 +382,7 @@ const cases = {
     await page.click("#everything");
     await page.keyboard.press("g");
     await shot(view, "light");
-    await wire.send("HeapProfiler.enable");
-    await wire.send("HeapProfiler.collectGarbage");
-    const { usedSize } = await wire.send("Runtime.getHeapUsage");
-    measured.heapMegabytes = usedSize / 1e6;
+    measured.heapMegabytes = await heap(view);
     assert.ok((await rows()) < 120);
     await isQuiet(view);
   },
