@@ -8,6 +8,7 @@
 mod markdown;
 mod outline;
 mod page;
+mod reader;
 mod visible;
 
 use std::{

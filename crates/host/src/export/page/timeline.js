@@ -6,6 +6,8 @@ const SPACE = 3;
 const RULER = 20;
 const IDLE = 10000;
 const MANY = 400;
+// Browsers draw nothing on what is much higher.
+const TALLEST = 12000;
 
 function lanesOf(data, nodes) {
   const bars = [];
@@ -240,7 +242,7 @@ class Timeline {
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const ratio = window.devicePixelRatio || 1;
     const width = $("lanes").clientWidth;
-    const height = this.top(this.rows) + 4;
+    const height = Math.min(TALLEST, this.top(this.rows) + 4);
     canvas.style.height = `${height}px`;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
