@@ -1,42 +1,33 @@
-//! `/export`: the conversation as a text, or as a page.
+//! `/export`: the conversation as a text, as Markdown, or as a page.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::Path};
 
 use super::{Acts, BuiltIn, CommandAnswer, blocking};
-use crate::{ExchangePart, SessionInput, exchanges};
+use crate::{ExchangePart, ExistingFile, ExportFormat, SessionInput, exchanges, export};
 
 pub(super) static EXPORT: BuiltIn = BuiltIn {
     name: "export",
     hint: "[FILE]",
-    description: "Write the conversation to a file: a text, or a page if its name ends in .html",
+    description: "Write the conversation to a file: Markdown, or a page if its name ends in .html",
     acts: Acts::Anytime(|input, file| {
         let (input, file) = (input.clone(), file.trim().to_owned());
-        Box::pin(blocking(move || export(&input, &file)))
+        Box::pin(blocking(move || run(&input, &file)))
     }),
 };
 
-fn export(input: &SessionInput, file: &str) -> CommandAnswer {
+fn run(input: &SessionInput, file: &str) -> CommandAnswer {
     let transcript = input.transcript_path();
     let transcript = transcript.ok_or("nothing was said yet, or the session is not kept")?;
     let failed = |error: io::Error| error.to_string();
     if file.is_empty() {
         return export_text(&transcript).map_err(failed);
     }
-    let path: PathBuf = input.0.config.cwd.join(file);
-    let is_page = path.extension().is_some_and(|end| end == "html");
-    let text = match is_page {
-        true => export_html(&transcript),
-        false => export_text(&transcript),
-    };
-    let text = text.map_err(failed)?;
-    let mut options = fs::OpenOptions::new();
+    let config = &input.0.config;
+    let path = config.cwd.join(file);
+    let (format, prices) = (ExportFormat::of_file(&path), export::prices(config));
     // What is there stays: a slip must not cost a file.
-    let opened = options.write(true).create_new(true).open(&path);
-    let mut opened = opened.map_err(|error| format!("{}: {error}", path.display()))?;
-    io::Write::write_all(&mut opened, text.as_bytes()).map_err(failed)?;
+    let written = export::write(&transcript, format, &prices, &path, ExistingFile::Keep);
+    written.map_err(|error| error.to_string())?;
     Ok(format!("Written to {}.", path.display()))
 }
 
@@ -69,10 +60,4 @@ pub fn export_text(transcript: &Path) -> io::Result<String> {
         }
     }
     Ok(format!("{}\n", text.trim_end()))
-}
-
-/// A conversation as a page.
-pub fn export_html(transcript: &Path) -> io::Result<String> {
-    let _ = transcript;
-    Err(io::Error::other("this build writes no pages"))
 }
