@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt};
 
 use tempfile::tempdir;
 
-use crate::{haft, run};
+use crate::binary::{haft, run};
 
 #[test]
 fn a_key_is_kept_for_the_user_alone_and_forgotten_again() {
