@@ -11,6 +11,7 @@ mod secrecy;
 mod session;
 mod show;
 mod signals;
+mod tui;
 
 use std::process::ExitCode;
 
