@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     // Commands run in a sandbox, which this program keeps; PDFs are read in a process of their own, so that
     // they can take no one down. Before anything else: it must be alone.
     haft::tools::serve_child();
+    tui::serve_if_asked();
     secrecy::begin();
     args::answer_if_asked();
     match run() {
@@ -44,6 +45,9 @@ fn run() -> anyhow::Result<Exit> {
     match args.command {
         Command::Headless(headless) => {
             runtime::block_on(modes::headless::run(args.session, *headless))
+        }
+        Command::Interactive(flags) => {
+            tui::run(modes::headless::interactive(args.session, *flags)?)
         }
         Command::Demo(demo) => runtime::block_on(modes::demo::run(demo)),
         Command::Mcp(asked) => runtime::block_on(modes::mcp::run(args.session, asked)),

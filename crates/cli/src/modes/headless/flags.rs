@@ -124,6 +124,9 @@ pub(crate) struct Headless {
     pub(crate) session: SessionFlags,
 
     #[command(flatten)]
+    pub(crate) screen: ScreenFlags,
+
+    #[command(flatten)]
     pub(crate) ignored: Ignored,
 }
 
@@ -267,6 +270,18 @@ pub(crate) struct SessionFlags {
     /// A title for the conversation.
     #[arg(short = 'n', long, value_name = "TITLE")]
     pub(crate) name: Option<String>,
+}
+
+/// How a session looks that a person follows at the terminal.
+#[derive(Debug, Args)]
+pub(crate) struct ScreenFlags {
+    /// At the terminal: lines instead of a screen, for screen readers and simple terminals.
+    #[arg(long, visible_alias = "ax-screen-reader")]
+    pub(crate) plain: bool,
+
+    /// Nothing moves and all times are 0 s: for pictures and tests.
+    #[arg(long, hide = true)]
+    pub(crate) still: bool,
 }
 
 /// Flags of the convention that mean nothing here, and harm no one.

@@ -53,6 +53,7 @@ use crate::{
     line_input::{self, Waited},
     show,
     signals::Signals,
+    tui::InteractiveStart,
 };
 
 const NO_PROMPT: &str =
@@ -63,6 +64,22 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// More than this on stdin is no prompt.
 const LONGEST_PROMPT: u64 = 10 << 20;
+
+/// The same flags where a person is at the terminal.
+pub(crate) fn interactive(
+    session: SessionArgs,
+    flags: Headless,
+) -> anyhow::Result<InteractiveStart> {
+    check(&flags)?;
+    let mut config = config::of(&session, &flags)?;
+    config.one_result = false;
+    config.hooks_may_begin = false;
+    Ok(InteractiveStart {
+        config,
+        prompt: flags.prompt.filter(|text| !text.trim().is_empty()),
+        is_still: flags.screen.still,
+    })
+}
 
 pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
     let output = Arc::new(Output::new(&flags, &Environment::of_process()));
