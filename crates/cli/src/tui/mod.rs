@@ -20,9 +20,15 @@ mod overlay;
 mod queue;
 mod region;
 mod reply;
+#[cfg(test)]
+mod screens_tests;
 mod settings;
 mod status;
+#[cfg(test)]
+mod test_bench;
 mod ui;
+#[cfg(test)]
+mod vectors_tests;
 mod whole;
 mod words;
 
