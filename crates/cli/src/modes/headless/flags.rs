@@ -94,6 +94,11 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) disable_slash_commands: bool,
 
+    /// Without -p: a session in lines, for screen readers and plain terminals. Nothing is redrawn, and questions
+    /// are answered by numbers.
+    #[arg(long, alias = "ax-screen-reader", conflicts_with = "print")]
+    pub(crate) plain: bool,
+
     /// Exit with 2 if a call was refused.
     #[arg(long)]
     pub(crate) fail_on_deny: bool,
