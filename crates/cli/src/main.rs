@@ -43,6 +43,9 @@ fn run() -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     };
     match args.command {
+        Command::Headless(flags) if flags.plain => {
+            runtime::block_on(tui::plain::run_flags(args.session, *flags))
+        }
         Command::Headless(headless) => {
             runtime::block_on(modes::headless::run(args.session, *headless))
         }

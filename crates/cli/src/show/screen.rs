@@ -6,6 +6,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use haft_terminal::paint::TerminalControl;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::{
@@ -71,6 +72,18 @@ pub(crate) fn drawn(text: &str) -> io::Result<()> {
 /// A part of such a line.
 pub(crate) fn drawn_part(text: &str) -> io::Result<()> {
     out(text, TextKind::Drawing)
+}
+
+/// What acts on a terminal and is no text: a mark, the bell. Nothing where stdout is something else.
+pub(crate) fn control(control: &TerminalControl) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    if !stdout.is_terminal() {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    control.write(&mut bytes);
+    stdout.write_all(&bytes)?;
+    stdout.flush()
 }
 
 /// JSON on stdout, and a line end. On a terminal too it is JSON that says the same.

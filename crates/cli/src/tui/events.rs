@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
-use haft::{CallResult, Card, Content};
+use haft::{CallResult, Content};
 use haft_agent::{AgentEvent, Began, EndReason, NoticeLevel};
 use haft_host::{SessionActivity, SessionEvent, TurnResult};
-use haft_models::{Block, ModelEvent};
+use haft_models::ModelEvent;
 
 use super::{
-    app::{App, Overlay, RunState},
+    app::{App, Effect, Overlay, RunState},
     ask::QuestionId,
     cards::{self, CardMark},
-    words,
+    notify, words,
 };
 
 impl App {
@@ -41,27 +41,36 @@ impl App {
                 self.remark("- a new conversation begins");
             }
             SessionEvent::Activity(SessionActivity::Running) => self.runs(now),
-            SessionEvent::Activity(SessionActivity::Idle) => self.run = None,
+            SessionEvent::Activity(SessionActivity::Idle) => {
+                self.run = None;
+                self.set_title();
+            }
             SessionEvent::Agent(event) => self.on_agent(event, now),
             SessionEvent::Question { id, request } => {
                 self.questions
                     .ask(id, *request, self.patience, self.last_key, now);
-                if self.overlay.is_some() {
-                    self.bell();
+                match self.overlay.is_some() {
+                    true => self.bell(),
+                    false => self.call_person("haft asks something", now),
                 }
             }
             SessionEvent::QuestionOver { id } => {
                 self.questions
                     .remove(QuestionId::Session(id), self.last_key);
             }
-            SessionEvent::Result(result) => self.on_result(&result),
+            SessionEvent::Delivered(message) => self.delivered(message.uuid),
+            SessionEvent::CommandAnswered { answer, .. } => self.command_answered(answer),
+            SessionEvent::Rewound { kind, .. } => {
+                self.remark(&format!("- went back: {}", kind.name()));
+            }
+            SessionEvent::Result(result) => self.on_result(&result, now),
             _ => {}
         }
     }
 
     fn bell(&mut self) {
         let bell = vec![haft_terminal::paint::TerminalControl::Bell];
-        self.effect(super::app::Effect::Terminal(bell));
+        self.effect(Effect::Terminal(bell));
     }
 
     fn runs(&mut self, now: Instant) {
@@ -71,6 +80,7 @@ impl App {
             compacting: false,
             is_stopping: false,
         });
+        self.set_title();
     }
 
     fn notice(&mut self, level: NoticeLevel, text: &str) {
@@ -95,26 +105,31 @@ impl App {
                 let done = self.reply.on_event(&event, &self.look);
                 self.print(done);
             }
-            AgentEvent::Said(block) => {
-                if let Block::ToolUse { id, name, .. } = &block.block {
-                    self.calls.begin(id, Card::new(name.as_str(), ""), now);
-                }
-            }
+            AgentEvent::Calling {
+                tool_use_id, card, ..
+            } => self.calls.begin(&tool_use_id, card, now),
+            AgentEvent::Progress {
+                tool_use_id,
+                update,
+                ..
+            } => self.calls.progress(&tool_use_id, &update),
             AgentEvent::Answered { finished, .. } => self.answered(&finished),
             AgentEvent::Subagent { agent, event } => match *event {
-                AgentEvent::Answered { finished, .. } => {
-                    self.calls.agent_calls(&agent.tool_use_id, finished.card);
+                AgentEvent::Calling { card, .. } => {
+                    self.calls.agent_calls(&agent.tool_use_id, card);
+                }
+                AgentEvent::Said(block) => {
+                    let usage = &block.usage;
+                    let tokens = usage.input + usage.cache_read + usage.cache_write + usage.output;
+                    self.calls.agent_spent(&agent.tool_use_id, tokens);
                 }
                 _ => {}
             },
             AgentEvent::Added {
-                content,
                 by: haft_agent::Added::Steering,
                 uuid,
-            } => {
-                let _ = content;
-                self.delivered(uuid);
-            }
+                ..
+            } => self.delivered(uuid),
             AgentEvent::Failed(error) => {
                 let done = self.reply.finish();
                 self.print(done);
@@ -135,6 +150,7 @@ impl App {
                 }
                 let (before, after) = (words::thousands(pre_tokens), words::thousands(post_tokens));
                 self.remark(&format!("- summarized: {before} tokens became {after}"));
+                self.effect(Effect::Status);
             }
             AgentEvent::Notice { level, text } => self.notice(level, &text),
             _ => {}
@@ -145,6 +161,9 @@ impl App {
         let done = self.reply.finish();
         self.print(done);
         self.calls.end(&finished.id);
+        if let Some(structured) = &finished.structured {
+            self.todos.note(structured);
+        }
         let mark = match finished.is_error {
             true => CardMark::Failed,
             false => CardMark::Worked,
@@ -153,7 +172,7 @@ impl App {
         self.print(items);
     }
 
-    fn on_result(&mut self, result: &TurnResult) {
+    fn on_result(&mut self, result: &TurnResult, now: Instant) {
         let done = self.reply.finish();
         self.print(done);
         let run = &result.run;
@@ -181,7 +200,15 @@ impl App {
             }
             _ => {}
         }
-        self.run = None;
+        let took = self
+            .run
+            .take()
+            .map(|run| now.saturating_duration_since(run.since));
+        if took.is_some_and(|took| took >= notify::LONG_RUN) {
+            self.call_person("haft is done", now);
+        }
+        self.set_title();
+        self.effect(Effect::Status);
     }
 }
 

@@ -7,25 +7,44 @@
 //! - `ask`: questions; `whole`: one on a screen of its own; `overlay`: what a view is
 //! - `look`, `settings`, `words`: how things are drawn
 
+#![allow(dead_code, reason = "not everything is wired yet")]
+
 mod app;
 mod ask;
 mod calls;
 mod cards;
+mod commands;
+mod complete;
+mod copy;
 mod driver;
 mod events;
+mod external_editor;
+mod first_run;
 mod guard;
+mod help;
+mod history_file;
+mod jobs;
+mod keybindings;
 mod keys;
 mod look;
+mod notify;
 mod overlay;
+pub(crate) mod plain;
+mod popup;
 mod queue;
 mod region;
 mod reply;
+mod resume;
 #[cfg(test)]
 mod screens_tests;
+mod search;
 mod settings;
 mod status;
+mod status_line;
 #[cfg(test)]
 mod test_bench;
+mod theme;
+mod todos;
 mod ui;
 #[cfg(test)]
 mod vectors_tests;
@@ -94,11 +113,10 @@ pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
     listen_to_signals(&runtime, sender)?;
     ui.open(runtime.handle().clone(), start.config);
     let end = ui.run(&receiver);
-    let farewell = ui.app.farewell();
+    let farewell = ui.farewell(end.session.as_ref());
     drop(ui);
     runtime.shutdown_background();
-    drop(end.session);
-    for line in farewell {
+    for line in farewell.lines() {
         show::line(&line)?;
     }
     Ok(end.exit)

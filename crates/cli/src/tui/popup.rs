@@ -129,7 +129,11 @@ impl App {
                 true
             }
             KeyCode::Down if popup.is_open() => {
-                popup.chosen = if popup.chosen == last { 0 } else { popup.chosen + 1 };
+                popup.chosen = if popup.chosen == last {
+                    0
+                } else {
+                    popup.chosen + 1
+                };
                 true
             }
             KeyCode::Escape if popup.is_open() => {

@@ -1,6 +1,7 @@
 //! Messages that are not delivered yet, as the face knows them.
 
 use haft::contract::Content;
+use haft_host::Delivery;
 use haft_terminal::{DraftPart, TextLine};
 use uuid::Uuid;
 
@@ -12,15 +13,6 @@ pub(crate) struct MessageQueue {
     messages: Vec<WaitingMessage>,
 }
 
-/// When a message is delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeliveryTime {
-    /// Between two rounds of the run.
-    Steer,
-    /// After the run.
-    AfterRun,
-}
-
 #[derive(Debug, Clone)]
 pub(crate) struct WaitingMessage {
     pub(crate) id: Uuid,
@@ -28,7 +20,7 @@ pub(crate) struct WaitingMessage {
     /// As it is sent.
     pub(crate) text: String,
     pub(crate) content: Vec<Content>,
-    pub(crate) time: DeliveryTime,
+    pub(crate) time: Delivery,
 }
 
 /// So many are shown.
@@ -53,6 +45,14 @@ impl MessageQueue {
         Some(self.messages.remove(at))
     }
 
+    /// It is known under another id from now on.
+    pub(crate) fn rename(&mut self, id: Uuid, known_as: Uuid) {
+        let message = self.messages.iter_mut().find(|message| message.id == id);
+        if let Some(message) = message {
+            message.id = known_as;
+        }
+    }
+
     /// All of them, oldest first.
     pub(crate) fn take_all(&mut self) -> Vec<WaitingMessage> {
         std::mem::take(&mut self.messages)
@@ -68,8 +68,8 @@ impl MessageQueue {
         let last = self.messages.len();
         for (number, message) in (1..).zip(&self.messages).skip(hidden) {
             let when = match message.time {
-                DeliveryTime::Steer => "next",
-                DeliveryTime::AfterRun => "later",
+                Delivery::Steer => "next",
+                Delivery::AfterRun => "later",
             };
             let mut line = TextLine::styled(&format!(" {when}: "), look.theme.faint);
             let hint = match number == last && !look.is_narrow() {

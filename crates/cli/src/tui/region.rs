@@ -30,7 +30,7 @@ impl App {
 
     pub(crate) fn region(&mut self, now: Instant) -> LiveRegion {
         self.stamp += 1;
-        let is_asking = !self.questions.is_empty();
+        let is_asking = !self.questions.is_empty() || self.popup.is_open() || self.search.is_some();
         let room = self.look.size.region_rows(is_asking);
         let third = (usize::from(self.look.size.rows) / 3).max(1);
         let draft = self.editor.view(third, self.look.theme.accent);
@@ -38,7 +38,15 @@ impl App {
         let working = self.working_row(now, step);
         let queue = self.queue.rows(&self.look);
         let status = self.last_rows();
-        let below = usize::from(working.is_some()) + queue.len() + draft.rows.len() + status.len();
+        let popup = match self.search.is_some() {
+            true => self.search_rows(),
+            false => self.popup.rows(&self.look),
+        };
+        let below = usize::from(working.is_some())
+            + queue.len()
+            + draft.rows.len()
+            + popup.len()
+            + status.len();
         let mut left = room.saturating_sub(below);
         let frame = AskFrame {
             look: &self.look,
@@ -53,12 +61,16 @@ impl App {
             now,
             step,
         };
+        let mut todos = self.todos.rows(&self.look);
+        todos.truncate(left);
+        left -= todos.len();
         // The open block keeps a row or two where there is one.
         let reserved = usize::from(!self.reply.is_empty()).min(left);
         let calls = self.calls.rows(&frame, left - reserved);
         left = left.saturating_sub(calls.len());
         let mut rows = self.reply.rows(&self.look, left);
         rows.extend(calls);
+        rows.extend(todos);
         let asked_from = rows.len();
         rows.extend(question.rows);
         rows.extend(working);
@@ -88,6 +100,7 @@ impl App {
                 }
             }
         };
+        rows.extend(popup);
         rows.extend(status);
         LiveRegion {
             rows,
@@ -132,7 +145,17 @@ impl App {
                 let text = format!(" {}", hint.text);
                 vec![TextLine::styled(&text, self.look.theme.warning)]
             }
-            None => vec![self.status.row(&self.look)],
+            None if self.editor.text().starts_with('#') && !self.memory.is_empty() => {
+                let place = &self.memory[self.memory_place % self.memory.len()];
+                let text = format!(
+                    " remembers it for {} in {} (Tab: where)",
+                    place.scope.name(),
+                    place.path.display()
+                );
+                vec![TextLine::styled(&text, self.look.theme.accent)]
+            }
+            None if !self.status_rows.is_empty() => self.status_rows.clone(),
+            None => vec![self.status.row(&self.look, self.editor.vi_mode())],
         }
     }
 }

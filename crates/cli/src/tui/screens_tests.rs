@@ -96,7 +96,10 @@ fn asked(columns: u16, request: haft::ApprovalRequest) -> Bench {
 fn an_edit_is_asked_about_with_its_diff() {
     let input = json!({"file_path": "/home/me/src/shop/src/price.rs"});
     for columns in [80, 40] {
-        let bench = asked(columns, request("Edit", edit(), input.clone(), &["Edit(src/**)"]));
+        let bench = asked(
+            columns,
+            request("Edit", edit(), input.clone(), &["Edit(src/**)"]),
+        );
         insta::assert_snapshot!(format!("edit_{columns}"), bench.rows());
     }
 }
@@ -107,7 +110,10 @@ fn a_command_is_asked_about_and_its_rule_edited() {
     for columns in [80, 40] {
         let card = Card::new("Bash", command);
         let input = json!({"command": command});
-        let mut bench = asked(columns, request("Bash", card, input, &["Bash(npm run build)"]));
+        let mut bench = asked(
+            columns,
+            request("Bash", card, input, &["Bash(npm run build)"]),
+        );
         bench.key(Key::char('a'));
         insta::assert_snapshot!(format!("command_{columns}"), bench.rows());
     }

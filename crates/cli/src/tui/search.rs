@@ -80,7 +80,10 @@ impl App {
             return Vec::new();
         };
         let look = &self.look;
-        let mut line = TextLine::styled(&format!(" search {}: ", search.scope.name()), look.theme.accent);
+        let mut line = TextLine::styled(
+            &format!(" search {}: ", search.scope.name()),
+            look.theme.accent,
+        );
         line.push(search.search.query(), TextStyle::new().bold());
         let mut rows = vec![line];
         match search.search.found(&search.texts) {

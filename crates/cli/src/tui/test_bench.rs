@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use avt::Terminal;
-use haft::{ApprovalRequest, CallId, Card, ToolUse};
+use haft::{ApprovalRequest, Card, ToolUse};
 use haft_agent::AgentEvent;
 use haft_host::{SessionActivity, SessionEvent};
 use haft_models::ModelEvent;
@@ -27,7 +27,8 @@ pub(crate) struct Bench {
 impl Bench {
     /// ASCII, without colours, nothing moves.
     pub(crate) fn new(columns: u16, rows: u16) -> Self {
-        Self::with(columns, rows, true, |_| None)
+        let ascii = |name: &str| (name == "LANG").then(|| "C".to_owned());
+        Self::with(columns, rows, true, ascii)
     }
 
     pub(crate) fn with(
@@ -190,7 +191,10 @@ impl Bench {
             }
             goes_on = line.is_wrapped();
         }
-        lines.iter().map(|line| line.trim_end().to_owned()).collect()
+        lines
+            .iter()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
     }
 
     /// Column and row of the cursor.
@@ -202,14 +206,12 @@ impl Bench {
 /// A question for permission.
 pub(crate) fn request(tool: &str, card: Card, input: Value, rules: &[&str]) -> ApprovalRequest {
     ApprovalRequest {
-        kind: haft::ApprovalKind::Permission,
-        call: CallId::new(),
         tool: tool.to_owned(),
         card,
         reason: "no rule allows it".to_owned(),
         rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
         asked: Some(tool_use(tool, input)),
-        agent: None,
+        ..ApprovalRequest::default()
     }
 }
 

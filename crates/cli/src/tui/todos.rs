@@ -80,7 +80,9 @@ impl TodoList {
 
     /// All of it is done, or there is none.
     fn is_over(&self) -> bool {
-        self.todos.iter().all(|todo| todo.status == TodoStatus::Done)
+        self.todos
+            .iter()
+            .all(|todo| todo.status == TodoStatus::Done)
     }
 
     pub(crate) fn clear(&mut self) {

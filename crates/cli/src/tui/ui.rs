@@ -6,12 +6,15 @@ use std::{
     os::fd::AsFd,
     sync::{
         Arc,
-        mpsc::{Receiver, RecvTimeoutError, Sender},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     time::{Duration, Instant},
 };
 
-use haft_host::{SessionConfig, SessionInput, StopKind};
+use haft_host::{
+    CommandOutcome, EarlierConversation, Environment, SessionConfig, SessionInput, StopKind,
+};
+use haft_models::Thinking;
 use haft_terminal::{
     FrameWriter, GuardMessage, InputEvent, InputParser, LiveRegion, RestoreState, Screen,
     input::{InputChunk, InputReader, RawMode, split_line_ends, terminal_size},
@@ -21,12 +24,20 @@ use haft_terminal::{
 use tokio::runtime::Handle;
 
 use super::{
-    app::{App, Effect, Input, OpenedSession},
-    driver,
+    app::{App, Effect, Found, Input, OpenedSession, Overlay},
+    commands,
+    complete::{CommandEntry, Completer, CompletionSettings},
+    copy,
+    driver::Driver,
+    external_editor,
     guard::GuardLink,
-    queue::DeliveryTime,
+    jobs::{self, Keep, Keeper},
+    overlay::ViewEffect,
+    resume::Farewell,
+    status_line::{StatusLine, StatusLineConfig},
+    theme,
 };
-use crate::exit::Exit;
+use crate::{exit::Exit, show};
 
 /// So long a session may take to end when the person leaves.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -38,7 +49,16 @@ pub(crate) enum UiEvent {
     Chunk(InputChunk),
     Writer(WriterEvent),
     App(Input),
-    Opened(SessionInput, Box<OpenedSession>),
+    /// From the session of this number.
+    OfSession {
+        number: u64,
+        input: Input,
+    },
+    Opened {
+        number: u64,
+        session: SessionInput,
+        opened: Box<OpenedSession>,
+    },
     Resized,
     /// A signal asks us to end.
     Stop(StopKind),
@@ -56,11 +76,23 @@ pub(crate) struct Ui {
     pace: FramePace,
     escape_due: Option<Instant>,
     sender: Sender<UiEvent>,
-    runtime: Option<Handle>,
-    config: Option<SessionConfig>,
+    background: Option<Background>,
     session: Option<SessionInput>,
     in_view: bool,
     is_leaving: bool,
+}
+
+/// What works behind the thread.
+struct Background {
+    runtime: Handle,
+    config: SessionConfig,
+    keeper: Keeper,
+    completer: Completer,
+    status_line: Option<StatusLine>,
+    /// The newest session that was opened.
+    number: u64,
+    /// Whoever waits for an answer about trust.
+    trust: Sender<bool>,
 }
 
 /// How it went.
@@ -100,8 +132,7 @@ impl Ui {
             pace: FramePace::new(),
             escape_due: None,
             sender,
-            runtime: None,
-            config: None,
+            background: None,
             session: None,
             in_view: false,
             is_leaving: false,
@@ -112,8 +143,11 @@ impl Ui {
 
     /// Behind the first frame: modes and questions, the reader, the guard.
     pub(crate) fn listen(&mut self) -> anyhow::Result<()> {
-        self.writer
-            .send([TerminalControl::EnterModes, TerminalControl::Queries]);
+        self.writer.send([
+            TerminalControl::EnterModes,
+            TerminalControl::PushTitle,
+            TerminalControl::Queries,
+        ]);
         let events = self.sender.clone();
         self.reader = Some(InputReader::start(self.terminal.as_fd(), move |chunk| {
             drop(events.send(UiEvent::Chunk(chunk)));
@@ -124,9 +158,38 @@ impl Ui {
 
     /// From now on there is a session to come.
     pub(crate) fn open(&mut self, runtime: Handle, config: SessionConfig) {
-        driver::open(&runtime, config.clone(), self.sender.clone());
-        self.runtime = Some(runtime);
-        self.config = Some(config);
+        let places = config.environment.settings_places(&config.cwd);
+        let keeper = Keeper::start(places.user, config.cwd.clone(), self.sender.clone());
+        let settings = CompletionSettings::of(&self.app.settings);
+        let home = config.environment.home();
+        let completer = Completer::new(config.cwd.clone(), home, settings);
+        let (trust, _) = channel();
+        self.background = Some(Background {
+            runtime,
+            config,
+            keeper,
+            completer,
+            status_line: None,
+            number: 0,
+            trust,
+        });
+        self.open_session();
+    }
+
+    fn open_session(&mut self) {
+        let Some(background) = &mut self.background else {
+            return;
+        };
+        let (trust, answers) = channel();
+        background.trust = trust;
+        background.number += 1;
+        let driver = Driver {
+            config: background.config.clone(),
+            ui: self.sender.clone(),
+            trust: answers,
+            number: background.number,
+        };
+        driver.start(&background.runtime);
     }
 
     /// Until the person leaves, the terminal is gone or a signal ends it.
@@ -185,10 +248,21 @@ impl Ui {
                 self.app_update(input, now);
                 self.pace.change(now);
             }
-            Ok(UiEvent::Opened(session, opened)) => {
-                self.session = Some(session);
-                self.app_update(Input::Opened(opened), now);
-                self.pace.change(now);
+            Ok(UiEvent::OfSession { number, input }) => {
+                if self.is_newest(number) {
+                    self.app_update(input, now);
+                    self.pace.change(now);
+                }
+            }
+            Ok(UiEvent::Opened {
+                number,
+                session,
+                opened,
+            }) => {
+                if self.is_newest(number) {
+                    self.has_session(session, opened);
+                    self.pace.change(now);
+                }
             }
             Ok(UiEvent::Resized) => {
                 let size = terminal_size(&self.terminal);
@@ -261,36 +335,272 @@ impl Ui {
         }
     }
 
+    fn is_newest(&self, number: u64) -> bool {
+        let newest = self.background.as_ref().map(|background| background.number);
+        newest == Some(number)
+    }
+
+    fn has_session(&mut self, session: SessionInput, opened: Box<OpenedSession>) {
+        if let Some(background) = &self.background {
+            let completer = background.completer.clone();
+            let session = session.clone();
+            background.runtime.spawn_blocking(move || {
+                let mut entries = commands::entries();
+                for command in session.commands() {
+                    if !entries.iter().any(|entry| entry.name == command.name) {
+                        entries.push(CommandEntry {
+                            name: command.name,
+                            hint: command.argument_hint,
+                            description: command.description,
+                        });
+                    }
+                }
+                completer.set_commands(entries);
+            });
+        }
+        self.session = Some(session);
+        self.app_update(Input::Opened(opened), Instant::now());
+    }
+
     fn perform(&mut self, effect: Effect) {
-        match (effect, &self.session) {
-            (Effect::Say { prompt, time }, Some(session)) => match time {
-                DeliveryTime::Steer => session.steer(prompt),
-                DeliveryTime::AfterRun => session.prompt(prompt),
-            },
-            (Effect::TakeBack(id), Some(session)) => {
-                session.take_back(&id.to_string());
-            }
-            (Effect::Interrupt, Some(session)) => session.interrupt(),
-            (Effect::Answer { id, answer }, Some(session)) => {
-                session.answer(id, answer);
-            }
-            (Effect::SetMode(mode), Some(session)) => {
-                let _ = session.set_permission_mode(mode);
-            }
-            (Effect::ToBackground, Some(session)) => {
-                let _ = session.move_to_background(None);
-            }
-            (Effect::Open, _) => {
-                if let (Some(runtime), Some(config)) = (&self.runtime, &self.config) {
-                    driver::open(runtime, config.clone(), self.sender.clone());
+        match effect {
+            Effect::Open => self.open_session(),
+            Effect::Resume(id) => self.resume(id),
+            Effect::Trust(trusted) => {
+                if let Some(background) = &self.background {
+                    let _ = background.trust.send(trusted);
                 }
             }
-            (Effect::Terminal(controls), _) => self.writer.send(controls),
-            (Effect::ScrollAway, _) => self.writer.scroll_away(),
-            (Effect::Suspend, _) => self.suspend(),
-            (Effect::Leave, _) => self.is_leaving = true,
+            Effect::Terminal(controls) => self.writer.send(controls),
+            Effect::ScrollAway => self.writer.scroll_away(),
+            Effect::Suspend => self.suspend(),
+            Effect::Leave => self.is_leaving = true,
+            Effect::EditDraft(text) => {
+                let edited = self.in_editor(&text);
+                self.app_update(Input::Found(Found::Edited(edited)), Instant::now());
+            }
+            Effect::OfView(effect) => self.of_view(effect),
+            Effect::ChooseTheme
+            | Effect::StatusLine
+            | Effect::Complete { .. }
+            | Effect::KeepSaid(_)
+            | Effect::KeepDraft(_)
+            | Effect::Copy(_)
+            | Effect::LoadPicture { .. }
+            | Effect::ClipboardPicture => self.in_background(effect),
+            effect => self.to_session(effect),
+        }
+    }
+
+    /// What is done to the session; nothing here waits.
+    fn to_session(&mut self, effect: Effect) {
+        let Some(session) = self.session.clone() else {
+            return;
+        };
+        match effect {
+            Effect::Say { prompt, time } => drop(session.say(prompt, time)),
+            Effect::Shell { command, id } => {
+                let known_as = session.run_shell(command);
+                self.app.queue.rename(id, known_as);
+            }
+            Effect::TakeBack(id) => drop(session.take_back_message(id)),
+            Effect::Interrupt => drop(session.interrupt_and_take_back()),
+            Effect::Answer { id, answer } => drop(session.answer(id, answer)),
+            Effect::SetMode(mode) => {
+                if let Err(why) = session.set_permission_mode(mode) {
+                    self.app.warn(&format!("! {why}"));
+                    self.app.status.mode = session.mode();
+                }
+            }
+            Effect::SetThinking(thinks) => session.set_thinking(match thinks {
+                true => Thinking::Adaptive,
+                false => Thinking::Off,
+            }),
+            Effect::ToBackground => {
+                if let Err(why) = session.move_to_background(None) {
+                    self.app.warn(&format!("! {why}"));
+                }
+            }
+            Effect::Status => self.status(&session),
+            Effect::ShowTranscript | Effect::ShowRewind => self.show_view(&effect, &session),
+            Effect::Command(line) => self.command(line, session),
+            Effect::Remember { text, place } => self.work(move || {
+                let scope = session.memory_files().get(place).map(|place| place.scope);
+                let scope = scope.unwrap_or(haft_host::MemoryScope::Project);
+                match session.remember(&text, scope) {
+                    Ok(file) => Found::Remark(format!("remembered in {}", file.display())),
+                    Err(why) => Found::Warning(why),
+                }
+            }),
+            Effect::SaveSetting { key, value } => {
+                self.work(move || match session.save_setting(key, &value) {
+                    Ok(file) => Found::Remark(format!("{key} is kept in {}", file.display())),
+                    Err(why) => Found::Warning(why),
+                });
+            }
             _ => {}
         }
+    }
+
+    /// Does something that may wait, and reports what came of it.
+    fn work(&self, work: impl FnOnce() -> Found + Send + 'static) {
+        let Some(background) = &self.background else {
+            return;
+        };
+        let ui = self.sender.clone();
+        background.runtime.spawn_blocking(move || {
+            let _ = ui.send(UiEvent::App(Input::Found(work())));
+        });
+    }
+
+    fn command(&self, line: String, session: SessionInput) {
+        let Some(background) = &self.background else {
+            return;
+        };
+        let ui = self.sender.clone();
+        background.runtime.spawn(async move {
+            let found = match session.command(&line).await {
+                CommandOutcome::Answered(answer) => Found::Answer(answer),
+                CommandOutcome::Queued(_) => return,
+                CommandOutcome::Unknown => Found::NoCommand(line),
+            };
+            let _ = ui.send(UiEvent::App(Input::Found(found)));
+        });
+    }
+
+    fn in_background(&mut self, effect: Effect) {
+        let session = self.app.status.session.clone().unwrap_or_default();
+        let Some(background) = &mut self.background else {
+            return;
+        };
+        let environment = background.config.environment.clone();
+        match effect {
+            Effect::KeepSaid(text) => background.keeper.keep(Keep::Said { text, session }),
+            Effect::KeepDraft(text) => background.keeper.keep(Keep::Draft { text, session }),
+            Effect::StatusLine => {
+                let config = self.app.settings.status_line.as_ref();
+                let cwd = background.config.cwd.clone();
+                let config = config.and_then(|value| StatusLineConfig::of(value, cwd));
+                let ui = self.sender.clone();
+                background.status_line = config.map(|config| {
+                    let show = move |rows| {
+                        let rows = Input::Found(Found::StatusRows(rows));
+                        let _ = ui.send(UiEvent::App(rows));
+                    };
+                    StatusLine::start(config, Box::new(show))
+                });
+                if let Some(session) = self.session.clone() {
+                    self.status(&session);
+                }
+            }
+            Effect::Complete { query, number } => {
+                let completer = background.completer.clone();
+                self.work(move || {
+                    let found = completer.find(&query);
+                    Found::Completions { number, found }
+                });
+            }
+            Effect::Copy(text) => self.work(move || {
+                let outcome = copy::copy(&text, &environment);
+                Found::Copied {
+                    said: outcome.said,
+                    controls: outcome.controls,
+                }
+            }),
+            Effect::LoadPicture { path, pasted } => self.work(move || Found::Picture {
+                picture: jobs::picture(&path),
+                pasted: Some(pasted),
+            }),
+            Effect::ClipboardPicture => self.work(|| Found::Picture {
+                picture: jobs::clipboard_picture(),
+                pasted: None,
+            }),
+            Effect::ChooseTheme => {
+                let places = environment.settings_places(&background.config.cwd);
+                let name = self.app.settings.theme.clone();
+                let (known, level) = (
+                    self.app.capabilities.background,
+                    self.app.capabilities.level,
+                );
+                self.work(move || {
+                    let folder = places.user.join("themes");
+                    let found = theme::theme(name.as_deref(), known, level, &folder);
+                    Found::Theme(Box::new(found))
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes up another session; this one ends.
+    fn resume(&mut self, id: String) {
+        if let Some(session) = self.session.take() {
+            session.close();
+            session.abandon();
+        }
+        if let Some(background) = &mut self.background {
+            background.config.conversation.from = Some(EarlierConversation::Named(id));
+        }
+        self.open_session();
+    }
+
+    fn status(&mut self, session: &SessionInput) {
+        let usage = session.context_usage();
+        let status = &mut self.app.status;
+        if usage.total > 0 {
+            status.context = Some((usage.total, usage.window));
+        }
+        status.mode = session.mode();
+        status.model = session.model();
+        status.cost = status.cost.max(session.costs().total_usd);
+        if let Some(line) = self
+            .background
+            .as_ref()
+            .and_then(|one| one.status_line.as_ref())
+        {
+            line.update(self.app.status_facts(session));
+        }
+        self.pace.change(Instant::now());
+    }
+
+    fn show_view(&mut self, _effect: &Effect, _session: &SessionInput) {
+        let _ = &Overlay::Other;
+    }
+
+    fn of_view(&mut self, effect: ViewEffect) {
+        match effect {
+            ViewEffect::Job(job) => self.work(move || Found::ViewData(job())),
+            ViewEffect::Copy(text) => self.in_background(Effect::Copy(text)),
+            ViewEffect::Edit(text) => {
+                let _ = self.in_editor(&text);
+            }
+            ViewEffect::Print(items) => self.app.print(items),
+            ViewEffect::SetDraft(text) => self.app.set_draft(&text),
+            ViewEffect::Resume(id) => {
+                self.app.resume(&id);
+                self.resume(id);
+            }
+            ViewEffect::Say(text) => {
+                let now = Instant::now();
+                match text.strip_prefix('/') {
+                    Some(_) => self.app.command(&text, now),
+                    None => self.app.say_text(&text, now),
+                }
+                self.app_update(Input::Tick, now);
+            }
+            ViewEffect::Bell => self.writer.send([TerminalControl::Bell]),
+        }
+    }
+
+    /// The person's editor on a text; the terminal is its own meanwhile.
+    fn in_editor(&mut self, text: &str) -> Result<String, String> {
+        let environment = self.background.as_ref();
+        let environment = environment.map(|background| background.config.environment.clone());
+        self.give_terminal();
+        let edited =
+            external_editor::edit(text, &environment.unwrap_or_else(Environment::of_process));
+        self.take_terminal();
+        edited
     }
 
     fn draw(&mut self) {
@@ -363,6 +673,10 @@ impl Ui {
 
     /// The session ends, the terminal is as it was.
     fn end(&mut self, exit: Exit, receiver: &Receiver<UiEvent>) -> UiEnd {
+        // Dropped, the keeper removes the draft, and the status command ends.
+        let background = self.background.take();
+        let number = background.as_ref().map(|background| background.number);
+        drop(background);
         if let Some(session) = &self.session {
             session.close();
             session.abandon();
@@ -381,7 +695,11 @@ impl Ui {
         while self.session.is_some() {
             let left = until.saturating_duration_since(Instant::now());
             match receiver.recv_timeout(left) {
-                Ok(UiEvent::App(Input::Ended(_))) | Err(_) => break,
+                Ok(UiEvent::OfSession {
+                    number: ended,
+                    input: Input::Ended(_),
+                }) if Some(ended) == number => break,
+                Err(_) => break,
                 Ok(UiEvent::Stop(_)) => break,
                 Ok(_) => {}
             }
@@ -389,6 +707,26 @@ impl Ui {
         UiEnd {
             exit,
             session: self.session.take(),
+        }
+    }
+}
+
+impl Ui {
+    /// What is printed when everything is over.
+    pub(crate) fn farewell(&self, session: Option<&SessionInput>) -> Farewell {
+        let entries = session.and_then(|session| session.undo_list().ok());
+        let mut changed: Vec<String> = Vec::new();
+        for file in entries.iter().flatten().flat_map(|entry| &entry.files) {
+            let name = show::from_here(&file.path.display().to_string(), &self.app.cwd);
+            if !changed.contains(&name) {
+                changed.push(name);
+            }
+        }
+        changed.sort();
+        Farewell {
+            session: self.app.status.session.clone(),
+            cost: self.app.status.cost,
+            changed,
         }
     }
 }

@@ -188,7 +188,10 @@ fn vector_15_a_changed_command_is_judged_again() {
     bench.wait(100);
     bench.key(ENTER);
     let input = json!({"command": "rm -rf /"});
-    assert_eq!(answers(&mut bench), [(1, ApprovalAnswer::Changed { input })]);
+    assert_eq!(
+        answers(&mut bench),
+        [(1, ApprovalAnswer::Changed { input })]
+    );
 }
 
 #[test]
@@ -297,7 +300,10 @@ fn ctrl_c_stops_clears_and_leaves_in_this_order() {
     bench.runs();
     bench.key(Key::control('c'));
     assert_eq!(bench.draft(), "draft", "the draft is untouched");
-    assert!(matches!(bench.take_effects().as_slice(), [Effect::Interrupt]));
+    assert!(matches!(
+        bench.take_effects().as_slice(),
+        [Effect::Interrupt]
+    ));
     bench.idle();
     bench.key(Key::control('c'));
     assert_eq!(bench.draft(), "");

@@ -5,14 +5,15 @@ use haft_terminal::{Key, Scroller, TextLine, screen::ScrollCommand};
 use super::{ask::QuestionId, look::Look};
 
 pub(crate) struct WholeView {
-    pub(crate) question: QuestionId,
+    /// Which question it is about, if it is about one.
+    pub(crate) question: Option<QuestionId>,
     lines: Vec<TextLine>,
     scroller: Option<Scroller>,
     size: (usize, usize),
 }
 
 impl WholeView {
-    pub(crate) fn new(question: QuestionId, lines: Vec<TextLine>) -> Self {
+    pub(crate) fn new(question: Option<QuestionId>, lines: Vec<TextLine>) -> Self {
         Self {
             question,
             lines,
@@ -47,11 +48,11 @@ impl WholeView {
             None => Vec::new(),
         };
         rows.resize(height, TextLine::new());
-        let end = match self.end_was_shown() {
-            true => "end was shown",
-            false => "to its end before it can be allowed",
+        let end = match (self.question.is_some(), self.end_was_shown()) {
+            (true, false) => "   to its end before it can be allowed",
+            _ => "",
         };
-        let text = format!(" j k Space b g G   q back to the question   {end}");
+        let text = format!(" j k Space b g G   q back{end}");
         rows.push(TextLine::styled(&text, look.theme.faint));
         rows
     }

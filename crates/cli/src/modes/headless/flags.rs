@@ -94,6 +94,11 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) disable_slash_commands: bool,
 
+    /// Without -p: a session in lines, for screen readers and plain terminals. Nothing is redrawn, and questions
+    /// are answered by numbers.
+    #[arg(long, alias = "ax-screen-reader", conflicts_with = "print")]
+    pub(crate) plain: bool,
+
     /// Exit with 2 if a call was refused.
     #[arg(long)]
     pub(crate) fail_on_deny: bool,
@@ -275,10 +280,6 @@ pub(crate) struct SessionFlags {
 /// How a session looks that a person follows at the terminal.
 #[derive(Debug, Args)]
 pub(crate) struct ScreenFlags {
-    /// At the terminal: lines instead of a screen, for screen readers and simple terminals.
-    #[arg(long, visible_alias = "ax-screen-reader")]
-    pub(crate) plain: bool,
-
     /// Nothing moves and all times are 0 s: for pictures and tests.
     #[arg(long, hide = true)]
     pub(crate) still: bool,

@@ -9,7 +9,7 @@
 
 mod callbacks;
 mod channel;
-mod config;
+pub(crate) mod config;
 mod face;
 pub(crate) mod flags;
 mod input;

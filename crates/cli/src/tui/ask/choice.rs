@@ -1,6 +1,9 @@
 //! Questions with letters to choose from: permissions, plans, whether a directory is trusted.
 
-use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest, ContextPatch, PermissionMode};
+use haft::{
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, ContextPatch, PermissionMode, RulePlace,
+    RuleScope,
+};
 use haft_terminal::{Caret, EditOutcome, Editor, Key, KeyCode, TextLine, TextStyle, wrap::wrap};
 use serde_json::Value;
 
@@ -114,7 +117,7 @@ impl ChoiceAsk {
             }
             _ => {
                 choices.push(choice('y', "once", Does::Once));
-                if cards::has_diff(&request.card) {
+                if cards::has_diff(request.shown()) {
                     choices.push(choice('s', "all edits of this session", Does::Session));
                 }
                 if !request.rules.is_empty() {
@@ -159,7 +162,7 @@ impl ChoiceAsk {
     pub(super) fn title(&self) -> String {
         match &self.about {
             About::Request(request) => {
-                let card = &request.card;
+                let card = request.shown();
                 cards::one_line(&format!("{} {}", card.title, card.subject))
             }
             About::Trust(facts) => format!("trust {}", facts.directory),
@@ -296,7 +299,10 @@ impl ChoiceAsk {
         if key == Key::plain(KeyCode::Tab)
             && let EditedLine::Rule { place } = &mut line.what
         {
-            *place += 1;
+            let About::Request(request) = &self.about else {
+                return AskOutcome::Stay;
+            };
+            *place = (*place + 1) % request.saves.len().max(1);
             return AskOutcome::Stay;
         }
         if line.editor.key(key) != EditOutcome::Submit {
@@ -427,8 +433,9 @@ impl ChoiceAsk {
     }
 
     fn choice_rows(&self, look: &Look, place: &AskPlace) -> Vec<TextLine> {
-        let mut line = TextLine::plain(" ");
         let is_ready = place.has_focus && place.is_armed && self.editing.is_none();
+        let mut rows = Vec::new();
+        let mut line = TextLine::plain(" ");
         for (at, choice) in self.choices.iter().enumerate() {
             let mut style = match is_ready {
                 true => TextStyle::new(),
@@ -437,17 +444,24 @@ impl ChoiceAsk {
             if self.chosen == Some(at) {
                 style = style.reverse();
             }
-            line.push(" ", TextStyle::new());
             let text = match look.is_narrow() {
                 true => format!("[{}]", choice.letter),
                 false => format!("[{}] {}", choice.letter, choice.label),
             };
+            if line.width() + 1 + text.len() > look.size.row_width() {
+                rows.push(std::mem::replace(&mut line, TextLine::plain(" ")));
+            }
+            line.push(" ", TextStyle::new());
             line.push(&text, style);
         }
         if !place.has_focus {
-            line.push("  Tab to answer", look.theme.accent);
+            let text = "  Tab to answer";
+            if line.width() + text.len() > look.size.row_width() {
+                rows.push(std::mem::take(&mut line));
+            }
+            line.push(text, look.theme.accent);
         }
-        let mut rows = wrap(&line, look.size.row_width());
+        rows.push(line);
         if let Some(note) = &self.note {
             rows.push(TextLine::styled(&format!("  {note}"), look.theme.warning));
         }
@@ -491,8 +505,18 @@ impl ChoiceAsk {
         }
     }
 
-    fn place_words(&self, _place: usize) -> String {
-        "in .claude/settings.local.json, Enter keeps it".to_owned()
+    /// Where a rule would be kept.
+    fn place_words(&self, place: usize) -> String {
+        let About::Request(request) = &self.about else {
+            return String::new();
+        };
+        match request.saves.get(place) {
+            None => "for this session".to_owned(),
+            Some(RulePlace { file: None, .. }) => "for this session (Tab: where)".to_owned(),
+            Some(RulePlace {
+                file: Some(file), ..
+            }) => format!("in {} (Tab: where)", file.display()),
+        }
     }
 
     /// Everything, for a screen of its own.
@@ -529,16 +553,19 @@ fn accept_edits() -> ApprovalAnswer {
             mode: PermissionMode::AcceptEdits,
         }],
         keep: Vec::new(),
+        scope: None,
     }
 }
 
-/// Go on, and these rules are kept.
-fn kept(_request: &ApprovalRequest, rules: &str, _place: usize) -> ApprovalAnswer {
+/// Go on, and these rules are kept in the place that was chosen.
+fn kept(request: &ApprovalRequest, rules: &str, place: usize) -> ApprovalAnswer {
     let rules = rules.split('\n').flat_map(split_rules);
+    let scope = request.saves.get(place).map(|place| place.scope);
     ApprovalAnswer::Updated {
         input: None,
         patches: Vec::new(),
         keep: rules.collect(),
+        scope: scope.or(Some(RuleScope::Session)),
     }
 }
 

@@ -4,12 +4,14 @@
 //! - `headless`: a model at work where a person watches
 //! - `hostile`: texts that would act on one
 //! - `modes`: such texts through everything that writes
+//! - `plain`: a session in lines
 //! - `questions`: what is typed, and what a question shows
 //! - `sources`: no other way out in the code
 
 mod headless;
 mod hostile;
 mod modes;
+mod plain;
 mod pty;
 mod questions;
 mod sources;
