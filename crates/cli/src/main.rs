@@ -49,6 +49,9 @@ fn run() -> anyhow::Result<Exit> {
         Command::Headless(headless) => {
             runtime::block_on(modes::headless::run(args.session, *headless))
         }
+        Command::Interactive(flags) if tui::is_plain(flags.plain) => {
+            runtime::block_on(tui::plain::run_flags(args.session, *flags))
+        }
         Command::Interactive(flags) => {
             tui::run(modes::headless::interactive(args.session, *flags)?)
         }

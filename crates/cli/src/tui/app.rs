@@ -176,15 +176,28 @@ pub(crate) enum Effect {
     StatusLine,
     /// Something changed that the status row may show.
     Status,
-    /// Shows everything.
-    ShowTranscript,
-    ShowRewind,
+    /// Opens a view.
+    Show(ViewKind),
     OfView(ViewEffect),
     Terminal(Vec<TerminalControl>),
     ScrollAway,
     /// Ctrl-Z.
     Suspend,
     Leave,
+}
+
+/// The views there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ViewKind {
+    /// Everything that was said and done.
+    Transcript,
+    Undo,
+    Rewind,
+    /// Other sessions.
+    Resume,
+    Tasks,
+    Permissions,
+    Keys,
 }
 
 /// What covers the screen.
@@ -255,6 +268,8 @@ pub(crate) struct App {
     /// Which memory file `#` writes to.
     pub(crate) memory_place: usize,
     pub(crate) thinks: bool,
+    /// A command was answered: the result that follows says the same.
+    pub(crate) has_answered: bool,
     /// What the window is called after.
     pub(crate) about: String,
     pub(crate) overlay: Option<Overlay>,
@@ -327,6 +342,7 @@ impl App {
             memory: Vec::new(),
             memory_place: 0,
             thinks: false,
+            has_answered: false,
             about: String::new(),
             overlay: None,
             hint: None,
@@ -356,6 +372,10 @@ impl App {
             Input::Paste(paste) => self.on_paste(paste, now),
             Input::Focus(is_focused) => self.focus = Some(is_focused),
             Input::Reply(reply) => {
+                if matches!(reply, TerminalReply::ThemeChanged { .. }) {
+                    // The real colour.
+                    self.effect(Effect::Terminal(vec![TerminalControl::Queries]));
+                }
                 if self.capabilities.learn(&reply) {
                     self.look.hyperlinks = self.capabilities.hyperlinks;
                     self.choose_theme();
@@ -499,7 +519,7 @@ impl App {
             Ok(text) => {
                 for line in text.trim_end().lines() {
                     let line = TextLine::plain(line);
-                    self.history.push(HistoryItem::Prose { line, indent: 2 });
+                    self.history.push(HistoryItem::Verbatim(line));
                 }
             }
             Err(why) => self.warn(&format!("! {why}")),

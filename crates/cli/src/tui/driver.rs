@@ -6,6 +6,7 @@ use std::{
     sync::mpsc::{Receiver, Sender},
 };
 
+use haft::engine::{permissions::Scope, settings::SettingsFile};
 use haft_host::{
     AgentSession, EarlierConversation, OpenError, Permitted, SessionConfig, SessionEvent,
     SessionParts, accept_trust, conversations, error_in_words, exchanges, key_report,
@@ -130,19 +131,20 @@ fn in_words(error: OpenError) -> String {
     error_in_words(&error.into())
 }
 
-/// What the settings say of the terminal. What runs comes only from those that are trusted.
+/// What the settings say of the terminal. What runs comes only from files that may let something run.
 fn settings(permitted: &Permitted) -> TuiSettings {
     let all = &permitted.settings;
     let mut settings = TuiSettings::of(&all.merged());
-    if !all.trust.runs {
-        let own = all.layers.iter().filter(|layer| !layer.from_workspace);
-        let own = |key: &str| {
-            own.clone()
-                .find_map(|layer| layer.document.value.get(key).cloned())
-        };
-        settings.status_line = own("statusLine");
-        settings.file_suggestion = own("fileSuggestion");
-    }
+    let may_run = |layer: &&SettingsFile| {
+        let planted = layer.scope == Scope::Local && layer.from_workspace;
+        !layer.is_in_workspace() || (all.trust.runs && (!planted || all.trust.allows))
+    };
+    let first = |key: &str| {
+        let mut layers = all.layers.iter().filter(may_run);
+        layers.find_map(|layer| layer.document.value.get(key).cloned())
+    };
+    settings.status_line = first("statusLine");
+    settings.file_suggestion = first("fileSuggestion");
     settings
 }
 

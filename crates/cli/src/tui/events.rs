@@ -59,7 +59,10 @@ impl App {
                     .remove(QuestionId::Session(id), self.last_key);
             }
             SessionEvent::Delivered(message) => self.delivered(message.uuid),
-            SessionEvent::CommandAnswered { answer, .. } => self.command_answered(answer),
+            SessionEvent::CommandAnswered { answer, .. } => {
+                self.has_answered = true;
+                self.command_answered(answer);
+            }
             SessionEvent::Rewound { kind, .. } => {
                 self.remark(&format!("- went back: {}", kind.name()));
             }
@@ -191,7 +194,7 @@ impl App {
                 self.remark(&text);
             }
             EndReason::Completed | EndReason::ApiError => {}
-            _ if result.is_error() => {
+            _ if result.is_error() && !self.has_answered => {
                 let why = match run.errors.is_empty() {
                     true => run.text.clone(),
                     false => run.errors.join("; "),
@@ -200,6 +203,7 @@ impl App {
             }
             _ => {}
         }
+        self.has_answered = false;
         let took = self
             .run
             .take()

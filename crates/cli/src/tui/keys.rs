@@ -10,7 +10,7 @@ use haft_terminal::{
 };
 
 use super::{
-    app::{App, Effect, HintKind, Overlay},
+    app::{App, Effect, HintKind, Overlay, ViewKind},
     ask::{AskAnswer, AskOutcome, QuestionId},
     jobs::picture_path,
     keybindings::{KeyBinding, KeyContext},
@@ -82,7 +82,7 @@ impl App {
         }
         // What is not for the question, whenever it comes.
         let general = ['c', 'z', 'o', 'l'].map(Key::control);
-        if general.contains(&key) && !front.is_editing() {
+        if key == Key::control('c') || (general.contains(&key) && !front.is_editing()) {
             return false;
         }
         if !takes && !front.is_editing() && key != Key::ESCAPE {
@@ -211,7 +211,7 @@ impl App {
             "app:interrupt" => self.interrupt_key(hint, now),
             "app:redraw" => self.effect(Effect::ScrollAway),
             "app:toggleTodos" => self.todos.is_hidden = !self.todos.is_hidden,
-            "app:toggleTranscript" => self.effect(Effect::ShowTranscript),
+            "app:toggleTranscript" => self.effect(Effect::Show(ViewKind::Transcript)),
             "autocomplete:accept" => drop(self.popup_key(Key::plain(KeyCode::Tab))),
             "autocomplete:dismiss" => drop(self.popup_key(Key::ESCAPE)),
             "autocomplete:next" => drop(self.popup_key(Key::plain(KeyCode::Down))),
@@ -262,7 +262,7 @@ impl App {
             }
             _ if key == Key::control('z') => self.effect(Effect::Suspend),
             _ if key == Key::control('l') => self.effect(Effect::ScrollAway),
-            _ if key == Key::control('o') => self.effect(Effect::ShowTranscript),
+            _ if key == Key::control('o') => self.effect(Effect::Show(ViewKind::Transcript)),
             _ if key == Key::control('t') => self.todos.is_hidden = !self.todos.is_hidden,
             _ if key == Key::control('b') && is_working && !self.calls.is_empty() => {
                 self.to_background(now);
@@ -275,10 +275,7 @@ impl App {
             _ if key == Key::control('v') => self.effect(Effect::ClipboardPicture),
             _ if key == Key::char('p').with_alt() => self.action("chat:modelPicker", hint, now),
             _ if key == Key::char('t').with_alt() => self.toggle_thinking(now),
-            _ if key == Key::char('?') && is_free => {
-                let lines = super::help::lines(&self.look);
-                self.overlay = Some(Overlay::Whole(WholeView::new(None, lines)));
-            }
+            _ if key == Key::char('?') && is_free => self.effect(Effect::Show(ViewKind::Keys)),
             _ if key == Key::plain(KeyCode::Tab) => self.tab(now),
             _ if key == Key::plain(KeyCode::Tab).with_shift() => self.next_mode(),
             _ => return false,
@@ -305,7 +302,7 @@ impl App {
         };
         match (is_second, self.editor.is_empty()) {
             (true, false) => drop(self.take_draft()),
-            (true, true) => self.effect(Effect::ShowRewind),
+            (true, true) => self.effect(Effect::Show(ViewKind::Rewind)),
             _ => {}
         }
         true

@@ -21,7 +21,6 @@ mod events;
 mod external_editor;
 mod first_run;
 mod guard;
-mod help;
 mod history_file;
 mod jobs;
 mod keybindings;
@@ -48,6 +47,7 @@ mod todos;
 mod ui;
 #[cfg(test)]
 mod vectors_tests;
+mod view;
 mod whole;
 mod words;
 
@@ -63,7 +63,7 @@ use std::{
 };
 
 use anyhow::Context;
-use haft_host::{SessionConfig, StopKind};
+use haft_host::{Environment, SessionConfig, StopKind};
 use haft_terminal::{
     Capabilities, RestoreState, TerminalEnvironment,
     input::{RawMode, SavedModes, terminal_size},
@@ -76,6 +76,7 @@ use tokio::{
 pub(crate) use self::guard::serve_if_asked;
 use self::{
     app::App,
+    settings::TuiSettings,
     ui::{Ui, UiEvent},
 };
 use crate::{exit::Exit, show};
@@ -87,6 +88,13 @@ pub(crate) struct InteractiveStart {
     pub(crate) prompt: Option<String>,
     /// Nothing moves and all times are 0 s.
     pub(crate) is_still: bool,
+    /// Which session is taken up is chosen first.
+    pub(crate) picks_session: bool,
+}
+
+/// Are lines wanted instead of a screen, as far as that is known before settings are read?
+pub(crate) fn is_plain(flag: bool) -> bool {
+    plain::is_wanted(flag, &Environment::of_process(), &TuiSettings::default())
 }
 
 /// Runs to the end.
@@ -111,7 +119,11 @@ pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
     ui.listen()?;
     let runtime = runtime()?;
     listen_to_signals(&runtime, sender)?;
+    log_to_file(&start.config);
     ui.open(runtime.handle().clone(), start.config);
+    if start.picks_session {
+        ui.pick_session();
+    }
     let end = ui.run(&receiver);
     let farewell = ui.farewell(end.session.as_ref());
     drop(ui);
@@ -120,6 +132,24 @@ pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
         show::line(&line)?;
     }
     Ok(end.exit)
+}
+
+/// What is logged must not be drawn over: it goes to a file beside the settings.
+fn log_to_file(config: &SessionConfig) {
+    if std::env::var_os("HAFT_LOG").is_none() {
+        return;
+    }
+    let places = config.environment.settings_places(&config.cwd);
+    let folder = places.user.join("haft");
+    let file = std::fs::create_dir_all(&folder).and_then(|()| {
+        File::options()
+            .append(true)
+            .create(true)
+            .open(folder.join("haft.log"))
+    });
+    if let Ok(file) = file {
+        show::log_to(file);
+    }
 }
 
 fn runtime() -> anyhow::Result<Runtime> {

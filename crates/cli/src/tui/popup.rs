@@ -17,6 +17,8 @@ pub(crate) struct Popup {
     chosen: usize,
     /// Counts the questions: an answer to an older one is dropped.
     number: u64,
+    /// The last question was answered.
+    is_answered: bool,
     /// Tab came before the answer: the first one is taken when it is there.
     takes_first: bool,
     /// A person closed it; it stays closed until the word ends.
@@ -85,6 +87,7 @@ impl App {
         self.popup.query.clone_from(&asked);
         self.popup.number += 1;
         self.popup.takes_first = false;
+        self.popup.is_answered = false;
         match asked {
             Some(query) => {
                 let number = self.popup.number;
@@ -103,6 +106,7 @@ impl App {
             return;
         }
         self.popup.found = found;
+        self.popup.is_answered = true;
         self.popup.chosen = 0;
         if std::mem::take(&mut self.popup.takes_first) {
             self.take_completion();
@@ -118,6 +122,9 @@ impl App {
         let last = popup.found.len().saturating_sub(1);
         match key.code {
             KeyCode::Tab if key == Key::plain(KeyCode::Tab) => {
+                if popup.found.is_empty() && popup.is_answered {
+                    return false;
+                }
                 match popup.found.is_empty() {
                     true => popup.takes_first = true,
                     false => self.take_completion(),

@@ -8,8 +8,8 @@ use haft_agent::AgentEvent;
 use haft_host::{SessionActivity, SessionEvent};
 use haft_models::ModelEvent;
 use haft_terminal::{
-    Capabilities, ColorLevel, InputEvent, InputParser, Key, Screen, ScreenSize,
-    TerminalEnvironment, input::PasteResult,
+    Capabilities, InputEvent, InputParser, Key, Screen, ScreenSize, TerminalEnvironment,
+    input::PasteResult,
 };
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ impl Bench {
         let capabilities = Capabilities::from_environment(&TerminalEnvironment::new(&variable));
         let size = ScreenSize::new(columns, rows);
         let app = App::new(capabilities, size, "/home/me/src/shop".into(), is_still);
-        let screen = Screen::new(size, ColorLevel::TrueColor);
+        let screen = Screen::new(size, app.capabilities.level);
         let terminal =
             Terminal::with_scrollback(usize::from(columns), usize::from(rows), None).unwrap();
         let mut bench = Self {
@@ -164,6 +164,23 @@ impl Bench {
     /// The effects since the last time.
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
+    }
+
+    /// The same without what only keeps or shows something.
+    pub(crate) fn deeds(&mut self) -> Vec<Effect> {
+        let mut effects = self.take_effects();
+        effects.retain(|effect| {
+            !matches!(
+                effect,
+                Effect::Terminal(_)
+                    | Effect::Status
+                    | Effect::StatusLine
+                    | Effect::KeepDraft(_)
+                    | Effect::KeepSaid(_)
+                    | Effect::Complete { .. }
+            )
+        });
+        effects
     }
 
     pub(crate) fn draft(&self) -> String {

@@ -8,7 +8,7 @@ use std::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use haft_host::{
@@ -24,7 +24,7 @@ use haft_terminal::{
 use tokio::runtime::Handle;
 
 use super::{
-    app::{App, Effect, Found, Input, OpenedSession, Overlay},
+    app::{App, Effect, Found, HintKind, Input, OpenedSession, Overlay, ViewKind},
     commands,
     complete::{CommandEntry, Completer, CompletionSettings},
     copy,
@@ -32,10 +32,11 @@ use super::{
     external_editor,
     guard::GuardLink,
     jobs::{self, Keep, Keeper},
-    overlay::ViewEffect,
+    overlay::{View, ViewEffect},
     resume::Farewell,
     status_line::{StatusLine, StatusLineConfig},
     theme,
+    view::{self, PermissionsView, ResumeView, RewindView, TasksView, TranscriptView, UndoView},
 };
 use crate::{exit::Exit, show};
 
@@ -380,6 +381,7 @@ impl Ui {
                 self.app_update(Input::Found(Found::Edited(edited)), Instant::now());
             }
             Effect::OfView(effect) => self.of_view(effect),
+            Effect::Show(kind) => self.show(kind),
             Effect::ChooseTheme
             | Effect::StatusLine
             | Effect::Complete { .. }
@@ -422,7 +424,6 @@ impl Ui {
                 }
             }
             Effect::Status => self.status(&session),
-            Effect::ShowTranscript | Effect::ShowRewind => self.show_view(&effect, &session),
             Effect::Command(line) => self.command(line, session),
             Effect::Remember { text, place } => self.work(move || {
                 let scope = session.memory_files().get(place).map(|place| place.scope);
@@ -563,8 +564,47 @@ impl Ui {
         self.pace.change(Instant::now());
     }
 
-    fn show_view(&mut self, _effect: &Effect, _session: &SessionInput) {
-        let _ = &Overlay::Other;
+    /// Sessions to choose from, before anything is said.
+    pub(crate) fn pick_session(&mut self) {
+        self.show(ViewKind::Resume);
+        self.pace.change(Instant::now());
+    }
+
+    fn show(&mut self, kind: ViewKind) {
+        let now = SystemTime::now();
+        let opened = match (kind, &self.session) {
+            (ViewKind::Keys, _) => Some(boxed((view::keys_view(&self.app.look), Vec::new()))),
+            (ViewKind::Resume, _) => self.background.as_ref().map(|background| {
+                let config = &background.config;
+                let environment = config.environment.clone();
+                boxed(ResumeView::open(config.cwd.clone(), environment, now))
+            }),
+            (ViewKind::Transcript, Some(session)) => session
+                .transcript_path()
+                .map(|path| boxed(TranscriptView::open(path))),
+            (kind, Some(session)) => {
+                let session = Arc::new(session.clone());
+                match kind {
+                    ViewKind::Undo => Some(boxed(UndoView::open(session, now))),
+                    ViewKind::Rewind => Some(boxed(RewindView::open(session, now))),
+                    ViewKind::Tasks => Some(boxed(TasksView::open(session))),
+                    _ => Some(boxed(PermissionsView::open(session))),
+                }
+            }
+            (_, None) => None,
+        };
+        let Some((view, effects)) = opened else {
+            self.app.hint(
+                "there is nothing to show yet",
+                HintKind::Said,
+                Instant::now(),
+            );
+            return;
+        };
+        self.app.overlay = Some(Overlay::Other(view));
+        for effect in effects {
+            self.of_view(effect);
+        }
     }
 
     fn of_view(&mut self, effect: ViewEffect) {
@@ -729,6 +769,12 @@ impl Ui {
             changed,
         }
     }
+}
+
+fn boxed(
+    (view, effects): (impl View + 'static, Vec<ViewEffect>),
+) -> (Box<dyn View>, Vec<ViewEffect>) {
+    (Box::new(view), effects)
 }
 
 /// Would no shell bring this process group back if it were stopped?

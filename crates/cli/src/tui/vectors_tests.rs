@@ -3,11 +3,13 @@
 use haft::{ApprovalAnswer, Card, CardPiece};
 use haft_agent::AgentEvent;
 use haft_models::ModelEvent;
-use haft_terminal::{Key, KeyCode};
+use haft_terminal::{Key, KeyCode, TextLine, paint::TerminalControl};
 use serde_json::json;
 
 use super::{
-    app::Effect,
+    app::{Effect, Found, Input, Overlay},
+    look::Look,
+    overlay::{View, ViewOutcome},
     test_bench::{Bench, request},
 };
 
@@ -160,6 +162,55 @@ fn vector_12_what_is_longer_than_the_region_is_read_to_its_end_first() {
 }
 
 #[test]
+fn vector_13_a_rule_is_edited_and_its_place_chosen() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    let place = |scope, file: &str| haft::RulePlace {
+        scope,
+        file: Some(file.into()),
+    };
+    let mut asked = bash("npm run build", &["Bash(npm run build)"]);
+    asked.saves = vec![
+        place(haft::RuleScope::Local, ".claude/settings.local.json"),
+        place(haft::RuleScope::User, "~/.claude/settings.json"),
+    ];
+    bench.asks(1, asked);
+    bench.wait(2_000);
+    bench.key(Key::char('a'));
+    assert!(bench.rows().contains("rule: Bash(npm run build)"));
+    assert!(
+        bench
+            .rows()
+            .contains("in .claude/settings.local.json (Tab: where)")
+    );
+    bench.wait(100);
+    bench.key(Key::control('u'));
+    bench.type_keys("Bash(npm *)");
+    bench.wait(100);
+    bench.key(Key::plain(KeyCode::Tab));
+    assert!(bench.rows().contains("in ~/.claude/settings.json"));
+    bench.wait(100);
+    bench.key(ENTER);
+    let answer = ApprovalAnswer::Updated {
+        input: None,
+        patches: Vec::new(),
+        keep: vec!["Bash(npm *)".to_owned()],
+        scope: Some(haft::RuleScope::User),
+    };
+    assert_eq!(answers(&mut bench), [(1, answer)]);
+    let file = "/home/me/.claude/settings.json".into();
+    bench.session(haft_host::SessionEvent::RulesKept {
+        file,
+        problem: None,
+    });
+    assert!(
+        bench
+            .rows()
+            .contains("- kept in /home/me/.claude/settings.json")
+    );
+}
+
+#[test]
 fn vector_14_a_reason_goes_with_a_no() {
     let mut bench = Bench::new(80, 24);
     bench.runs();
@@ -216,7 +267,7 @@ fn vector_16_escape_leaves_a_question_open_and_stops_the_run() {
     bench.asks(1, bash("make", &[]));
     bench.wait(2_000);
     bench.key(Key::ESCAPE);
-    assert!(bench.take_effects().is_empty());
+    assert!(bench.deeds().is_empty());
     assert!(bench.rows().contains("Tab to answer"));
     bench.wait(5_000);
     assert!(!bench.app.questions.has_focus(), "it stays left");
@@ -233,6 +284,37 @@ fn vector_16_escape_leaves_a_question_open_and_stops_the_run() {
     };
     assert!(effects.iter().any(is_no));
     assert!(matches!(effects.last(), Some(Effect::Interrupt)));
+}
+
+/// A view that does nothing.
+struct Still;
+
+impl View for Still {
+    fn rows(&mut self, _: &Look) -> Vec<TextLine> {
+        vec![TextLine::plain("transcript"), TextLine::plain("more")]
+    }
+
+    fn key(&mut self, _: Key) -> ViewOutcome {
+        ViewOutcome::Stay(Vec::new())
+    }
+}
+
+#[test]
+fn vector_17_over_a_view_a_question_is_a_banner_and_a_bell() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    bench.app.overlay = Some(Overlay::Other(Box::new(Still)));
+    bench.take_effects();
+    bench.asks(1, bash("make", &[]));
+    let effects = bench.take_effects();
+    let bell = |effect: &Effect| matches!(effect, Effect::Terminal(controls) if controls.contains(&TerminalControl::Bell));
+    assert!(effects.iter().any(bell));
+    bench.wait(5_000);
+    let rows = bench.app.overlay_rows().unwrap();
+    assert!(rows[0].text().starts_with("? Bash make waits"), "{rows:?}");
+    assert_eq!(rows[1].text(), "more");
+    bench.key(Key::char('y'));
+    assert!(answers(&mut bench).is_empty());
 }
 
 #[test]
@@ -272,6 +354,108 @@ fn vector_19_stopping_a_run_puts_undelivered_messages_back() {
 }
 
 #[test]
+fn vector_30_the_theme_follows_the_terminal() {
+    let mut bench = Bench::with(80, 24, true, |name| {
+        (name == "TERM").then(|| "xterm-256color".to_owned())
+    });
+    bench.read(b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\");
+    assert!(bench.app.look.theme.is_light);
+    bench.read(b"\x1b[?997;1n");
+    assert!(!bench.app.look.theme.is_light);
+    let mut bench = Bench::with(80, 24, true, |name| {
+        (name == "NO_COLOR").then(|| "1".to_owned())
+    });
+    bench.runs();
+    bench.says("A **reply** with `code`\n\n```rust\nlet a = 1;\n```\n");
+    bench.asks(1, bash("make", &[]));
+    bench.wait(1_500);
+    let bytes = String::from_utf8(bench.bytes.clone()).unwrap();
+    for sequence in bytes.split("\x1b[").skip(1) {
+        let Some((numbers, _)) = sequence.split_once('m') else {
+            continue;
+        };
+        if numbers.chars().all(|c| c.is_ascii_digit() || c == ';') {
+            let is_colour =
+                |number: &str| matches!(number.as_bytes(), [b'3' | b'4', _] | [b'9', _]);
+            assert!(!numbers.split(';').any(is_colour), "{numbers}");
+        }
+    }
+}
+
+#[test]
+fn vector_35_a_long_conversation_is_taken_up_by_its_end() {
+    let mut bench = Bench::new(80, 24);
+    let long = (0..300)
+        .map(|line| format!("line {line}\n\n"))
+        .collect::<String>();
+    let exchange = |prompt: &str, text: &str| haft_host::Exchange {
+        prompt: prompt.to_owned(),
+        parts: vec![haft_host::ExchangePart::Text(text.to_owned())],
+        ..haft_host::Exchange::default()
+    };
+    let exchanges = haft_host::Exchanges {
+        earlier: 4_997,
+        shown: vec![
+            exchange("one", &long),
+            exchange("two", "Second."),
+            exchange("three", "Third."),
+        ],
+    };
+    bench.update(Input::Found(Found::Exchanges(exchanges)));
+    let lines = bench.lines();
+    let lines: Vec<&String> = lines.iter().filter(|line| !line.is_empty()).collect();
+    assert!(lines.len() <= 205, "{}", lines.len());
+    assert!(lines[0].starts_with("... 4,997 earlier"), "{}", lines[0]);
+    assert!(lines.iter().any(|line| *line == "> three"));
+}
+
+#[test]
+fn a_shell_line_a_memory_and_commands_are_told_apart() {
+    let mut bench = Bench::new(80, 24);
+    bench.type_keys("!ls -la");
+    bench.key(ENTER);
+    let is_shell =
+        |effect: &Effect| matches!(effect, Effect::Shell { command, .. } if command == "ls -la");
+    assert!(bench.take_effects().iter().any(is_shell));
+    bench.idle();
+    bench.type_keys("/compact now");
+    bench.key(ENTER);
+    let is_command =
+        |effect: &Effect| matches!(effect, Effect::Command(line) if line == "/compact now");
+    assert!(bench.take_effects().iter().any(is_command));
+    bench.type_keys("/usr/bin is full");
+    bench.key(ENTER);
+    let is_said = |effect: &Effect| matches!(effect, Effect::Say { .. });
+    assert!(bench.take_effects().iter().any(is_said));
+    bench.idle();
+    bench.type_keys("/exit");
+    bench.key(ENTER);
+    assert!(
+        bench
+            .take_effects()
+            .iter()
+            .any(|e| matches!(e, Effect::Leave))
+    );
+}
+
+#[test]
+fn a_draft_is_put_aside_and_kept_on_disk() {
+    let mut bench = Bench::new(80, 24);
+    bench.type_keys("half a thought");
+    bench.wait(1_100);
+    let is_kept =
+        |effect: &Effect| matches!(effect, Effect::KeepDraft(text) if text == "half a thought");
+    assert!(bench.take_effects().iter().any(is_kept));
+    assert_eq!(bench.app.due(bench.now), None);
+    bench.key(Key::control('s'));
+    assert_eq!(bench.draft(), "");
+    bench.type_keys("x");
+    bench.key(Key::plain(KeyCode::Backspace));
+    bench.key(Key::control('s'));
+    assert_eq!(bench.draft(), "half a thought");
+}
+
+#[test]
 fn vector_36_a_reply_cannot_act_on_the_terminal() {
     let mut bench = Bench::new(80, 24);
     bench.runs();
@@ -298,6 +482,7 @@ fn ctrl_c_stops_clears_and_leaves_in_this_order() {
     let mut bench = Bench::new(80, 24);
     bench.type_keys("draft");
     bench.runs();
+    bench.deeds();
     bench.key(Key::control('c'));
     assert_eq!(bench.draft(), "draft", "the draft is untouched");
     assert!(matches!(
@@ -307,15 +492,16 @@ fn ctrl_c_stops_clears_and_leaves_in_this_order() {
     bench.idle();
     bench.key(Key::control('c'));
     assert_eq!(bench.draft(), "");
+    bench.deeds();
     bench.key(Key::control('c'));
-    assert!(bench.take_effects().is_empty());
+    assert!(bench.deeds().is_empty());
     assert!(bench.rows().contains("Ctrl-C once more leaves"));
     bench.wait(2_500);
     assert!(!bench.rows().contains("Ctrl-C once more leaves"));
     bench.key(Key::control('c'));
     bench.wait(500);
     bench.key(Key::control('c'));
-    assert!(matches!(bench.take_effects().as_slice(), [Effect::Leave]));
+    assert!(matches!(bench.deeds().as_slice(), [Effect::Leave]));
 }
 
 #[test]
@@ -327,9 +513,10 @@ fn ctrl_d_leaves_and_during_a_run_only_when_pressed_again() {
     assert_eq!(bench.draft(), "b");
     bench.key(Key::control('d'));
     bench.runs();
+    bench.deeds();
     bench.key(Key::control('d'));
-    assert!(bench.take_effects().is_empty());
+    assert!(bench.deeds().is_empty());
     bench.wait(300);
     bench.key(Key::control('d'));
-    assert!(matches!(bench.take_effects().as_slice(), [Effect::Leave]));
+    assert!(matches!(bench.deeds().as_slice(), [Effect::Leave]));
 }

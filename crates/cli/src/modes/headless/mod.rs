@@ -68,9 +68,13 @@ const LONGEST_PROMPT: u64 = 10 << 20;
 /// The same flags where a person is at the terminal.
 pub(crate) fn interactive(
     session: SessionArgs,
-    flags: Headless,
+    mut flags: Headless,
 ) -> anyhow::Result<InteractiveStart> {
     check(&flags)?;
+    let picks_session = flags.session.resume.as_deref() == Some("");
+    if picks_session {
+        flags.session.resume = None;
+    }
     let mut config = config::of(&session, &flags)?;
     config.one_result = false;
     config.hooks_may_begin = false;
@@ -78,6 +82,7 @@ pub(crate) fn interactive(
         config,
         prompt: flags.prompt.filter(|text| !text.trim().is_empty()),
         is_still: flags.screen.still,
+        picks_session,
     })
 }
 

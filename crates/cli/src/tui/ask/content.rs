@@ -27,13 +27,15 @@ pub(super) fn heading(request: &ApprovalRequest) -> String {
     text
 }
 
-/// A command line has a row of its own, and so has everything that needs several.
+/// A command line has a row of its own, and so has what the subject is only the beginning of.
 fn has_own_row(request: &ApprovalRequest) -> bool {
     let card = request.shown();
-    let is_text = |piece: &CardPiece| matches!(piece, CardPiece::Text(_));
-    request.kind == ApprovalKind::Plan
-        || !request.parts.is_empty()
-        || (card.body.iter().any(is_text) && !cards::has_diff(card))
+    let subject = card.subject.trim_end_matches('…');
+    let goes_on = |piece: &CardPiece| match piece {
+        CardPiece::Text(text) => text.starts_with(subject),
+        _ => false,
+    };
+    request.kind == ApprovalKind::Plan || !request.parts.is_empty() || card.body.iter().any(goes_on)
 }
 
 /// What must be seen whole.

@@ -2,9 +2,13 @@
 
 mod copy;
 mod exit;
+mod permissions;
 mod resume;
+mod rewind;
 mod status_line;
+mod tasks;
 mod theme;
+mod undo;
 mod vim;
 
 use std::time::Instant;
@@ -24,13 +28,17 @@ pub(crate) struct ScreenCommand {
 }
 
 /// All of them, by name.
-const SCREEN_COMMANDS: [&ScreenCommand; 7] = [
+const SCREEN_COMMANDS: [&ScreenCommand; 11] = [
     &copy::COPY,
     &exit::EXIT,
+    &permissions::PERMISSIONS,
     &exit::QUIT,
     &resume::RESUME,
+    &rewind::REWIND,
     &status_line::STATUS_LINE,
+    &tasks::TASKS,
     &theme::THEME,
+    &undo::UNDO,
     &vim::VIM,
 ];
 

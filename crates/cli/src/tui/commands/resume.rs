@@ -1,6 +1,6 @@
 //! `/resume [ID]`: another session in place of this one.
 
-use crate::tui::app::Effect;
+use crate::tui::app::{Effect, ViewKind};
 
 use super::ScreenCommand;
 
@@ -9,7 +9,7 @@ pub(super) const RESUME: ScreenCommand = ScreenCommand {
     hint: "[ID or title]",
     description: "Take up another session",
     run: |app, arguments, _| match arguments {
-        "" => app.to_session(Effect::Command("/resume".to_owned())),
+        "" => app.effect(Effect::Show(ViewKind::Resume)),
         id => app.resume(id),
     },
 };
