@@ -35,6 +35,7 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
+  haft                                         a session in this terminal; `?` shows its keys
   haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
   haft demo                                    watch an agent at work, without a key
   haft models                                  which models there are
@@ -86,7 +87,9 @@ Environment:
     infer_long_args = false,
     disable_help_subcommand = true
 )]
-#[command(override_usage = "haft -p [OPTIONS] [PROMPT]\n       haft [OPTIONS] COMMAND")]
+#[command(
+    override_usage = "haft [OPTIONS] [PROMPT]\n       haft -p [OPTIONS] [PROMPT]\n       haft [OPTIONS] COMMAND"
+)]
 // Behind a flag that takes several values the command is still one.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {

@@ -163,13 +163,15 @@ impl RunningCall {
     fn rows(&self, frame: &CallFrame<'_>, tail: usize, rows: &mut Vec<TextLine>) {
         let look = frame.look;
         let mut line = TextLine::styled(look.spinner(frame.step), look.theme.accent);
-        line.append(&cards::words(&self.card, frame.cwd, look));
-        let facts = self.facts(frame);
+        let mut facts = self.facts(frame);
+        if tail > 0 && self.bytes > 0 && !look.is_narrow() {
+            facts += "  (Ctrl-B: background)";
+        }
+        // What it is about is cut rather than how it goes.
+        let room = look.size.row_width().saturating_sub(facts.len() + 3);
+        line.append(&cards::words(&self.card, frame.cwd, look).truncated(room));
         if !facts.is_empty() {
             line.push(&format!("  {facts}"), look.theme.faint);
-        }
-        if tail > 0 && self.bytes > 0 && !look.is_narrow() {
-            line.push("  (Ctrl-B: background)", look.theme.faint);
         }
         rows.push(line);
         if let Some(card) = self.agent.as_ref().and_then(|agent| agent.last.as_ref())
@@ -193,6 +195,9 @@ impl RunningCall {
         let elapsed = frame.now.saturating_duration_since(self.since);
         if frame.look.is_still || elapsed >= Duration::from_secs(1) {
             facts.push(words::seconds(elapsed, frame.look));
+        }
+        if frame.look.is_narrow() {
+            return facts.join(", ");
         }
         if let Some(agent) = &self.agent {
             facts.push(words::counted(agent.calls, "call"));

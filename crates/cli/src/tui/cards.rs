@@ -59,7 +59,15 @@ fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> TextLine {
         CardMark::Worked => TextLine::styled(look.bullet(), look.theme.success),
         CardMark::Failed => TextLine::styled(look.cross(), look.theme.failure),
     };
-    line.append(&words(card, cwd, look));
+    let width = look.size.row_width();
+    let words_of = |card: &Card| words(card, cwd, look);
+    let mut said = words_of(card);
+    if look.is_narrow() && said.width() + 1 > width {
+        // The first words count; Ctrl-O has the rest.
+        let first = Card::new(card.title.as_str(), card.subject.as_str());
+        said = words_of(&first).truncated(width.saturating_sub(1));
+    }
+    line.append(&said);
     line
 }
 

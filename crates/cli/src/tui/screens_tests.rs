@@ -120,6 +120,90 @@ fn a_command_is_asked_about_and_its_rule_edited() {
 }
 
 #[test]
+fn a_command_line_is_asked_about_by_its_parts() {
+    let command = "cd web && npm run build > out.log && git push origin main";
+    let part = |text: &str, meaning: &str, asks| haft::ApprovalPart {
+        text: text.to_owned(),
+        meaning: meaning.to_owned(),
+        depth: 0,
+        asks,
+    };
+    for columns in [80, 40] {
+        let card = Card::new("Bash", command);
+        let input = json!({"command": command});
+        let mut asked_for = request("Bash", card, input, &["Bash(npm run build)"]);
+        asked_for.agent = Some("Explore".to_owned());
+        asked_for.parts = vec![
+            part("cd web", "harmless", false),
+            part("npm run build", "runs what the workspace says", true),
+            part("> out.log", "writes ~/src/shop/web/out.log", false),
+            part("git push origin main", "contacts github.com", true),
+        ];
+        asked_for.because = vec![
+            "no rule for npm run build".to_owned(),
+            ".claude/settings.json:12 asks for git push".to_owned(),
+        ];
+        asked_for.confinement = Some("profile workspace, network open".to_owned());
+        asked_for.saves = vec![haft::RulePlace {
+            scope: haft::RuleScope::Local,
+            file: Some(".claude/settings.local.json".into()),
+        }];
+        let mut bench = Bench::new(columns, 30);
+        bench.runs();
+        bench.asks(1, asked_for.clone());
+        bench.asks(2, asked_for.clone());
+        bench.asks(3, asked_for);
+        bench.wait(2_000);
+        bench.key(Key::char('a'));
+        insta::assert_snapshot!(format!("parts_{columns}"), bench.rows());
+    }
+}
+
+#[test]
+fn addresses_and_servers_are_asked_about() {
+    let fetch = Card::new("WebFetch", "https://docs.rs/similar")
+        .with_summary("GET, public address, \"API of TextDiff\"");
+    let fetch = request(
+        "WebFetch",
+        fetch,
+        json!({"url": "https://docs.rs/similar"}),
+        &[],
+    );
+    let server = Card::new("mcp__gh__create_issue", "")
+        .with_summary("server gh (stdio)  title \"Basket\", body 14 lines");
+    let server = request(
+        "mcp__gh__create_issue",
+        server,
+        json!({"title": "Basket"}),
+        &[],
+    );
+    let rows = [fetch, server].map(|request| asked(80, request).rows());
+    insta::assert_snapshot!(rows.join("\n\n"));
+}
+
+#[test]
+fn trust_is_asked_about_with_what_would_run() {
+    let mut bench = Bench::new(80, 24);
+    let facts = super::ask::TrustFacts {
+        directory: "/home/me/src/shop".to_owned(),
+        things: vec![
+            ".claude/settings.json hooks".to_owned(),
+            ".mcp.json gh".to_owned(),
+        ],
+        contents: vec![("hooks".to_owned(), "{\"SessionStart\": []}".to_owned())],
+    };
+    bench.update(Input::Found(super::app::Found::Untrusted(facts)));
+    bench.wait(2_000);
+    insta::assert_snapshot!(bench.rows());
+    bench.key(Key::char('n'));
+    let effects = bench.deeds();
+    assert!(matches!(
+        effects.as_slice(),
+        [super::app::Effect::Trust(false)]
+    ));
+}
+
+#[test]
 fn a_plan_is_asked_about() {
     let card = Card::new("Plan", "").with(CardPiece::Text(
         "1. change the comparison\n2. run the tests – all of them".to_owned(),

@@ -131,6 +131,9 @@ impl OpenQuestions {
     }
 
     fn put(&mut self, id: QuestionId, ask: Ask, last_key: Option<Instant>) {
+        if self.questions.is_empty() {
+            self.asked = 0;
+        }
         self.asked += 1;
         self.questions.push(OpenQuestion {
             id,

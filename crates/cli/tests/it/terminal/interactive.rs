@@ -272,7 +272,7 @@ fn trust_is_asked_before_anything_of_the_folder_counts() {
         {"type": "command", "command": format!("touch {}", tmux.project().join("ran").display())}]}]}});
     let settings = tmux.project().join(".claude/settings.json");
     fs::write(settings, hook.to_string()).unwrap();
-    tmux.haft("hello", &[text("Hi.")]);
+    tmux.begin("'good morning'", &[text("Hi.")]);
     tmux.until("the question", |screen| screen.contains("? Trust "));
     thread::sleep(Duration::from_millis(2000));
     tmux.types("n");

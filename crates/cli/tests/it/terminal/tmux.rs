@@ -74,14 +74,6 @@ impl Tmux {
         self.text(&["capture-pane", "-p"])
     }
 
-    /// Everything, wrapped lines joined.
-    pub(super) fn lines(&self) -> Vec<String> {
-        let text = self.text(&["capture-pane", "-p", "-J", "-S", "-"]);
-        text.lines()
-            .map(|line| line.trim_end().to_owned())
-            .collect()
-    }
-
     pub(super) fn types(&self, text: &str) {
         self.tmux(&["send-keys", "-l", text]);
     }
@@ -110,8 +102,14 @@ impl Tmux {
         self.press("Enter");
     }
 
-    /// Starts a session with this script; every byte that it writes is kept.
+    /// Starts a session with this script, and waits until it is open.
     pub(super) fn haft(&self, arguments: &str, turns: &[Value]) {
+        self.begin(arguments, turns);
+        self.until("the session", |screen| screen.contains("scripted"));
+    }
+
+    /// Starts a session with this script; every byte that it writes is kept.
+    pub(super) fn begin(&self, arguments: &str, turns: &[Value]) {
         let script = self.folder.path().join("script.json");
         fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
         let bytes = self.folder.path().join("bytes");
@@ -121,7 +119,6 @@ impl Tmux {
             env!("CARGO_BIN_EXE_haft"),
             script.display()
         ));
-        self.until("the session", |screen| screen.contains("scripted"));
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
