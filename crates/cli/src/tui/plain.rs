@@ -10,6 +10,7 @@ mod lines;
 use std::{
     collections::VecDeque,
     io::{self, BufRead},
+    path::PathBuf,
     thread,
     time::{Duration, Instant},
 };
@@ -71,10 +72,11 @@ pub(crate) async fn run_flags(session: SessionArgs, flags: Headless) -> anyhow::
 
 /// A session for a person who types lines and reads lines.
 pub(crate) async fn run(config: SessionConfig, prompt: Option<String>) -> anyhow::Result<Exit> {
+    let cwd = config.cwd.clone();
     let (asks, asked) = mpsc::unbounded_channel();
     let (parts, mut events) = SessionParts::stream();
     let session = AgentSession::open(config, parts.questions(PlainQuestions { asks }))?;
-    let mut face = PlainFace::new(session.input(), asked);
+    let mut face = PlainFace::new(session.input(), asked, cwd);
     let running = tokio::spawn(session.run());
     let mut lines = typed_lines();
     let mut interrupts = signal(SignalKind::interrupt())?;
@@ -203,11 +205,15 @@ struct PlainFace {
 }
 
 impl PlainFace {
-    fn new(input: SessionInput, asked: mpsc::UnboundedReceiver<AskedQuestion>) -> Self {
+    fn new(
+        input: SessionInput,
+        asked: mpsc::UnboundedReceiver<AskedQuestion>,
+        cwd: PathBuf,
+    ) -> Self {
         Self {
             input,
             asked,
-            lines: PlainLines::new(),
+            lines: PlainLines::new(cwd),
             questions: VecDeque::new(),
             shown_at: Instant::now(),
             is_at_prompt: false,

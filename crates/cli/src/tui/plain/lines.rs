@@ -1,10 +1,14 @@
 //! What happens in a session, as lines: each says by its first word whose it is.
 
+use std::path::PathBuf;
+
 use haft::{Card, CardPiece};
 use haft_agent::{AgentEvent, EndReason, NoticeLevel, RunResult, Trigger};
 use haft_host::SessionEvent;
 use haft_models::{Block, ModelEvent};
 use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook};
+
+use crate::show;
 
 /// So many lines of a result are shown.
 const MOST_LINES: usize = 10;
@@ -17,13 +21,15 @@ const NO_EDGE: usize = 100_000;
 
 /// The lines of a session, in their order.
 pub(super) struct PlainLines {
+    /// Paths below it are shown from there.
+    cwd: PathBuf,
     reply: MarkdownCommitter,
     /// Something of this turn's answer was shown.
     has_spoken: bool,
 }
 
 impl PlainLines {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(cwd: PathBuf) -> Self {
         let look = MarkdownLook {
             hyperlinks: false,
             unicode: true,
@@ -31,6 +37,7 @@ impl PlainLines {
             ..MarkdownLook::default()
         };
         Self {
+            cwd,
             reply: MarkdownCommitter::new(look),
             has_spoken: false,
         }
@@ -79,13 +86,13 @@ impl PlainLines {
             },
             AgentEvent::Answered { finished, .. } => {
                 let mut lines = self.finish();
-                lines.extend(result_lines(&finished.card, finished.is_error, None));
+                lines.extend(self.result_lines(&finished.card, finished.is_error, None));
                 lines
             }
             AgentEvent::Subagent { agent, event } => match &**event {
                 AgentEvent::Answered { finished, .. } => {
                     let kind = Some(agent.kind.as_str());
-                    result_lines(&finished.card, finished.is_error, kind)
+                    self.result_lines(&finished.card, finished.is_error, kind)
                 }
                 _ => Vec::new(),
             },
@@ -156,38 +163,40 @@ fn prefixed(beginning: &str, text: &str) -> Vec<String> {
     lines.map(|line| format!("{beginning} {line}")).collect()
 }
 
-fn heading(card: &Card, agent: Option<&str>) -> String {
-    let subject = card.subject.replace('\n', " ");
-    let mut heading = format!("{} {subject}", card.title);
-    if let Some(agent) = agent {
-        heading = format!("[{agent}] {heading}");
-    }
-    heading.trim_end().to_owned()
-}
-
-/// A call that ended: its heading, and the beginning of what it came to.
-fn result_lines(card: &Card, is_error: bool, agent: Option<&str>) -> Vec<String> {
-    let beginning = if is_error { "tool error:" } else { "tool:" };
-    let mut first = format!("{beginning} {}", heading(card, agent));
-    if !card.summary.is_empty() {
-        first += &format!("; {}", card.summary.replace('\n', " "));
-    }
-    let mut lines = vec![first];
-    for piece in &card.body {
-        let (body, most): (Vec<&str>, usize) = match piece {
-            CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
-                (text.lines().collect(), MOST_LINES)
-            }
-            CardPiece::Diff(hunks) => {
-                let changed = hunks.iter().flat_map(|hunk| &hunk.lines);
-                (changed.map(String::as_str).collect(), MOST_DIFF_LINES)
-            }
-        };
-        let shown = body.iter().take(most);
-        lines.extend(shown.map(|line| format!("{beginning}   {}", line.trim_end())));
-        if body.len() > most {
-            lines.push(format!("{beginning}   {} more lines", body.len() - most));
+impl PlainLines {
+    fn heading(&self, card: &Card, agent: Option<&str>) -> String {
+        let subject = show::from_here(&card.subject, &self.cwd).replace('\n', " ");
+        let mut heading = format!("{} {subject}", card.title);
+        if let Some(agent) = agent {
+            heading = format!("[{agent}] {heading}");
         }
+        heading.trim_end().to_owned()
     }
-    lines
+
+    /// A call that ended: its heading, and the beginning of what it came to.
+    fn result_lines(&self, card: &Card, is_error: bool, agent: Option<&str>) -> Vec<String> {
+        let beginning = if is_error { "tool error:" } else { "tool:" };
+        let mut first = format!("{beginning} {}", self.heading(card, agent));
+        if !card.summary.is_empty() {
+            first += &format!("; {}", card.summary.replace('\n', " "));
+        }
+        let mut lines = vec![first];
+        for piece in &card.body {
+            let (body, most): (Vec<&str>, usize) = match piece {
+                CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
+                    (text.lines().collect(), MOST_LINES)
+                }
+                CardPiece::Diff(hunks) => {
+                    let changed = hunks.iter().flat_map(|hunk| &hunk.lines);
+                    (changed.map(String::as_str).collect(), MOST_DIFF_LINES)
+                }
+            };
+            let shown = body.iter().take(most);
+            lines.extend(shown.map(|line| format!("{beginning}   {}", line.trim_end())));
+            if body.len() > most {
+                lines.push(format!("{beginning}   {} more lines", body.len() - most));
+            }
+        }
+        lines
+    }
 }

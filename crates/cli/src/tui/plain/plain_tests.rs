@@ -97,7 +97,7 @@ fn the_models_questions_are_answered_one_by_one() {
 
 #[test]
 fn a_reply_is_said_line_by_line_as_its_parts_are_complete() {
-    let mut lines = PlainLines::new();
+    let mut lines = PlainLines::new("/p".into());
     let mut said = |text: &str| {
         let text = ModelEvent::Text {
             index: 0,
