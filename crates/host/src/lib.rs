@@ -30,9 +30,11 @@ mod background;
 mod budget;
 mod builder;
 mod catalog;
+mod commands;
 mod compose;
 pub mod config;
 mod conversation;
+mod data;
 mod elicitation;
 mod environment;
 mod error;
@@ -55,6 +57,7 @@ mod names;
 mod pace;
 pub mod parts;
 mod plugins;
+mod progress;
 mod prompt_settings;
 pub mod questions;
 mod queue;
@@ -62,6 +65,7 @@ mod retention;
 pub mod session;
 mod settings;
 mod setup;
+mod shell_line;
 mod slash;
 mod stop;
 mod structured_output;
@@ -71,12 +75,19 @@ mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
+pub use commands::{CommandInfo, CommandOutcome, CommandSource, export_html, export_text};
 pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
 };
 pub use conversation::conversations;
+pub use data::{
+    ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
+    KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
+    SessionEntry, TrustReport, TrustedThing, UndoEntry, UndoReport, UndoWhich, accept_trust,
+    exchanges, key_report, remove_key, session_entries, store_key, trust_report,
+};
 pub use environment::Environment;
 pub use error::{OpenError, error_in_words};
 pub use event::{
@@ -114,7 +125,7 @@ pub use names::ModelOption;
 pub use pace::SpeakingPace;
 pub use parts::SessionParts;
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
-pub use queue::StartOptions;
+pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use haft_contract::{DynTool, Progress, Tool, erase};
+use haft_contract::{BoxFuture, DynTool, Progress, Tool, erase};
 use haft_mcp::client::ServerLink;
 use haft_models::{Model, Scripted, scripted::ModelScript};
 
@@ -18,7 +18,11 @@ pub struct SessionParts {
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     pub(crate) progress: Option<Progress>,
+    pub(crate) doctor: Option<DoctorReport>,
 }
+
+/// Looks at everything there is to look at, and reports it as a text.
+pub(crate) type DoctorReport = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
 /// Who is asked.
 pub(crate) enum Asked {
@@ -44,6 +48,7 @@ impl SessionParts {
             model: None,
             tools: Vec::new(),
             progress: None,
+            doctor: None,
         }
     }
 
@@ -86,6 +91,15 @@ impl SessionParts {
     /// Where calls of tools report their progress.
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
+        self
+    }
+
+    /// What `/doctor` answers.
+    pub fn doctor(
+        mut self,
+        report: impl Fn() -> BoxFuture<'static, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.doctor = Some(Arc::new(report));
         self
     }
 

@@ -21,7 +21,7 @@ use crate::{
     conversation,
     judge::Judge,
     mcp::{self, PendingOf, SessionHost},
-    prompt_settings, questions,
+    progress, prompt_settings, questions,
     queue::StartOptions,
     retention, session,
     structured_output::Shape,
@@ -272,6 +272,8 @@ impl AgentSession {
             cwd,
         };
         let judge = self.judge(plan);
+        let (progress, passes) = progress::follow(&self.events, self.progress.take());
+        self.passes_progress = Some(passes);
         self.extensions
             .open_folders(&mut self.permitted.rules, &bases);
         let additions = Additions {
@@ -285,7 +287,7 @@ impl AgentSession {
             defers: true,
             own: mem::take(&mut self.tools),
             external: servers,
-            progress: self.progress.take(),
+            progress: Some(progress),
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),

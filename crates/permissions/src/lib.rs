@@ -29,6 +29,7 @@ mod from_settings;
 mod git_audit;
 mod globs;
 mod matching;
+pub mod parts;
 pub mod policy;
 mod program_audit;
 pub mod protected;

@@ -101,6 +101,25 @@ impl Transcript {
         )
     }
 
+    /// The transcript of another conversation, which is gone on with.
+    pub(crate) fn of_another(
+        &self,
+        store: Arc<dyn Store>,
+        session: SessionId,
+        so_far: SoFar,
+    ) -> Self {
+        let facts = self.state().facts.clone();
+        let remembered = self.remembered.clone();
+        Self::new(
+            store,
+            session,
+            facts.version,
+            facts.agent,
+            so_far,
+            remembered,
+        )
+    }
+
     /// The file it is in, where there is one.
     pub fn path(&self) -> Option<&Path> {
         self.store.path()
@@ -125,6 +144,11 @@ impl Transcript {
         let mut state = self.state();
         state.facts.cwd = line::written(cwd);
         state.facts.branch = branch;
+    }
+
+    /// The last message in the chain.
+    pub fn last(&self) -> Option<Uuid> {
+        self.state().last
     }
 
     /// A new end of the chain, after the lines were read anew.

@@ -9,6 +9,7 @@ use std::{
 
 use haft_contract::{
     CallContext, CallId, CancellationToken, ContextPatch, NestedCalls, Progress, RuleList,
+    RuleScope,
 };
 
 use super::{CallObserver, Shared, slots::Slot};
@@ -56,7 +57,7 @@ impl CallRun<'_> {
             }
         };
         let kept = admitted.take_kept();
-        shared.keep(&kept.rules, &kept.patches);
+        shared.keep(&kept.rules, kept.scope, &kept.patches);
         if let Some(observer) = self.observer {
             observer.started(&admitted);
         }
@@ -121,7 +122,7 @@ impl Shared {
     }
 
     /// Keeps rules that a person agreed to: for the session at once, and where the session says.
-    fn keep(&self, rules: &[String], patches: &[ContextPatch]) {
+    fn keep(&self, rules: &[String], scope: RuleScope, patches: &[ContextPatch]) {
         if rules.is_empty() && patches.is_empty() {
             return;
         }
@@ -136,8 +137,11 @@ impl Shared {
             context.context.apply(patch);
         }
         drop(context);
-        if let Some(keeper) = self.engine.keeper.as_ref().filter(|_| !rules.is_empty()) {
-            keeper.keep(rules);
+        if rules.is_empty() || scope == RuleScope::Session {
+            return;
+        }
+        if let Some(keeper) = &self.engine.keeper {
+            keeper.keep(rules, scope);
         }
     }
 }

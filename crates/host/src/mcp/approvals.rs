@@ -110,7 +110,7 @@ impl PinnedTools {
                 ),
                 rules: Vec::new(),
                 asked: None,
-                agent: None,
+                ..ApprovalRequest::default()
             };
             match approver.ask(request).await {
                 ApprovalAnswer::Allow | ApprovalAnswer::Always | ApprovalAnswer::Updated { .. } => {

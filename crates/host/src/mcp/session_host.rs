@@ -75,7 +75,7 @@ impl ClientHost for SessionHost {
                     name: "AskUserQuestion".to_owned(),
                     input,
                 }),
-                agent: None,
+                ..ApprovalRequest::default()
             };
             match self.approver.ask(request).await {
                 ApprovalAnswer::Changed { input } => answered(&asked, &fields, &input["answers"]),

@@ -173,6 +173,20 @@ impl SandboxSettings {
     }
 }
 
+/// Whom a command so confined may reach.
+pub(super) fn network(
+    policy: &Policy,
+    confined: Confined,
+    reason: &ProfileReason,
+) -> NetworkAccess {
+    match (confined, policy.sandbox.enabled) {
+        (Confined::Full, _) => NetworkAccess::Anybody,
+        (Confined::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => NetworkAccess::Nobody,
+        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::of(policy).judge()),
+        _ => NetworkAccess::Anybody,
+    }
+}
+
 /// How the command of a call is to be confined, if it has one and may run. Looks at files: which of
 /// those that matter exist.
 pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
@@ -197,11 +211,7 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         homes.open.extend(stores_of(shell, home));
         paths.writable = services::sockets_of(shell, home);
     }
-    let network = match (confined, sandbox.enabled) {
-        (Confined::ReadOnly, _) if !asks_services => NetworkAccess::Nobody,
-        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::of(policy).judge()),
-        _ => NetworkAccess::Anybody,
-    };
+    let network = network(policy, confined, &reason);
     Some(Confinement {
         profile: confined,
         writable: paths.writable.into(),
