@@ -64,7 +64,11 @@ fn programs(environment: &Environment) -> Vec<CopyProgram> {
     let has = |name: &str| environment.variable(name).is_some();
     let mut programs: Vec<CopyProgram> = Vec::new();
     if has("TMUX") {
-        programs.push(("tmux", &["load-buffer", "-w", "-"], "to tmux and the clipboard"));
+        programs.push((
+            "tmux",
+            &["load-buffer", "-w", "-"],
+            "to tmux and the clipboard",
+        ));
     }
     // At the other end of a network this would be another machine's clipboard.
     let is_remote = has("SSH_TTY") || has("SSH_CONNECTION");
@@ -136,7 +140,10 @@ mod tests {
     /// A program that keeps what it is given.
     fn program(dir: &Path, name: &str, ends: &str) {
         let path = dir.join(name);
-        let text = format!("#!/bin/sh\n/bin/cat > {}/{name}.got\n{ends}\n", dir.display());
+        let text = format!(
+            "#!/bin/sh\n/bin/cat > {}/{name}.got\n{ends}\n",
+            dir.display()
+        );
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -157,7 +164,10 @@ mod tests {
         let all = ["TMUX", "WAYLAND_DISPLAY", "DISPLAY"];
         let copied = copy("one\ntwo\n", &environment(dir, &all));
         assert_eq!(copied.said, "copied 2 lines to the clipboard (xclip)");
-        assert_eq!(fs::read_to_string(dir.join("xclip.got")).unwrap(), "one\ntwo\n");
+        assert_eq!(
+            fs::read_to_string(dir.join("xclip.got")).unwrap(),
+            "one\ntwo\n"
+        );
         program(dir, "tmux", "");
         let copied = copy("x", &environment(dir, &all));
         assert_eq!(copied.said, "copied 1 line to tmux and the clipboard");
@@ -169,7 +179,10 @@ mod tests {
         let dir = dir.path();
         program(dir, "xclip", "");
         let copied = copy("x", &environment(dir, &["DISPLAY", "SSH_TTY"]));
-        assert_eq!(copied.controls, [TerminalControl::Clipboard("x".to_owned())]);
+        assert_eq!(
+            copied.controls,
+            [TerminalControl::Clipboard("x".to_owned())]
+        );
         assert!(!dir.join("xclip.got").exists());
     }
 
@@ -182,6 +195,9 @@ mod tests {
         assert_eq!(copied.controls, []);
         let file = copied.said.rsplit(' ').next().unwrap();
         assert_eq!(fs::read_to_string(file).unwrap(), text);
-        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 }

@@ -24,7 +24,9 @@ pub(crate) fn edit(text: &str, environment: &Environment) -> Result<String, Stri
         .status()
         .map_err(|error| format!("{editor}: {error}"))?;
     if !ended.success() {
-        return Err(format!("{editor} ended with {ended}; the draft is as it was"));
+        return Err(format!(
+            "{editor} ended with {ended}; the draft is as it was"
+        ));
     }
     let bytes = fs::read(&file.0).map_err(|error| format!("{}: {error}", file.0.display()))?;
     let mut text = String::from_utf8(bytes).map_err(|_| "the text is not UTF-8".to_owned())?;
@@ -97,6 +99,9 @@ mod tests {
         let why = text.unwrap_err();
         assert!(why.contains("the draft is as it was"), "{why}");
         assert_eq!(left, 0);
-        assert_eq!(editor(&Environment::given([("VISUAL", " "), ("X", "")])), "vi");
+        assert_eq!(
+            editor(&Environment::given([("VISUAL", " "), ("X", "")])),
+            "vi"
+        );
     }
 }

@@ -180,7 +180,11 @@ impl HistoryFile {
             text.push(b'\n');
         }
         let next = self.path.with_extension(format!("{}.new", process::id()));
-        let mut file = private().write(true).create(true).truncate(true).open(&next)?;
+        let mut file = private()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&next)?;
         file.write_all(&text)?;
         fs::rename(&next, &self.path)
     }
@@ -435,7 +439,10 @@ mod tests {
         drop(file);
         assert_eq!(take_kept_draft(dir.path(), Path::new("/q")), None);
         let draft = take_kept_draft(dir.path(), project).unwrap();
-        assert_eq!((draft.text.as_str(), draft.session.as_str()), ("half a tho", "s2"));
+        assert_eq!(
+            (draft.text.as_str(), draft.session.as_str()),
+            ("half a tho", "s2")
+        );
         assert_eq!(take_kept_draft(dir.path(), project), None, "only once");
     }
 

@@ -151,7 +151,12 @@ impl Keybindings {
     /// What these keys mean here. The own context counts before what holds anywhere.
     pub(crate) fn binding(&self, context: KeyContext, keys: &[Key]) -> KeyBinding {
         for context in [context, KeyContext::Global] {
-            let here = || self.bound.iter().rev().filter(move |bound| bound.0 == context);
+            let here = || {
+                self.bound
+                    .iter()
+                    .rev()
+                    .filter(move |bound| bound.0 == context)
+            };
             if let Some((_, _, action)) = here().find(|bound| bound.1 == keys) {
                 return match action {
                     Some(action) => KeyBinding::Action(action.clone()),
@@ -301,7 +306,10 @@ mod tests {
             Key::control('x'),
             Key::control('k'),
         );
-        assert_eq!(binding(KeyContext::Chat, &[e]), action("chat:externalEditor"));
+        assert_eq!(
+            binding(KeyContext::Chat, &[e]),
+            action("chat:externalEditor")
+        );
         assert_eq!(binding(KeyContext::Task, &[e]), action("app:redraw"));
         assert_eq!(binding(KeyContext::Chat, &[u]), KeyBinding::Taken);
         assert_eq!(binding(KeyContext::Task, &[u]), KeyBinding::Usual);

@@ -17,3 +17,4 @@ pub(crate) mod plain;
 mod settings;
 mod status_line;
 mod theme;
+mod view;

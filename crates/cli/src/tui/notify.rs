@@ -102,7 +102,11 @@ mod tests {
             (&[], Some("notifications_disabled"), ""),
         ];
         for (variables, preferred, expected) in cases {
-            assert_eq!(bytes(variables, preferred), expected, "{variables:?} {preferred:?}");
+            assert_eq!(
+                bytes(variables, preferred),
+                expected,
+                "{variables:?} {preferred:?}"
+            );
         }
     }
 
@@ -116,8 +120,14 @@ mod tests {
     #[test]
     fn the_title_is_one_short_line() {
         let title = title("Why does\nthe test fail?", "shop", true);
-        assert_eq!(title, TerminalControl::Title("* Why does the test fail?".into()));
-        assert_eq!(super::title(" ", "shop", false), TerminalControl::Title("shop".into()));
+        assert_eq!(
+            title,
+            TerminalControl::Title("* Why does the test fail?".into())
+        );
+        assert_eq!(
+            super::title(" ", "shop", false),
+            TerminalControl::Title("shop".into())
+        );
         assert_eq!(progress(ProgressState::Busy, None), None);
         assert!(progress(ProgressState::Busy, Some(true)).is_some());
     }

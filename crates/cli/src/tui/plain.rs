@@ -3,8 +3,10 @@
 //!
 //! - `lines`: what happens, as lines
 //! - `choices`: a question, as numbered lines
+//! - `first_words`: what is said before the first message
 
 mod choices;
+mod first_words;
 mod lines;
 
 use std::{
@@ -15,11 +17,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture};
+use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture, Content};
 use haft_agent::Prompt;
 use haft_host::{
-    AgentSession, Environment, Questions, SessionActivity, SessionConfig, SessionEvent,
-    SessionInput, SessionParts, StopKind, UserQuestions,
+    AgentSession, CommandOutcome, Delivery, Environment, MemoryScope, Questions, SessionActivity,
+    SessionConfig, SessionEvent, SessionInput, SessionParts, StopKind, UserQuestions, accept_trust,
+    trust_report,
 };
 use haft_terminal::paint::{PromptMark, TerminalControl};
 use tokio::{
@@ -72,17 +75,25 @@ pub(crate) async fn run_flags(session: SessionArgs, flags: Headless) -> anyhow::
 
 /// A session for a person who types lines and reads lines.
 pub(crate) async fn run(config: SessionConfig, prompt: Option<String>) -> anyhow::Result<Exit> {
+    let mut lines = typed_lines();
+    show::line("haft: plain mode. Type a message and Enter; Ctrl-C stops a run, /exit leaves.")?;
+    ask_trust(&config, &mut lines).await?;
+    for line in first_words::key_lines(&config) {
+        show::line(&line)?;
+    }
+    for line in first_words::earlier_lines(&config) {
+        show::line(&line)?;
+    }
     let cwd = config.cwd.clone();
-    let (asks, asked) = mpsc::unbounded_channel();
+    let (asks, mut asked) = mpsc::unbounded_channel();
+    let (commands, mut answered) = mpsc::unbounded_channel();
     let (parts, mut events) = SessionParts::stream();
     let session = AgentSession::open(config, parts.questions(PlainQuestions { asks }))?;
-    let mut face = PlainFace::new(session.input(), asked, cwd);
+    let mut face = PlainFace::new(session.input(), commands, cwd);
     let running = tokio::spawn(session.run());
-    let mut lines = typed_lines();
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let mut hung_up = signal(SignalKind::hangup())?;
-    show::line("haft: plain mode. Type a message and Enter; Ctrl-C stops a run, /exit leaves.")?;
     match prompt {
         Some(prompt) => face.say(&prompt),
         None => face.wait_for_input()?,
@@ -93,7 +104,8 @@ pub(crate) async fn run(config: SessionConfig, prompt: Option<String>) -> anyhow
                 Some(event) => face.on_event(&event)?,
                 None => break,
             },
-            Some(question) = face.asked.recv() => face.ask(question)?,
+            Some(question) = asked.recv() => face.ask(question)?,
+            Some(outcome) = answered.recv() => face.on_outcome(outcome)?,
             line = lines.recv(), if !face.has_ended => {
                 let Some(first) = line else {
                     face.end_input()?;
@@ -113,6 +125,40 @@ pub(crate) async fn run(config: SessionConfig, prompt: Option<String>) -> anyhow
     let end = running.await??;
     face.say_goodbye()?;
     Ok(end.stopped.map_or(Exit::Success, Exit::from))
+}
+
+/// Asks whether what comes with the folder counts. Without an answer it does not.
+async fn ask_trust(
+    config: &SessionConfig,
+    typed: &mut mpsc::UnboundedReceiver<TypedLine>,
+) -> anyhow::Result<()> {
+    let report = trust_report(config)?;
+    let Some(mut lines) = first_words::trust_lines(&report) else {
+        return Ok(());
+    };
+    loop {
+        for line in &lines {
+            show::line(&format!("question: {line}"))?;
+        }
+        show::part("question: number and Enter: ")?;
+        let shown_at = Instant::now();
+        let Some(line) = typed.recv().await else {
+            show::line("")?;
+            return Ok(());
+        };
+        match line.text.trim() {
+            _ if line.at < shown_at + READING => {
+                lines = vec!["that came before you can have read it".to_owned()];
+            }
+            "1" => {
+                accept_trust(config)?;
+                return Ok(());
+            }
+            "2" => return Ok(()),
+            "3" => lines = first_words::trust_contents(&report),
+            _ => lines = vec!["type a number from 1 to 3".to_owned()],
+        }
+    }
 }
 
 /// A line, and when it was read.
@@ -183,10 +229,21 @@ impl Questions for PlainQuestions {
     }
 }
 
+/// What came of something that a person typed and that is no message.
+enum PlainOutcome {
+    /// It was answered.
+    Answered(Result<String, String>),
+    /// It waits for its turn.
+    Queued,
+    /// It is a message after all.
+    Message(String),
+}
+
 /// What the person sees and does.
 struct PlainFace {
     input: SessionInput,
-    asked: mpsc::UnboundedReceiver<AskedQuestion>,
+    /// Where answers to commands go: some of them take their time.
+    commands: mpsc::UnboundedSender<PlainOutcome>,
     lines: PlainLines,
     /// The first is shown, the others wait.
     questions: VecDeque<AskedQuestion>,
@@ -207,12 +264,12 @@ struct PlainFace {
 impl PlainFace {
     fn new(
         input: SessionInput,
-        asked: mpsc::UnboundedReceiver<AskedQuestion>,
+        commands: mpsc::UnboundedSender<PlainOutcome>,
         cwd: PathBuf,
     ) -> Self {
         Self {
             input,
-            asked,
+            commands,
             lines: PlainLines::new(cwd),
             questions: VecDeque::new(),
             shown_at: Instant::now(),
@@ -371,13 +428,72 @@ impl PlainFace {
             }
             text => {
                 show::control(&TerminalControl::Mark(PromptMark::Output))?;
-                if self.is_working {
-                    self.input.steer(Prompt::typed(text));
-                    return self.print("you: (that is read between two rounds)");
-                }
-                self.say(text);
-                Ok(())
+                self.send(text)
             }
+        }
+    }
+
+    /// A message, a command, a line for the shell, or a note.
+    fn send(&mut self, text: &str) -> io::Result<()> {
+        if text.starts_with('/') {
+            let (input, line) = (self.input.clone(), text.to_owned());
+            let commands = self.commands.clone();
+            tokio::spawn(async move {
+                let outcome = match input.command(&line).await {
+                    CommandOutcome::Answered(answer) => PlainOutcome::Answered(answer),
+                    CommandOutcome::Queued(_) => PlainOutcome::Queued,
+                    _ => PlainOutcome::Message(line),
+                };
+                let _ = commands.send(outcome);
+            });
+            return Ok(());
+        }
+        if let Some(command) = text
+            .strip_prefix('!')
+            .filter(|line| !line.trim().is_empty())
+        {
+            self.is_working = true;
+            self.input.run_shell(command.trim());
+            return Ok(());
+        }
+        if let Some(note) = text
+            .strip_prefix('#')
+            .filter(|line| !line.trim().is_empty())
+        {
+            let (input, note) = (self.input.clone(), note.trim().to_owned());
+            let commands = self.commands.clone();
+            tokio::task::spawn_blocking(move || {
+                let kept = input.remember(&note, MemoryScope::Project);
+                let kept = kept.map(|file| format!("remembered in {}", file.display()));
+                let _ = commands.send(PlainOutcome::Answered(kept));
+            });
+            return Ok(());
+        }
+        if self.is_working {
+            self.input.say(Prompt::typed(text), Delivery::Steer);
+            return self.print("you: (that is read between two rounds)");
+        }
+        self.say(text);
+        Ok(())
+    }
+
+    fn on_outcome(&mut self, outcome: PlainOutcome) -> io::Result<()> {
+        match outcome {
+            PlainOutcome::Answered(answer) => {
+                let (beginning, text) = match &answer {
+                    Ok(text) => ("agent:", text),
+                    Err(why) => ("haft:", why),
+                };
+                for line in text.lines() {
+                    self.print(format!("{beginning} {line}").trim_end())?;
+                }
+            }
+            PlainOutcome::Queued => self.is_working = true,
+            PlainOutcome::Message(text) => self.say(&text),
+        }
+        match self.is_working || !self.questions.is_empty() {
+            true => Ok(()),
+            false => self.wait_for_input(),
         }
     }
 
@@ -420,7 +536,12 @@ impl PlainFace {
             .is_some_and(|last| now.duration_since(last) < TWICE);
         self.last_interrupt = Some(now);
         if self.is_working && !is_second {
-            self.input.interrupt();
+            // Nothing is lost, and nothing is sent by itself.
+            for message in self.input.interrupt_and_take_back() {
+                let text = message.prompt.content.iter().filter_map(Content::as_text);
+                let text = text.collect::<Vec<_>>().join(" ");
+                self.print(&format!("you: (not sent: {text})"))?;
+            }
             return Ok(());
         }
         if is_second {

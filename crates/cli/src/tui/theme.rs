@@ -61,7 +61,8 @@ fn of_file(
     read.map_err(|error| format!("{shown}: {error}"))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| format!("{shown}: {error}"))?;
     let base = value["base"].as_str().unwrap_or("auto");
-    let base = ThemeName::parse(base).ok_or_else(|| format!("{shown}: base {base} is not known"))?;
+    let base =
+        ThemeName::parse(base).ok_or_else(|| format!("{shown}: base {base} is not known"))?;
     let mut theme = Theme::new(base, background, level);
     let mut unread = Vec::new();
     for (part, color) in value["overrides"].as_object().into_iter().flatten() {
@@ -119,7 +120,11 @@ fn set(theme: &mut Theme, part: &str, color: TextColor, background: Option<Rgb>)
     } else {
         Rgb(255, 255, 255)
     };
-    let other = if is_background { Some(text) } else { background };
+    let other = if is_background {
+        Some(text)
+    } else {
+        background
+    };
     if let (TextColor::Rgb(color), Some(other)) = (color, other)
         && contrast(color, other) < READABLE
     {
@@ -139,19 +144,24 @@ fn color_of(text: &str) -> Option<TextColor> {
     if let Some(digits) = text.strip_prefix('#') {
         let digits: Vec<u8> = digits
             .chars()
-            .map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+            .map(|digit| {
+                digit
+                    .to_digit(16)
+                    .and_then(|digit| u8::try_from(digit).ok())
+            })
             .collect::<Option<_>>()?;
         return match digits.as_slice() {
             [r, g, b] => Some(TextColor::Rgb(Rgb(r * 17, g * 17, b * 17))),
-            [a, b, c, d, e, f] => {
-                Some(TextColor::Rgb(Rgb(a * 16 + b, c * 16 + d, e * 16 + f)))
-            }
+            [a, b, c, d, e, f] => Some(TextColor::Rgb(Rgb(a * 16 + b, c * 16 + d, e * 16 + f))),
             _ => None,
         };
     }
     let inside = |beginning: &str| text.strip_prefix(beginning)?.strip_suffix(')');
     if let Some(parts) = inside("rgb(") {
-        let parts: Option<Vec<u8>> = parts.split(',').map(|part| part.trim().parse().ok()).collect();
+        let parts: Option<Vec<u8>> = parts
+            .split(',')
+            .map(|part| part.trim().parse().ok())
+            .collect();
         return match parts?.as_slice() {
             [r, g, b] => Some(TextColor::Rgb(Rgb(*r, *g, *b))),
             _ => None,
@@ -186,7 +196,10 @@ mod tests {
     #[test]
     fn a_name_that_is_not_known_is_auto_and_said() {
         let (found, problem) = of("neon", Path::new("/"));
-        assert_eq!(found, theme(None, None, ColorLevel::TrueColor, Path::new("/")).0);
+        assert_eq!(
+            found,
+            theme(None, None, ColorLevel::TrueColor, Path::new("/")).0
+        );
         assert_eq!(
             problem.unwrap(),
             "theme neon: there is no such theme; auto is used"
@@ -210,12 +223,21 @@ mod tests {
         let usual = Theme::new(ThemeName::Dark, None, ColorLevel::TrueColor);
         assert_eq!((found.success, found.added), (usual.success, usual.added));
         let problem = problem.unwrap();
-        assert!(problem.ends_with("left out: success, diffAdded"), "{problem}");
+        assert!(
+            problem.ends_with("left out: success, diffAdded"),
+            "{problem}"
+        );
     }
 
     #[test]
     fn a_name_never_leads_out_of_the_folder() {
-        for name in ["custom:../x", "custom:", "custom:a/b", "custom:.x", "custom:none"] {
+        for name in [
+            "custom:../x",
+            "custom:",
+            "custom:a/b",
+            "custom:.x",
+            "custom:none",
+        ] {
             let (_, problem) = of(name, Path::new("/nowhere"));
             assert!(problem.is_some(), "{name}");
         }

@@ -114,7 +114,10 @@ impl Completer {
         let typed = query.query.as_str();
         let names: Vec<String> = if files::leads_out(typed) {
             let list = files::listed(typed, cwd, home.as_deref()).unwrap_or_default();
-            let hidden = typed.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
+            let hidden = typed
+                .rsplit('/')
+                .next()
+                .is_some_and(|name| name.starts_with('.'));
             let names = list.names.iter().map(String::as_str);
             let names: Vec<&str> = names.filter(|name| hidden || !is_hidden(name)).collect();
             best_of(&names, typed)
@@ -259,10 +262,18 @@ mod tests {
         assert_eq!(taken(&completer, "@notes"), "@\"my notes.md\" ");
         assert_eq!(taken(&completer, "@\"my no"), "@\"my notes.md\" ");
         let query = completion_query("@price", 6).unwrap();
-        let labels: Vec<String> = completer.find(&query).into_iter().map(|one| one.label).collect();
+        let labels: Vec<String> = completer
+            .find(&query)
+            .into_iter()
+            .map(|one| one.label)
+            .collect();
         assert_eq!(labels, ["src/price.rs"]);
         let query = completion_query("@", 1).unwrap();
-        let labels: Vec<String> = completer.find(&query).into_iter().map(|one| one.label).collect();
+        let labels: Vec<String> = completer
+            .find(&query)
+            .into_iter()
+            .map(|one| one.label)
+            .collect();
         assert_eq!(labels, ["my notes.md", "src/", "src/price.rs"]);
     }
 
@@ -276,7 +287,9 @@ mod tests {
         assert_eq!(completer.find(&query), [], "the list is fresh");
         let old = Instant::now().checked_sub(FRESH * 2).unwrap();
         lock(&completer.0.files).as_mut().unwrap().0 = old;
-        haft_testkit::until_blocking("the new file is found", || !completer.find(&query).is_empty());
+        haft_testkit::until_blocking("the new file is found", || {
+            !completer.find(&query).is_empty()
+        });
     }
 
     #[test]
@@ -287,7 +300,10 @@ mod tests {
             hint: hint.to_owned(),
             description: format!("About {name}"),
         };
-        completer.set_commands(vec![entry("decompose", ""), entry("compact", "[what matters]")]);
+        completer.set_commands(vec![
+            entry("decompose", ""),
+            entry("compact", "[what matters]"),
+        ]);
         let query = completion_query("/comp", 5).unwrap();
         let found = completer.find(&query);
         assert_eq!(found[0].insert, "/compact ");

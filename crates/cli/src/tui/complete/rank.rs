@@ -67,7 +67,10 @@ mod tests {
         assert_eq!(ranked(&names, "comp", false), ["compact", "decompose"]);
         assert_eq!(ranked(&names, "co", false), ["cost", "compact", "context"]);
         assert_eq!(ranked(&names, "zz", false), [""; 0]);
-        assert_eq!(ranked(&names, "", false), ["add-dir", "decompose", "compact"]);
+        assert_eq!(
+            ranked(&names, "", false),
+            ["add-dir", "decompose", "compact"]
+        );
     }
 
     #[test]

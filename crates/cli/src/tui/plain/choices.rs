@@ -127,7 +127,7 @@ impl OpenQuestion {
 
     fn permission_lines(&self, request: &ApprovalRequest) -> Vec<String> {
         let is_plan = matches!(self, Self::Permission { is_plan: true, .. });
-        let card = &request.card;
+        let card = request.shown();
         // What is decided about is shown so that none of it could be taken for something else.
         let subject = show::distinct_line(&card.subject);
         let mut heading = format!("{} {subject}", show::distinct_line(&card.title));
@@ -145,14 +145,26 @@ impl OpenQuestion {
                     lines.extend(changed.map(|line| format!("  {line}")));
                 }
                 CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
-                    let text = if is_plan { text.clone() } else { show::distinct(text) };
+                    let text = if is_plan {
+                        text.clone()
+                    } else {
+                        show::distinct(text)
+                    };
                     lines.extend(text.lines().map(|line| format!("  {line}")));
                 }
             }
         }
-        let because = std::slice::from_ref(&request.reason);
+        for part in &request.parts {
+            let text = show::distinct_line(&part.text);
+            lines.push(format!("  part: {text}: {}", part.meaning));
+        }
+        let because = match request.because.as_slice() {
+            [] => std::slice::from_ref(&request.reason),
+            because => because,
+        };
         let because = because.iter().filter(|why| !why.is_empty());
         lines.extend(because.map(|why| format!("why: {why}")));
+        lines.extend(request.confinement.iter().cloned());
         for (number, choice) in (1..).zip(self.choices()) {
             let words = match (choice, is_plan) {
                 (Choice::Once, false) => "yes, once".to_owned(),

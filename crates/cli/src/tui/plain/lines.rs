@@ -1,8 +1,8 @@
 //! What happens in a session, as lines: each says by its first word whose it is.
 
-use std::path::PathBuf;
+use std::{collections::HashMap, path::PathBuf};
 
-use haft::{Card, CardPiece};
+use haft::{CallId, Card, CardPiece};
 use haft_agent::{AgentEvent, EndReason, NoticeLevel, RunResult, Trigger};
 use haft_host::SessionEvent;
 use haft_models::{Block, ModelEvent};
@@ -26,6 +26,8 @@ pub(super) struct PlainLines {
     reply: MarkdownCommitter,
     /// Something of this turn's answer was shown.
     has_spoken: bool,
+    /// Calls that have not said anything yet, by their ids.
+    silent: HashMap<CallId, String>,
 }
 
 impl PlainLines {
@@ -40,6 +42,7 @@ impl PlainLines {
             cwd,
             reply: MarkdownCommitter::new(look),
             has_spoken: false,
+            silent: HashMap::new(),
         }
     }
 
@@ -84,7 +87,21 @@ impl PlainLines {
                 Block::Text { .. } => self.finish(),
                 _ => Vec::new(),
             },
+            AgentEvent::Calling { call, card, .. } => {
+                self.silent.insert(*call, self.heading(card, None));
+                Vec::new()
+            }
+            // One that takes its time is named when it begins to say something.
+            AgentEvent::Progress { call, .. } => match self.silent.remove(call) {
+                Some(heading) => {
+                    let mut lines = self.finish();
+                    lines.push(format!("tool: {heading}; runs"));
+                    lines
+                }
+                None => Vec::new(),
+            },
             AgentEvent::Answered { finished, .. } => {
+                self.silent.remove(&finished.call);
                 let mut lines = self.finish();
                 lines.extend(self.result_lines(&finished.card, finished.is_error, None));
                 lines
@@ -147,6 +164,7 @@ impl PlainLines {
             lines.extend(errors.flat_map(|error| prefixed("haft:", error)));
         }
         self.has_spoken = false;
+        self.silent.clear();
         lines
     }
 }

@@ -14,8 +14,8 @@ fn request(rules: &[&str]) -> ApprovalRequest {
             .with(CardPiece::Text("pushes".to_owned())),
         reason: "no rule allows it".to_owned(),
         rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
-        asked: None,
         agent: Some("Explore".to_owned()),
+        ..ApprovalRequest::default()
     }
 }
 
@@ -25,7 +25,10 @@ fn a_question_is_numbered_lines() {
     let plan = OpenQuestion::plan(request(&[]));
     let shown = |question: &OpenQuestion| {
         let lines = question.lines();
-        let lines: Vec<String> = lines.iter().map(|line| format!("question: {line}")).collect();
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|line| format!("question: {line}"))
+            .collect();
         format!("{}\n{}", lines.join("\n"), question.prompt())
     };
     insta::assert_snapshot!(format!("{}\n\n{}", shown(&permission), shown(&plan)));
@@ -86,7 +89,8 @@ fn the_models_questions_are_answered_one_by_one() {
     assert!(matches!(question.answer("7"), AnswerStep::Again(_)));
     assert_eq!(question.answer("2"), AnswerStep::Next);
     assert_eq!(question.answer("2"), AnswerStep::Next, "other");
-    let AnswerStep::Done(ApprovalAnswer::Changed { input }) = question.answer("to the bridge") else {
+    let AnswerStep::Done(ApprovalAnswer::Changed { input }) = question.answer("to the bridge")
+    else {
         panic!("not answered");
     };
     assert_eq!(
@@ -117,7 +121,11 @@ fn a_reply_is_said_line_by_line_as_its_parts_are_complete() {
 fn it_is_wanted_by_flag_environment_and_settings() {
     let of = |variables: &[(&str, &str)]| {
         let variables = variables.iter().copied();
-        is_wanted(false, &Environment::given(variables), &TuiSettings::default())
+        is_wanted(
+            false,
+            &Environment::given(variables),
+            &TuiSettings::default(),
+        )
     };
     assert!(!of(&[("TERM", "xterm")]));
     assert!(!of(&[("ACCESSIBLE", "0")]));

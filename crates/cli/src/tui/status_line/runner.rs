@@ -36,16 +36,16 @@ pub(crate) struct StatusLine {
 enum RunnerMessage {
     Changed(Box<StatusFacts>),
     /// The output of a run has ended.
-    Printed { run: u64, text: String },
+    Printed {
+        run: u64,
+        text: String,
+    },
     Ended,
 }
 
 impl StatusLine {
     /// `show` gets the rows whenever there are new ones, on another thread; none if the command failed.
-    pub(crate) fn start(
-        config: StatusLineConfig,
-        show: Box<dyn Fn(Vec<TextLine>) + Send>,
-    ) -> Self {
+    pub(crate) fn start(config: StatusLineConfig, show: Box<dyn Fn(Vec<TextLine>) + Send>) -> Self {
         let (sender, receiver) = channel();
         let runner = Runner {
             config,
@@ -96,9 +96,7 @@ impl Runner {
             let next = [self.due, ends].into_iter().flatten().min();
             let message = match next {
                 None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(next) => {
-                    receiver.recv_timeout(next.saturating_duration_since(Instant::now()))
-                }
+                Some(next) => receiver.recv_timeout(next.saturating_duration_since(Instant::now())),
             };
             match message {
                 Ok(RunnerMessage::Changed(facts)) => {
@@ -130,7 +128,9 @@ impl Runner {
         let Some(facts) = &self.facts else {
             return;
         };
-        let input = serde_json::to_vec(facts).unwrap_or_default();
+        let mut input = serde_json::to_vec(facts).unwrap_or_default();
+        // For shells that read it line by line.
+        input.push(b'\n');
         let (columns, rows) = facts.size;
         let child = Command::new("sh")
             .args(["-c", &self.config.command])
@@ -169,7 +169,11 @@ impl Runner {
 
     /// Only what the newest run printed counts.
     fn printed(&mut self, run: u64, text: &str) {
-        if self.running.as_ref().is_none_or(|running| running.number != run) {
+        if self
+            .running
+            .as_ref()
+            .is_none_or(|running| running.number != run)
+        {
             return;
         }
         let has_succeeded = self.end_run(LEAVING);

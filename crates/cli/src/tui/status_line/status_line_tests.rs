@@ -42,7 +42,8 @@ fn our_own_row_at_two_widths() {
 #[test]
 fn the_settings_say_how_it_is_run() {
     let of = |value| StatusLineConfig::of(&value, "/p".into());
-    let config = of(json!({"type": "command", "command": " x ", "padding": 2, "refreshInterval": 5}));
+    let config =
+        of(json!({"type": "command", "command": " x ", "padding": 2, "refreshInterval": 5}));
     let expected = StatusLineConfig {
         command: "x".into(),
         padding: 2,
@@ -51,7 +52,11 @@ fn the_settings_say_how_it_is_run() {
     };
     assert_eq!(config, Some(expected));
     assert_eq!(of(json!({"command": "x"})).unwrap().refresh, None);
-    for value in [json!({}), json!({"command": ""}), json!({"type": "static", "command": "x"})] {
+    for value in [
+        json!({}),
+        json!({"command": ""}),
+        json!({"type": "static", "command": "x"}),
+    ] {
         assert_eq!(of(value), None);
     }
 }
@@ -60,12 +65,13 @@ fn the_settings_say_how_it_is_run() {
 fn what_it_reads_has_the_names_of_the_convention() {
     let facts = StatusFacts {
         session_id: "s".into(),
-        vim: Some(StatusVim { mode: "NORMAL".into() }),
+        vim: Some(StatusVim {
+            mode: "NORMAL".into(),
+        }),
         ..StatusFacts::default()
     };
-    let names = |value: &Value| -> Vec<String> {
-        value.as_object().unwrap().keys().cloned().collect()
-    };
+    let names =
+        |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
     let value = serde_json::to_value(&facts).unwrap();
     assert_eq!(
         names(&value),
@@ -98,7 +104,8 @@ fn what_it_reads_has_the_names_of_the_convention() {
 
 #[test]
 fn colours_and_links_stay_and_everything_else_goes() {
-    let text = "\x1b[31mred\x1b[0m \x1b]8;;https://example.com\x07link\x1b]8;;\x07\x1b[2J\n2\n3\n4\n";
+    let text =
+        "\x1b[31mred\x1b[0m \x1b]8;;https://example.com\x07link\x1b]8;;\x07\x1b[2J\n2\n3\n4\n";
     let rows = runner::rows(text, 1);
     assert_eq!(rows.len(), 3);
     let mut out = Vec::new();
@@ -140,7 +147,13 @@ fn changes_are_gathered_and_the_newest_is_shown() {
         line.update(facts(id));
     }
     assert_eq!(shown.recv_timeout(PATIENCE).unwrap(), ["three ", "80 24"]);
-    assert_eq!(fs::read_to_string(dir.path().join("runs")).unwrap().lines().count(), 1);
+    assert_eq!(
+        fs::read_to_string(dir.path().join("runs"))
+            .unwrap()
+            .lines()
+            .count(),
+        1
+    );
     let (failing, shown) = started("echo x; exit 1", dir.path());
     failing.update(facts("s"));
     assert_eq!(shown.recv_timeout(PATIENCE).unwrap(), [""; 0]);
@@ -149,7 +162,8 @@ fn changes_are_gathered_and_the_newest_is_shown() {
 #[test]
 fn an_older_run_is_ended_by_the_next() {
     let dir = tempfile::tempdir().unwrap();
-    let command = "read line; case $line in *slow*) echo $$ > pid; sleep 1000;; *) echo quick;; esac";
+    let command =
+        "read line; case $line in *slow*) echo $$ > pid; sleep 1000;; *) echo quick;; esac";
     let (line, shown) = started(command, dir.path());
     line.update(facts("slow"));
     let pid = dir.path().join("pid");

@@ -153,7 +153,11 @@ impl List {
                 let top = self.top + self.room.saturating_sub(1).max(1);
                 self.top = top.min(lines.saturating_sub(self.room));
                 let below = self.begins(self.chosen) < self.top;
-                self.choose(if below { self.at(self.top) } else { self.chosen });
+                self.choose(if below {
+                    self.at(self.top)
+                } else {
+                    self.chosen
+                });
                 if self.top + self.room >= lines {
                     self.choose(last);
                 }
@@ -174,6 +178,8 @@ impl List {
             ScrollCommand::NextSection => self.choose(self.chosen + 1),
             ScrollCommand::PreviousSection => self.choose(self.chosen.saturating_sub(1)),
         }
+        // Several keys may come before the next picture.
+        self.show_chosen();
     }
 
     fn seek(&mut self, entries: std::ops::Range<usize>, backwards: bool) {
@@ -193,10 +199,18 @@ impl List {
 
     /// How many lines an entry takes: long ones are wrapped.
     fn height(&self, entry: usize) -> usize {
-        self.entries.get(entry).map_or(0, |entry| match entry.is_open {
-            true => 1 + entry.detail.iter().map(|line| self.wrapped(line).len()).sum::<usize>(),
-            false => 1,
-        })
+        self.entries
+            .get(entry)
+            .map_or(0, |entry| match entry.is_open {
+                true => {
+                    1 + entry
+                        .detail
+                        .iter()
+                        .map(|line| self.wrapped(line).len())
+                        .sum::<usize>()
+                }
+                false => 1,
+            })
     }
 
     fn wrapped(&self, line: &TextLine) -> Vec<TextLine> {
@@ -205,7 +219,9 @@ impl List {
 
     /// The line that an entry begins at.
     fn begins(&self, entry: usize) -> usize {
-        (0..entry.min(self.entries.len())).map(|before| self.height(before)).sum()
+        (0..entry.min(self.entries.len()))
+            .map(|before| self.height(before))
+            .sum()
     }
 
     /// The entry that a line belongs to.
@@ -281,7 +297,9 @@ mod tests {
 
     fn shown(list: &mut List, rows: u16) -> Vec<String> {
         let rows = list.rows(&TextLine::plain("Title"), " q", &look(40, rows));
-        rows.iter().map(|row| row.text().trim_end().to_owned()).collect()
+        rows.iter()
+            .map(|row| row.text().trim_end().to_owned())
+            .collect()
     }
 
     fn keys(list: &mut List, text: &str) {
@@ -293,9 +311,15 @@ mod tests {
     #[test]
     fn the_chosen_entry_is_always_on_the_screen() {
         let mut list = list(20);
-        assert_eq!(shown(&mut list, 5), ["Title", "> entry 0", "  entry 1", "  entry 2", " q"]);
+        assert_eq!(
+            shown(&mut list, 5),
+            ["Title", "> entry 0", "  entry 1", "  entry 2", " q"]
+        );
         keys(&mut list, "jjjj");
-        assert_eq!(shown(&mut list, 5), ["Title", "  entry 2", "  entry 3", "> entry 4", " q"]);
+        assert_eq!(
+            shown(&mut list, 5),
+            ["Title", "  entry 2", "  entry 3", "> entry 4", " q"]
+        );
         keys(&mut list, "G");
         assert_eq!(shown(&mut list, 5)[3], "> entry 19");
         keys(&mut list, "b");
@@ -317,7 +341,10 @@ mod tests {
         let mut list = list(2);
         list.entries[0].detail = (0..6).map(|n| TextLine::plain(&format!("d{n}"))).collect();
         list.entries[0].is_open = true;
-        assert_eq!(shown(&mut list, 5), ["Title", "> entry 0", "  d0", "  d1", " q"]);
+        assert_eq!(
+            shown(&mut list, 5),
+            ["Title", "> entry 0", "  d0", "  d1", " q"]
+        );
         keys(&mut list, "jj");
         assert_eq!(shown(&mut list, 5), ["Title", "  d1", "  d2", "  d3", " q"]);
         keys(&mut list, "jjj");

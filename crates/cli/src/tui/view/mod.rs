@@ -5,16 +5,31 @@
 //! - `undo`, `rewind`, `resume`, `tasks`, `permissions`: lists to act on
 //! - `keys`: what every key does
 
+mod detail;
 mod keys;
 mod list;
 mod pager;
+mod permissions;
+mod resume;
+mod rewind;
+mod session;
+mod tasks;
 #[cfg(test)]
 mod test_screen;
 mod transcript;
+mod undo;
+#[cfg(test)]
+mod view_tests;
 
 pub(crate) use keys::keys_view;
 pub(crate) use pager::TextView;
+pub(crate) use permissions::PermissionsView;
+pub(crate) use resume::ResumeView;
+pub(crate) use rewind::RewindView;
+pub(crate) use session::ViewSession;
+pub(crate) use tasks::TasksView;
 pub(crate) use transcript::TranscriptView;
+pub(crate) use undo::UndoView;
 
 use haft_terminal::{TextLine, TextStyle};
 

@@ -28,7 +28,9 @@ pub(super) enum PagerStep {
     /// The search has these words now: go to the first match.
     Search,
     /// To the next match, or the one before.
-    Match { backwards: bool },
+    Match {
+        backwards: bool,
+    },
     Close,
     /// It is no key of a pager.
     Other,
@@ -155,7 +157,10 @@ impl TextView {
 
 impl View for TextView {
     fn rows(&mut self, look: &Look) -> Vec<TextLine> {
-        let hint = format!(" {}  j k Space b g G  / n N  y copy  v editor  q", self.title);
+        let hint = format!(
+            " {}  j k Space b g G  / n N  y copy  v editor  q",
+            self.title
+        );
         self.pager.rows(&self.lines, look, &hint)
     }
 
@@ -184,7 +189,9 @@ mod tests {
 
     #[test]
     fn a_text_is_read_and_searched() {
-        let lines = (1..=50).map(|n| TextLine::plain(&format!("line {n}"))).collect();
+        let lines = (1..=50)
+            .map(|n| TextLine::plain(&format!("line {n}")))
+            .collect();
         let mut view = TextView::new("Whole command", lines);
         let look = look(80, 5);
         assert_eq!(

@@ -22,7 +22,11 @@ pub(super) fn look(columns: u16, rows: u16) -> Look {
 /// The rows as text; each must fit.
 pub(super) fn shown(view: &mut dyn View, look: &Look) -> String {
     let rows = view.rows(look);
-    assert!(rows.len() <= usize::from(look.size.rows), "{} rows", rows.len());
+    assert!(
+        rows.len() <= usize::from(look.size.rows),
+        "{} rows",
+        rows.len()
+    );
     for row in &rows {
         assert!(row.width() <= look.size.row_width(), "{:?}", row.text());
     }
