@@ -128,7 +128,9 @@ impl Runner {
         let Some(facts) = &self.facts else {
             return;
         };
-        let input = serde_json::to_vec(facts).unwrap_or_default();
+        let mut input = serde_json::to_vec(facts).unwrap_or_default();
+        // For shells that read it line by line.
+        input.push(b'\n');
         let (columns, rows) = facts.size;
         let child = Command::new("sh")
             .args(["-c", &self.config.command])

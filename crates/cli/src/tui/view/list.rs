@@ -178,6 +178,8 @@ impl List {
             ScrollCommand::NextSection => self.choose(self.chosen + 1),
             ScrollCommand::PreviousSection => self.choose(self.chosen.saturating_sub(1)),
         }
+        // Several keys may come before the next picture.
+        self.show_chosen();
     }
 
     fn seek(&mut self, entries: std::ops::Range<usize>, backwards: bool) {

@@ -163,7 +163,7 @@ impl View for TranscriptView {
             (_, false) => format!(" {}", self.status),
             (true, true) => " j k / { } Enter fold  q".to_owned(),
             (false, true) => {
-                " Transcript  j k Space b g G  / n N  { } prompt  Enter fold  y copy  v editor  q"
+                " Transcript  j k Space b g G  / n N  { } prompt  Enter fold  y copy  v edit  q"
                     .to_owned()
             }
         };

@@ -146,7 +146,9 @@ fn result(block: &Value, time: &str, outputs: &Path, entry: &mut RenderedEntry) 
         };
         match kept_output(text, outputs) {
             Some(path) => {
-                entry.push(LineRole::Muted, format!("  from {}", path.display()));
+                let name = path.file_name().unwrap_or_default();
+                let text = format!("  whole, from tool-results/{}", name.display());
+                entry.push(LineRole::Muted, text);
                 entry.output = Some(path);
             }
             None => entry.push_lines(role, text),
