@@ -65,6 +65,8 @@ fn run() -> anyhow::Result<Exit> {
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
         Command::Doctor { json } => runtime::block_on(modes::doctor::run(args.session, json)),
+        Command::Login => modes::login::login(&args.session),
+        Command::Logout => modes::login::logout(),
         Command::Completions { shell } => modes::completions::run(&shell),
         Command::Man { directory } => modes::man::run(&directory),
         Command::Help { words } => modes::help::run(&words),

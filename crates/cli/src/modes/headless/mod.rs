@@ -51,6 +51,7 @@ use crate::{
     args::SessionArgs,
     exit::Exit,
     line_input::{self, Waited},
+    modes::doctor,
     show,
     signals::Signals,
     tui::InteractiveStart,
@@ -104,7 +105,10 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     if flags.is_for_people() {
         output.is_read_by(Person::new(&config.cwd));
     }
-    let session = AgentSession::open(config, parts(flags, output, &channel))?;
+    let looked_at = config.clone();
+    let parts =
+        parts(flags, output, &channel).doctor(move || Box::pin(doctor::report(looked_at.clone())));
+    let session = AgentSession::open(config, parts)?;
     let input = session.input();
     output.follows(input.clone());
     signals.end(&input);
