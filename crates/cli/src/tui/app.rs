@@ -181,6 +181,8 @@ pub(crate) enum Effect {
     OfView(ViewEffect),
     Terminal(Vec<TerminalControl>),
     ScrollAway,
+    /// Lines are wanted instead of a screen.
+    BecomePlain,
     /// Ctrl-Z.
     Suspend,
     Leave,
@@ -394,6 +396,9 @@ impl App {
                 self.set_editor_mode();
                 self.choose_theme();
                 self.effect(Effect::StatusLine);
+                if self.settings.ax_screen_reader {
+                    self.effect(Effect::BecomePlain);
+                }
             }
             Input::Opened(opened) => self.opened(*opened),
             Input::NotOpened(why) => self.not_opened(why),
@@ -647,7 +652,6 @@ impl App {
             id,
             parts,
             text,
-            content: Vec::new(),
             time: Delivery::AfterRun,
         });
         if self.run.is_none() {
@@ -696,7 +700,7 @@ impl App {
         }
         let id = haft::CallId::new().0;
         let prompt = Prompt {
-            content: content.clone(),
+            content,
             uuid: Some(id),
             origin: None,
             mentions: mentioned(&text),
@@ -705,7 +709,6 @@ impl App {
             id,
             parts,
             text,
-            content,
             time,
         });
         if self.run.is_none() {

@@ -81,6 +81,8 @@ pub(crate) struct Ui {
     session: Option<SessionInput>,
     in_view: bool,
     is_leaving: bool,
+    /// The settings want lines instead of a screen.
+    pub(crate) becomes_plain: bool,
 }
 
 /// What works behind the thread.
@@ -137,6 +139,7 @@ impl Ui {
             session: None,
             in_view: false,
             is_leaving: false,
+            becomes_plain: false,
         };
         ui.draw();
         Ok(ui)
@@ -376,6 +379,10 @@ impl Ui {
             Effect::ScrollAway => self.writer.scroll_away(),
             Effect::Suspend => self.suspend(),
             Effect::Leave => self.is_leaving = true,
+            Effect::BecomePlain => {
+                self.is_leaving = true;
+                self.becomes_plain = true;
+            }
             Effect::EditDraft(text) => {
                 let edited = self.in_editor(&text);
                 self.app_update(Input::Found(Found::Edited(edited)), Instant::now());
@@ -614,21 +621,11 @@ impl Ui {
             ViewEffect::Edit(text) => {
                 let _ = self.in_editor(&text);
             }
-            ViewEffect::Print(items) => self.app.print(items),
             ViewEffect::SetDraft(text) => self.app.set_draft(&text),
             ViewEffect::Resume(id) => {
                 self.app.resume(&id);
                 self.resume(id);
             }
-            ViewEffect::Say(text) => {
-                let now = Instant::now();
-                match text.strip_prefix('/') {
-                    Some(_) => self.app.command(&text, now),
-                    None => self.app.say_text(&text, now),
-                }
-                self.app_update(Input::Tick, now);
-            }
-            ViewEffect::Bell => self.writer.send([TerminalControl::Bell]),
         }
     }
 
