@@ -79,7 +79,7 @@ mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
-pub use commands::{CommandInfo, CommandOutcome, CommandSource, export_html, export_text};
+pub use commands::{CommandInfo, CommandOutcome, CommandSource};
 pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,

@@ -26,7 +26,6 @@ use haft_contract::{BoxFuture, Content};
 use haft_extensions::slash;
 use uuid::Uuid;
 
-pub use self::export::{export_html, export_text};
 use crate::{Delivery, SessionInput, event::Events, slash::Commands, stop::Stop};
 
 /// The prefix by which a command of a person's is meant where ours has the same name.

@@ -457,7 +457,14 @@ async fn an_earlier_conversation_goes_on_in_place_of_this_one() {
     let prompts: Vec<_> = said.shown.iter().map(|one| &*one.prompt).collect();
     assert_eq!(prompts, ["the first talk", "go on"]);
     assert_eq!(said.earlier, 0);
-    let text = haft_host::export_text(&path).unwrap();
-    assert_eq!(text, "> the first talk\n\none\n\n> go on\n\nthree\n");
+    for file in ["talk.md", "talk.html"] {
+        let written = second.input.command(&format!("/export {file}")).await;
+        assert!(
+            matches!(written, CommandOutcome::Answered(Ok(_))),
+            "{written:?}"
+        );
+        let text = project.read(&format!("work/{file}"));
+        assert!(text.contains("the first talk"), "{text}");
+    }
     second.end().await;
 }
