@@ -4,7 +4,11 @@
 //! file, programs read it, and every byte stays as it is. Stderr is for people wherever it goes: it is
 //! always cleaned.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Write},
+    sync::OnceLock,
+};
 
 use haft_terminal::paint::TerminalControl;
 use tracing_subscriber::fmt::MakeWriter;
@@ -170,8 +174,19 @@ impl<'a> MakeWriter<'a> for LogLines {
     }
 }
 
+/// Where logs go while the terminal is drawn on.
+static LOG_FILE: OnceLock<File> = OnceLock::new();
+
+/// From now on logs go to this file.
+pub(crate) fn log_to(file: File) {
+    let _ = LOG_FILE.set(file);
+}
+
 impl Write for LogLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(mut file) = LOG_FILE.get() {
+            return file.write(bytes);
+        }
         err(&String::from_utf8_lossy(bytes), TextKind::Text);
         Ok(bytes.len())
     }

@@ -171,7 +171,9 @@ fn short(text: &str, most: usize) -> String {
 fn thousands(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
-        1_000..10_000 => format!("{:.1}k", tokens as f64 / 1_000.0),
+        1_000..10_000 if tokens % 1_000 >= 100 => {
+            format!("{}.{}k", tokens / 1_000, tokens % 1_000 / 100)
+        }
         _ => format!("{}k", tokens / 1_000),
     }
 }

@@ -129,6 +129,9 @@ pub(crate) struct Headless {
     pub(crate) session: SessionFlags,
 
     #[command(flatten)]
+    pub(crate) screen: ScreenFlags,
+
+    #[command(flatten)]
     pub(crate) ignored: Ignored,
 }
 
@@ -272,6 +275,14 @@ pub(crate) struct SessionFlags {
     /// A title for the conversation.
     #[arg(short = 'n', long, value_name = "TITLE")]
     pub(crate) name: Option<String>,
+}
+
+/// How a session looks that a person follows at the terminal.
+#[derive(Debug, Args)]
+pub(crate) struct ScreenFlags {
+    /// Nothing moves and all times are 0 s: for pictures and tests.
+    #[arg(long, hide = true)]
+    pub(crate) still: bool,
 }
 
 /// Flags of the convention that mean nothing here, and harm no one.

@@ -1,6 +1,7 @@
 //! What arrives at a terminal, on a pseudo-terminal of our own.
 //!
 //! - `pty`: the binary on a terminal
+//! - `interactive`: a session that a person follows, in tmux
 //! - `headless`: a model at work where a person watches
 //! - `hostile`: texts that would act on one
 //! - `modes`: such texts through everything that writes
@@ -10,8 +11,10 @@
 
 mod headless;
 mod hostile;
+mod interactive;
 mod modes;
 mod plain;
 mod pty;
 mod questions;
 mod sources;
+mod tmux;

@@ -1,0 +1,789 @@
+//! The one thread with all state: it takes what happened, lets [`App`] decide what is shown and does what is to
+//! be done. Reading and writing are done by threads of their own.
+
+use std::{
+    fs::File,
+    os::fd::AsFd,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use haft_host::{
+    CommandOutcome, EarlierConversation, Environment, SessionConfig, SessionInput, StopKind,
+};
+use haft_models::Thinking;
+use haft_terminal::{
+    FrameWriter, GuardMessage, InputEvent, InputParser, LiveRegion, RestoreState, Screen,
+    input::{InputChunk, InputReader, RawMode, split_line_ends, terminal_size},
+    paint::TerminalControl,
+    screen::{FramePace, WriterEvent},
+};
+use tokio::runtime::Handle;
+
+use super::{
+    app::{App, Effect, Found, HintKind, Input, OpenedSession, Overlay, ViewKind},
+    commands,
+    complete::{CommandEntry, Completer, CompletionSettings},
+    copy,
+    driver::Driver,
+    external_editor,
+    guard::GuardLink,
+    jobs::{self, Keep, Keeper},
+    overlay::{View, ViewEffect},
+    resume::Farewell,
+    status_line::{StatusLine, StatusLineConfig},
+    theme,
+    view::{self, PermissionsView, ResumeView, RewindView, TasksView, TranscriptView, UndoView},
+};
+use crate::{exit::Exit, show};
+
+/// So long a session may take to end when the person leaves.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// So long a slow terminal is waited for before it is restored.
+const LAST_FRAME: Duration = Duration::from_secs(1);
+
+/// What comes to the thread.
+pub(crate) enum UiEvent {
+    Chunk(InputChunk),
+    Writer(WriterEvent),
+    App(Input),
+    /// From the session of this number.
+    OfSession {
+        number: u64,
+        input: Input,
+    },
+    Opened {
+        number: u64,
+        session: SessionInput,
+        opened: Box<OpenedSession>,
+    },
+    Resized,
+    /// A signal asks us to end.
+    Stop(StopKind),
+}
+
+pub(crate) struct Ui {
+    pub(crate) app: App,
+    terminal: File,
+    raw: RawMode,
+    restore: Arc<RestoreState>,
+    writer: FrameWriter,
+    reader: Option<InputReader>,
+    guard: Option<GuardLink>,
+    parser: InputParser,
+    pace: FramePace,
+    escape_due: Option<Instant>,
+    sender: Sender<UiEvent>,
+    background: Option<Background>,
+    session: Option<SessionInput>,
+    in_view: bool,
+    is_leaving: bool,
+}
+
+/// What works behind the thread.
+struct Background {
+    runtime: Handle,
+    config: SessionConfig,
+    keeper: Keeper,
+    completer: Completer,
+    status_line: Option<StatusLine>,
+    /// The newest session that was opened.
+    number: u64,
+    /// Whoever waits for an answer about trust.
+    trust: Sender<bool>,
+}
+
+/// How it went.
+pub(crate) struct UiEnd {
+    pub(crate) exit: Exit,
+    pub(crate) session: Option<SessionInput>,
+}
+
+impl Ui {
+    /// Puts the first frame on the screen. Nothing was read before, and nothing is waited for.
+    pub(crate) fn start(
+        terminal: File,
+        raw: RawMode,
+        restore: Arc<RestoreState>,
+        app: App,
+        sender: Sender<UiEvent>,
+    ) -> anyhow::Result<Self> {
+        let mut screen = Screen::new(app.look.size, app.capabilities.level);
+        screen.set_reflows(app.capabilities.reflows);
+        let events = sender.clone();
+        let on_event = move |event| drop(events.send(UiEvent::Writer(event)));
+        let writer = FrameWriter::start(
+            screen,
+            terminal.try_clone()?,
+            Arc::clone(&restore),
+            on_event,
+        )?;
+        let mut ui = Self {
+            app,
+            terminal,
+            raw,
+            restore,
+            writer,
+            reader: None,
+            guard: None,
+            parser: InputParser::new(),
+            pace: FramePace::new(),
+            escape_due: None,
+            sender,
+            background: None,
+            session: None,
+            in_view: false,
+            is_leaving: false,
+        };
+        ui.draw();
+        Ok(ui)
+    }
+
+    /// Behind the first frame: modes and questions, the reader, the guard.
+    pub(crate) fn listen(&mut self) -> anyhow::Result<()> {
+        self.writer.send([
+            TerminalControl::EnterModes,
+            TerminalControl::PushTitle,
+            TerminalControl::Queries,
+        ]);
+        let events = self.sender.clone();
+        self.reader = Some(InputReader::start(self.terminal.as_fd(), move |chunk| {
+            drop(events.send(UiEvent::Chunk(chunk)));
+        })?);
+        self.guard = Some(GuardLink::start(&self.terminal, self.raw.saved()));
+        Ok(())
+    }
+
+    /// From now on there is a session to come.
+    pub(crate) fn open(&mut self, runtime: Handle, config: SessionConfig) {
+        let places = config.environment.settings_places(&config.cwd);
+        let keeper = Keeper::start(places.user, config.cwd.clone(), self.sender.clone());
+        let settings = CompletionSettings::of(&self.app.settings);
+        let home = config.environment.home();
+        let completer = Completer::new(config.cwd.clone(), home, settings);
+        let (trust, _) = channel();
+        self.background = Some(Background {
+            runtime,
+            config,
+            keeper,
+            completer,
+            status_line: None,
+            number: 0,
+            trust,
+        });
+        self.open_session();
+    }
+
+    fn open_session(&mut self) {
+        let Some(background) = &mut self.background else {
+            return;
+        };
+        let (trust, answers) = channel();
+        background.trust = trust;
+        background.number += 1;
+        let driver = Driver {
+            config: background.config.clone(),
+            ui: self.sender.clone(),
+            trust: answers,
+            number: background.number,
+        };
+        driver.start(&background.runtime);
+    }
+
+    /// Until the person leaves, the terminal is gone or a signal ends it.
+    pub(crate) fn run(&mut self, receiver: &Receiver<UiEvent>) -> UiEnd {
+        let exit = loop {
+            let now = Instant::now();
+            let due = [self.pace.due(), self.escape_due, self.app.due(now)];
+            let due = due.into_iter().flatten().min();
+            let event = match due {
+                Some(due) => receiver.recv_timeout(due.saturating_duration_since(now)),
+                None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            if let Some(exit) = self.take(event) {
+                break exit;
+            }
+            // What is there already belongs to the same frame, but a flood must not keep one from being drawn.
+            let until = Instant::now() + Duration::from_millis(8);
+            let mut exit = None;
+            while exit.is_none() && Instant::now() < until {
+                match receiver.try_recv() {
+                    Ok(event) => exit = self.take(Ok(event)),
+                    Err(_) => break,
+                }
+            }
+            if let Some(exit) = exit {
+                break exit;
+            }
+            if self.is_leaving {
+                break Exit::Success;
+            }
+            if self.pace.due().is_some_and(|due| due <= Instant::now()) {
+                self.draw();
+            }
+        };
+        self.end(exit, receiver)
+    }
+
+    /// `Some`: it is over.
+    fn take(&mut self, event: Result<UiEvent, RecvTimeoutError>) -> Option<Exit> {
+        let now = Instant::now();
+        match event {
+            Ok(UiEvent::Chunk(chunk)) if chunk.bytes.is_empty() => return Some(Exit::Terminated),
+            Ok(UiEvent::Chunk(chunk)) => {
+                let mut events = self.parser.feed(&chunk.bytes);
+                split_line_ends(&mut events);
+                let is_remote = self.app.capabilities.is_remote;
+                let wait = self.parser.wait();
+                self.escape_due = wait.map(|wait| chunk.at + wait.patience(is_remote));
+                self.input(events, chunk.at);
+            }
+            Ok(UiEvent::Writer(WriterEvent::Written { stamp, at })) => {
+                self.app_update(Input::Written { stamp, at }, now);
+            }
+            Ok(UiEvent::Writer(WriterEvent::Failed(_))) => return Some(Exit::Terminated),
+            Ok(UiEvent::App(input)) => {
+                self.app_update(input, now);
+                self.pace.change(now);
+            }
+            Ok(UiEvent::OfSession { number, input }) => {
+                if self.is_newest(number) {
+                    self.app_update(input, now);
+                    self.pace.change(now);
+                }
+            }
+            Ok(UiEvent::Opened {
+                number,
+                session,
+                opened,
+            }) => {
+                if self.is_newest(number) {
+                    self.has_session(session, opened);
+                    self.pace.change(now);
+                }
+            }
+            Ok(UiEvent::Resized) => {
+                let size = terminal_size(&self.terminal);
+                self.writer.resize(size);
+                self.app_update(Input::Resized(size), now);
+                self.pace.resize(now);
+            }
+            Ok(UiEvent::Stop(kind)) => {
+                if let Some(session) = &self.session {
+                    session.stop(kind);
+                }
+                return Some(kind.into());
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if self.escape_due.is_some_and(|due| due <= now) {
+                    self.escape_due = None;
+                    let events = self.parser.expire();
+                    self.input(events, now);
+                }
+                if self
+                    .app
+                    .due(now)
+                    .is_some_and(|due| due <= now + Duration::from_millis(1))
+                {
+                    self.app_update(Input::Tick, now);
+                    self.pace.change(now);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return Some(Exit::Terminated),
+        }
+        None
+    }
+
+    fn input(&mut self, events: Vec<InputEvent>, read_at: Instant) {
+        let is_key = |event: &&InputEvent| matches!(event, InputEvent::Key(_));
+        let in_read = events.iter().filter(is_key).count();
+        for event in events {
+            let now = Instant::now();
+            let input = match event {
+                InputEvent::Key(key) => {
+                    self.pace.key(now);
+                    Input::Key {
+                        key,
+                        read_at,
+                        in_read,
+                    }
+                }
+                InputEvent::Paste(paste) => {
+                    self.pace.key(now);
+                    Input::Paste(paste)
+                }
+                InputEvent::Focus(is_focused) => {
+                    self.pace.change(now);
+                    Input::Focus(is_focused)
+                }
+                InputEvent::Reply(reply) => {
+                    self.pace.change(now);
+                    Input::Reply(reply)
+                }
+            };
+            self.app_update(input, now);
+        }
+        let capabilities = &self.app.capabilities;
+        self.writer.set_reflows(capabilities.reflows);
+    }
+
+    fn app_update(&mut self, input: Input, now: Instant) {
+        for effect in self.app.update(input, now) {
+            self.perform(effect);
+        }
+    }
+
+    fn is_newest(&self, number: u64) -> bool {
+        let newest = self.background.as_ref().map(|background| background.number);
+        newest == Some(number)
+    }
+
+    fn has_session(&mut self, session: SessionInput, opened: Box<OpenedSession>) {
+        if let Some(background) = &self.background {
+            let completer = background.completer.clone();
+            let session = session.clone();
+            background.runtime.spawn_blocking(move || {
+                let mut entries = commands::entries();
+                for command in session.commands() {
+                    if !entries.iter().any(|entry| entry.name == command.name) {
+                        entries.push(CommandEntry {
+                            name: command.name,
+                            hint: command.argument_hint,
+                            description: command.description,
+                        });
+                    }
+                }
+                completer.set_commands(entries);
+            });
+        }
+        self.session = Some(session);
+        self.app_update(Input::Opened(opened), Instant::now());
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Open => self.open_session(),
+            Effect::Resume(id) => self.resume(id),
+            Effect::Trust(trusted) => {
+                if let Some(background) = &self.background {
+                    let _ = background.trust.send(trusted);
+                }
+            }
+            Effect::Terminal(controls) => self.writer.send(controls),
+            Effect::ScrollAway => self.writer.scroll_away(),
+            Effect::Suspend => self.suspend(),
+            Effect::Leave => self.is_leaving = true,
+            Effect::EditDraft(text) => {
+                let edited = self.in_editor(&text);
+                self.app_update(Input::Found(Found::Edited(edited)), Instant::now());
+            }
+            Effect::OfView(effect) => self.of_view(effect),
+            Effect::Show(kind) => self.show(kind),
+            Effect::ChooseTheme
+            | Effect::StatusLine
+            | Effect::Complete { .. }
+            | Effect::KeepSaid(_)
+            | Effect::KeepDraft(_)
+            | Effect::Copy(_)
+            | Effect::LoadPicture { .. }
+            | Effect::ClipboardPicture => self.in_background(effect),
+            effect => self.to_session(effect),
+        }
+    }
+
+    /// What is done to the session; nothing here waits.
+    fn to_session(&mut self, effect: Effect) {
+        let Some(session) = self.session.clone() else {
+            return;
+        };
+        match effect {
+            Effect::Say { prompt, time } => drop(session.say(prompt, time)),
+            Effect::Shell { command, id } => {
+                let known_as = session.run_shell(command);
+                self.app.queue.rename(id, known_as);
+            }
+            Effect::TakeBack(id) => drop(session.take_back_message(id)),
+            Effect::Interrupt => drop(session.interrupt_and_take_back()),
+            Effect::Answer { id, answer } => drop(session.answer(id, answer)),
+            Effect::SetMode(mode) => {
+                if let Err(why) = session.set_permission_mode(mode) {
+                    self.app.warn(&format!("! {why}"));
+                    self.app.status.mode = session.mode();
+                }
+            }
+            Effect::SetThinking(thinks) => session.set_thinking(match thinks {
+                true => Thinking::Adaptive,
+                false => Thinking::Off,
+            }),
+            Effect::ToBackground => {
+                if let Err(why) = session.move_to_background(None) {
+                    self.app.warn(&format!("! {why}"));
+                }
+            }
+            Effect::Status => self.status(&session),
+            Effect::Command(line) => self.command(line, session),
+            Effect::Remember { text, place } => self.work(move || {
+                let scope = session.memory_files().get(place).map(|place| place.scope);
+                let scope = scope.unwrap_or(haft_host::MemoryScope::Project);
+                match session.remember(&text, scope) {
+                    Ok(file) => Found::Remark(format!("remembered in {}", file.display())),
+                    Err(why) => Found::Warning(why),
+                }
+            }),
+            Effect::SaveSetting { key, value } => {
+                self.work(move || match session.save_setting(key, &value) {
+                    Ok(file) => Found::Remark(format!("{key} is kept in {}", file.display())),
+                    Err(why) => Found::Warning(why),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Does something that may wait, and reports what came of it.
+    fn work(&self, work: impl FnOnce() -> Found + Send + 'static) {
+        let Some(background) = &self.background else {
+            return;
+        };
+        let ui = self.sender.clone();
+        background.runtime.spawn_blocking(move || {
+            let _ = ui.send(UiEvent::App(Input::Found(work())));
+        });
+    }
+
+    fn command(&self, line: String, session: SessionInput) {
+        let Some(background) = &self.background else {
+            return;
+        };
+        let ui = self.sender.clone();
+        background.runtime.spawn(async move {
+            let found = match session.command(&line).await {
+                CommandOutcome::Answered(answer) => Found::Answer(answer),
+                CommandOutcome::Queued(_) => return,
+                CommandOutcome::Unknown => Found::NoCommand(line),
+            };
+            let _ = ui.send(UiEvent::App(Input::Found(found)));
+        });
+    }
+
+    fn in_background(&mut self, effect: Effect) {
+        let session = self.app.status.session.clone().unwrap_or_default();
+        let Some(background) = &mut self.background else {
+            return;
+        };
+        let environment = background.config.environment.clone();
+        match effect {
+            Effect::KeepSaid(text) => background.keeper.keep(Keep::Said { text, session }),
+            Effect::KeepDraft(text) => background.keeper.keep(Keep::Draft { text, session }),
+            Effect::StatusLine => {
+                let config = self.app.settings.status_line.as_ref();
+                let cwd = background.config.cwd.clone();
+                let config = config.and_then(|value| StatusLineConfig::of(value, cwd));
+                let ui = self.sender.clone();
+                background.status_line = config.map(|config| {
+                    let show = move |rows| {
+                        let rows = Input::Found(Found::StatusRows(rows));
+                        let _ = ui.send(UiEvent::App(rows));
+                    };
+                    StatusLine::start(config, Box::new(show))
+                });
+                if let Some(session) = self.session.clone() {
+                    self.status(&session);
+                }
+            }
+            Effect::Complete { query, number } => {
+                let completer = background.completer.clone();
+                self.work(move || {
+                    let found = completer.find(&query);
+                    Found::Completions { number, found }
+                });
+            }
+            Effect::Copy(text) => self.work(move || {
+                let outcome = copy::copy(&text, &environment);
+                Found::Copied {
+                    said: outcome.said,
+                    controls: outcome.controls,
+                }
+            }),
+            Effect::LoadPicture { path, pasted } => self.work(move || Found::Picture {
+                picture: jobs::picture(&path),
+                pasted: Some(pasted),
+            }),
+            Effect::ClipboardPicture => self.work(|| Found::Picture {
+                picture: jobs::clipboard_picture(),
+                pasted: None,
+            }),
+            Effect::ChooseTheme => {
+                let places = environment.settings_places(&background.config.cwd);
+                let name = self.app.settings.theme.clone();
+                let (known, level) = (
+                    self.app.capabilities.background,
+                    self.app.capabilities.level,
+                );
+                self.work(move || {
+                    let folder = places.user.join("themes");
+                    let found = theme::theme(name.as_deref(), known, level, &folder);
+                    Found::Theme(Box::new(found))
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes up another session; this one ends.
+    fn resume(&mut self, id: String) {
+        if let Some(session) = self.session.take() {
+            session.close();
+            session.abandon();
+        }
+        if let Some(background) = &mut self.background {
+            background.config.conversation.from = Some(EarlierConversation::Named(id));
+        }
+        self.open_session();
+    }
+
+    fn status(&mut self, session: &SessionInput) {
+        let usage = session.context_usage();
+        let status = &mut self.app.status;
+        if usage.total > 0 {
+            status.context = Some((usage.total, usage.window));
+        }
+        status.mode = session.mode();
+        status.model = session.model();
+        status.cost = status.cost.max(session.costs().total_usd);
+        if let Some(line) = self
+            .background
+            .as_ref()
+            .and_then(|one| one.status_line.as_ref())
+        {
+            line.update(self.app.status_facts(session));
+        }
+        self.pace.change(Instant::now());
+    }
+
+    /// Sessions to choose from, before anything is said.
+    pub(crate) fn pick_session(&mut self) {
+        self.show(ViewKind::Resume);
+        self.pace.change(Instant::now());
+    }
+
+    fn show(&mut self, kind: ViewKind) {
+        let now = SystemTime::now();
+        let opened = match (kind, &self.session) {
+            (ViewKind::Keys, _) => Some(boxed((view::keys_view(&self.app.look), Vec::new()))),
+            (ViewKind::Resume, _) => self.background.as_ref().map(|background| {
+                let config = &background.config;
+                let environment = config.environment.clone();
+                boxed(ResumeView::open(config.cwd.clone(), environment, now))
+            }),
+            (ViewKind::Transcript, Some(session)) => session
+                .transcript_path()
+                .map(|path| boxed(TranscriptView::open(path))),
+            (kind, Some(session)) => {
+                let session = Arc::new(session.clone());
+                match kind {
+                    ViewKind::Undo => Some(boxed(UndoView::open(session, now))),
+                    ViewKind::Rewind => Some(boxed(RewindView::open(session, now))),
+                    ViewKind::Tasks => Some(boxed(TasksView::open(session))),
+                    _ => Some(boxed(PermissionsView::open(session))),
+                }
+            }
+            (_, None) => None,
+        };
+        let Some((view, effects)) = opened else {
+            self.app.hint(
+                "there is nothing to show yet",
+                HintKind::Said,
+                Instant::now(),
+            );
+            return;
+        };
+        self.app.overlay = Some(Overlay::Other(view));
+        for effect in effects {
+            self.of_view(effect);
+        }
+    }
+
+    fn of_view(&mut self, effect: ViewEffect) {
+        match effect {
+            ViewEffect::Job(job) => self.work(move || Found::ViewData(job())),
+            ViewEffect::Copy(text) => self.in_background(Effect::Copy(text)),
+            ViewEffect::Edit(text) => {
+                let _ = self.in_editor(&text);
+            }
+            ViewEffect::Print(items) => self.app.print(items),
+            ViewEffect::SetDraft(text) => self.app.set_draft(&text),
+            ViewEffect::Resume(id) => {
+                self.app.resume(&id);
+                self.resume(id);
+            }
+            ViewEffect::Say(text) => {
+                let now = Instant::now();
+                match text.strip_prefix('/') {
+                    Some(_) => self.app.command(&text, now),
+                    None => self.app.say_text(&text, now),
+                }
+                self.app_update(Input::Tick, now);
+            }
+            ViewEffect::Bell => self.writer.send([TerminalControl::Bell]),
+        }
+    }
+
+    /// The person's editor on a text; the terminal is its own meanwhile.
+    fn in_editor(&mut self, text: &str) -> Result<String, String> {
+        let environment = self.background.as_ref();
+        let environment = environment.map(|background| background.config.environment.clone());
+        self.give_terminal();
+        let edited =
+            external_editor::edit(text, &environment.unwrap_or_else(Environment::of_process));
+        self.take_terminal();
+        edited
+    }
+
+    fn draw(&mut self) {
+        let now = Instant::now();
+        self.pace.drawn(now);
+        if let Some(rows) = self.app.overlay_rows() {
+            if !self.in_view {
+                self.in_view = true;
+                self.tell_guard(GuardMessage::EnterView);
+            }
+            let history = self.app.take_history();
+            self.writer.print(history);
+            self.writer.show_view(rows);
+            return;
+        }
+        if self.in_view {
+            self.in_view = false;
+            self.writer.leave_view();
+            self.tell_guard(GuardMessage::LeaveView);
+        }
+        let region = self.app.region(now);
+        self.writer.print_and_show(self.app.take_history(), region);
+    }
+
+    fn tell_guard(&mut self, message: GuardMessage) {
+        if let Some(guard) = &mut self.guard {
+            guard.tell(message);
+        }
+    }
+
+    /// Ctrl-Z: the terminal as it was, then this process group is stopped; `fg` brings everything back.
+    fn suspend(&mut self) {
+        if is_orphaned() {
+            self.app
+                .warn("! no shell waits for this program: Ctrl-Z does nothing here");
+            return;
+        }
+        self.give_terminal();
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        // Here `fg` continues.
+        self.take_terminal();
+    }
+
+    /// The terminal belongs to another program.
+    fn give_terminal(&mut self) {
+        self.writer.leave_view();
+        self.writer.show(LiveRegion::default());
+        self.writer.send([TerminalControl::LeaveModes]);
+        self.writer.flush(LAST_FRAME);
+        if let Some(reader) = &self.reader {
+            reader.pause();
+        }
+        haft_terminal::guard::discard_answers(&self.terminal);
+        let _ = self.raw.suspend();
+    }
+
+    /// It is ours again.
+    fn take_terminal(&mut self) {
+        let _ = self.raw.resume();
+        let size = terminal_size(&self.terminal);
+        self.writer.resize(size);
+        self.app_update(Input::Resized(size), Instant::now());
+        if let Some(reader) = &self.reader {
+            reader.resume();
+        }
+        self.writer.send([TerminalControl::EnterModes]);
+        self.writer.redraw();
+        self.pace.key(Instant::now());
+    }
+
+    /// The session ends, the terminal is as it was.
+    fn end(&mut self, exit: Exit, receiver: &Receiver<UiEvent>) -> UiEnd {
+        // Dropped, the keeper removes the draft, and the status command ends.
+        let background = self.background.take();
+        let number = background.as_ref().map(|background| background.number);
+        drop(background);
+        if let Some(session) = &self.session {
+            session.close();
+            session.abandon();
+        }
+        self.writer.leave_view();
+        let history = self.app.take_history();
+        self.writer.print_and_show(history, LiveRegion::default());
+        self.writer.flush(LAST_FRAME);
+        self.reader = None;
+        let _ = self.restore.restore(&self.terminal, self.raw.saved());
+        if let Some(guard) = &mut self.guard {
+            guard.goodbye();
+        }
+        // What it says now is not shown any more; its hooks and its files are done properly.
+        let until = Instant::now() + FAREWELL;
+        while self.session.is_some() {
+            let left = until.saturating_duration_since(Instant::now());
+            match receiver.recv_timeout(left) {
+                Ok(UiEvent::OfSession {
+                    number: ended,
+                    input: Input::Ended(_),
+                }) if Some(ended) == number => break,
+                Err(_) => break,
+                Ok(UiEvent::Stop(_)) => break,
+                Ok(_) => {}
+            }
+        }
+        UiEnd {
+            exit,
+            session: self.session.take(),
+        }
+    }
+}
+
+impl Ui {
+    /// What is printed when everything is over.
+    pub(crate) fn farewell(&self, session: Option<&SessionInput>) -> Farewell {
+        let entries = session.and_then(|session| session.undo_list().ok());
+        let mut changed: Vec<String> = Vec::new();
+        for file in entries.iter().flatten().flat_map(|entry| &entry.files) {
+            let name = show::from_here(&file.path.display().to_string(), &self.app.cwd);
+            if !changed.contains(&name) {
+                changed.push(name);
+            }
+        }
+        changed.sort();
+        Farewell {
+            session: self.app.status.session.clone(),
+            cost: self.app.status.cost,
+            changed,
+        }
+    }
+}
+
+fn boxed(
+    (view, effects): (impl View + 'static, Vec<ViewEffect>),
+) -> (Box<dyn View>, Vec<ViewEffect>) {
+    (Box::new(view), effects)
+}
+
+/// Would no shell bring this process group back if it were stopped?
+fn is_orphaned() -> bool {
+    use rustix::process::{getpgid, getpgrp, getppid, getsid};
+    let Some(parent) = getppid() else {
+        return true;
+    };
+    let same_session = getsid(Some(parent)).ok() == getsid(None).ok();
+    let other_group = getpgid(Some(parent)).is_ok_and(|group| group != getpgrp());
+    !(same_session && other_group)
+}
