@@ -172,13 +172,6 @@ impl Keybindings {
         }
         KeyBinding::Usual
     }
-
-    /// The keys of an action, for those who show them.
-    pub(crate) fn keys_of(&self, action: &str) -> Option<&[Key]> {
-        let bound = self.bound.iter().rev();
-        let mut bound = bound.filter(|bound| bound.2.as_deref() == Some(action));
-        bound.next().map(|bound| bound.1.as_slice())
-    }
 }
 
 fn is_known(action: &str) -> bool {
@@ -316,7 +309,6 @@ mod tests {
         assert_eq!(binding(KeyContext::Chat, &[x]), KeyBinding::Prefix);
         assert_eq!(binding(KeyContext::Chat, &[x, k]), action("command:clear"));
         assert_eq!(binding(KeyContext::Chat, &[x, e]), KeyBinding::Usual);
-        assert_eq!(bindings.keys_of("command:clear"), Some(&[x, k][..]));
     }
 
     #[test]

@@ -26,7 +26,6 @@ pub(crate) use pager::TextView;
 pub(crate) use permissions::PermissionsView;
 pub(crate) use resume::ResumeView;
 pub(crate) use rewind::RewindView;
-pub(crate) use session::ViewSession;
 pub(crate) use tasks::TasksView;
 pub(crate) use transcript::TranscriptView;
 pub(crate) use undo::UndoView;

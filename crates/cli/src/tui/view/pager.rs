@@ -144,11 +144,6 @@ impl TextView {
         }
     }
 
-    /// Has the end of it been on the screen?
-    pub(crate) fn end_was_shown(&self) -> bool {
-        self.pager.scroller.end_was_shown()
-    }
-
     fn text(&self) -> String {
         let lines: Vec<&str> = self.lines.iter().map(TextLine::text).collect();
         lines.join("\n")
@@ -206,10 +201,8 @@ mod tests {
         assert!(shown(&mut view, &look).starts_with("line 30\n"));
         keys(&mut view, "N");
         assert!(shown(&mut view, &look).starts_with("line 3\n"));
-        assert!(!view.end_was_shown());
         keys(&mut view, "G");
         assert!(shown(&mut view, &look).contains("line 50\n"));
-        assert!(view.end_was_shown());
         let ViewOutcome::Stay(effects) = view.key(Key::char('y')) else {
             panic!("it closed")
         };
