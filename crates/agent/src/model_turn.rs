@@ -254,6 +254,10 @@ impl Listening<'_> {
         }
         let stop = reply.stop.clone();
         self.write(stop.as_ref());
+        if self.stands {
+            let (transcript, request) = (self.round.transcript, &self.request_id);
+            transcript.reply_ended(request, &self.asked, &self.usage);
+        }
         let turn_cancel = turn.cancel_token();
         match end {
             End::Interrupted => turn_cancel.cancel(),

@@ -19,6 +19,7 @@
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
 //! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked
+//! - [`export`]: a session as a page or as Markdown
 //! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
@@ -42,6 +43,7 @@ mod environment;
 mod error;
 pub mod event;
 mod explain;
+pub mod export;
 mod extensions;
 mod folder;
 mod haft;
@@ -96,6 +98,7 @@ pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
 pub use explain::{CallJudge, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
+pub use export::{ExistingFile, ExportError, ExportFormat};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
@@ -112,14 +115,14 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
 }
 
 pub use haft_mcp::client::{
-    ServerChanges, ServerDetails, ServerLink, ServerList, ServerScope, SkippedServer,
-    text_of as text_of_answer,
+    Elicitation, ElicitationAnswer, ElicitationKind, ServerChanges, ServerDetails, ServerLink,
+    ServerList, ServerScope, SkippedServer, text_of as text_of_answer,
 };
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{
-    add_server, approve_server, check_servers, login_server, logout_server, named_servers,
-    remove_server,
+    ElicitationHost, add_server, approve_server, check_servers, forget_approvals, login_server,
+    logout_server, named_servers, remove_server,
 };
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};

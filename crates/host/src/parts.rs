@@ -7,7 +7,7 @@ use haft_contract::{BoxFuture, DynTool, Progress, Tool, erase};
 use haft_mcp::client::ServerLink;
 use haft_models::{Model, Scripted, scripted::ModelScript};
 
-use crate::{EventSink, Questions, SessionEvents, SpeakingPace};
+use crate::{ElicitationHost, EventSink, Questions, SessionEvents, SpeakingPace};
 
 /// What a session is given beside its [`SessionConfig`](crate::SessionConfig).
 #[must_use]
@@ -15,6 +15,7 @@ pub struct SessionParts {
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) asked: Asked,
     pub(crate) servers: Option<Arc<dyn ServerLink>>,
+    pub(crate) elicitations: Option<Arc<dyn ElicitationHost>>,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     pub(crate) progress: Option<Progress>,
@@ -45,6 +46,7 @@ impl SessionParts {
             events,
             asked: Asked::NoOne,
             servers: None,
+            elicitations: None,
             model: None,
             tools: Vec::new(),
             progress: None,
@@ -73,6 +75,12 @@ impl SessionParts {
     /// The way to MCP servers that the other side runs.
     pub fn servers(mut self, link: Arc<dyn ServerLink>) -> Self {
         self.servers = Some(link);
+        self
+    }
+
+    /// Who is asked what MCP servers want to know, before those who answer questions.
+    pub fn elicitations(mut self, host: Arc<dyn ElicitationHost>) -> Self {
+        self.elicitations = Some(host);
         self
     }
 

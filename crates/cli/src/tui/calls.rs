@@ -47,10 +47,6 @@ impl RunningCalls {
         self.calls.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.calls.len()
-    }
-
     /// A call is made; a second report of the same one says it better.
     pub(crate) fn begin(&mut self, tool_use_id: &str, card: Card, now: Instant) {
         if let Some(call) = self.find(tool_use_id) {

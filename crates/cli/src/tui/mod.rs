@@ -7,8 +7,6 @@
 //! - `ask`: questions; `whole`: one on a screen of its own; `overlay`: what a view is
 //! - `look`, `settings`, `words`: how things are drawn
 
-#![allow(dead_code, reason = "not everything is wired yet")]
-
 mod app;
 mod ask;
 mod calls;
@@ -120,13 +118,18 @@ pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
     let runtime = runtime()?;
     listen_to_signals(&runtime, sender)?;
     log_to_file(&start.config);
-    ui.open(runtime.handle().clone(), start.config);
+    ui.open(runtime.handle().clone(), start.config.clone());
     if start.picks_session {
         ui.pick_session();
     }
     let end = ui.run(&receiver);
     let farewell = ui.farewell(end.session.as_ref());
+    let becomes_plain = ui.becomes_plain;
     drop(ui);
+    if becomes_plain {
+        let run = plain::run(start.config, start.prompt);
+        return runtime.block_on(async { tokio::spawn(run).await })?;
+    }
     runtime.shutdown_background();
     for line in farewell.lines() {
         show::line(&line)?;

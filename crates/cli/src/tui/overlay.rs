@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use haft_host::SessionEvent;
-use haft_terminal::{HistoryItem, Key, TextLine};
+use haft_terminal::{Key, TextLine};
 
 use super::look::Look;
 
@@ -41,13 +41,8 @@ pub(crate) enum ViewEffect {
     Copy(String),
     /// Shows this text in the person's editor.
     Edit(String),
-    /// Into the history, behind the view.
-    Print(Vec<HistoryItem>),
     /// Into the editor.
     SetDraft(String),
     /// Takes up this session.
     Resume(String),
-    /// Said to the session, as if typed.
-    Say(String),
-    Bell,
 }

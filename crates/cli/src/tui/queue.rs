@@ -1,6 +1,5 @@
 //! Messages that are not delivered yet, as the face knows them.
 
-use haft::contract::Content;
 use haft_host::Delivery;
 use haft_terminal::{DraftPart, TextLine};
 use uuid::Uuid;
@@ -19,7 +18,6 @@ pub(crate) struct WaitingMessage {
     pub(crate) parts: Vec<DraftPart>,
     /// As it is sent.
     pub(crate) text: String,
-    pub(crate) content: Vec<Content>,
     pub(crate) time: Delivery,
 }
 
@@ -27,10 +25,6 @@ pub(crate) struct WaitingMessage {
 const MOST_SHOWN: usize = 3;
 
 impl MessageQueue {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-
     pub(crate) fn push(&mut self, message: WaitingMessage) {
         self.messages.push(message);
     }

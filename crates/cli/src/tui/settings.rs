@@ -19,7 +19,6 @@ pub(crate) struct TuiSettings {
     pub(crate) status_line: Option<Value>,
     pub(crate) respect_gitignore: Option<bool>,
     pub(crate) file_suggestion: Option<Value>,
-    pub(crate) respond_to_bash_commands: Option<bool>,
     pub(crate) ax_screen_reader: bool,
 }
 
@@ -37,7 +36,6 @@ impl TuiSettings {
             status_line: read(settings, "statusLine"),
             respect_gitignore: read(settings, "respectGitignore"),
             file_suggestion: read(settings, "fileSuggestion"),
-            respond_to_bash_commands: read(settings, "respondToBashCommands"),
             ax_screen_reader: read(settings, "axScreenReader").unwrap_or_default(),
         }
     }

@@ -53,6 +53,7 @@ impl CallRun<'_> {
                 let notes = std::mem::take(&mut *settled.notes);
                 let mut finished = settled.finish(call, id);
                 finished.metadata.duration = started.elapsed();
+                finished.metadata.waited = self.slot.waited();
                 return (finished, notes);
             }
         };
@@ -69,6 +70,7 @@ impl CallRun<'_> {
         }
         notes.extend(hooks::after(engine, &mut outcome, cx, context, duration).await);
         let mut finished = finish(outcome, &engine.results, duration);
+        finished.metadata.waited = self.slot.waited();
         if !self.patches {
             finished.patches.clear();
         }

@@ -16,8 +16,9 @@ mod services;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use haft_contract::{Confined, Confinement, NetworkAccess, PermissionMode};
+use haft_contract::{Confined, Confinement, NetworkAccess, PermissionMode, RuleMatch};
 use haft_settings::join;
+use serde_json::Value;
 
 use super::{
     Facts, Policy,
@@ -232,4 +233,23 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         required: sandbox.required && sandbox.enabled == Some(true),
         may_be_lifted: sandbox.may_be_lifted && policy.mode != PermissionMode::DontAsk,
     })
+}
+
+/// How a program that no call starts, such as an MCP server, is confined: as a command of which only this is known.
+/// Looks at files, like [`confine`].
+pub fn confine_program(policy: &Policy, confined: Confined, network: NetworkAccess) -> Confinement {
+    let facts = Facts::of_nothing("", RuleMatch::NameOnly, Value::Null);
+    let paths = paths::of(policy, &facts, confined);
+    Confinement {
+        profile: confined,
+        writable: paths.writable.into(),
+        caches: paths.caches.into(),
+        judged: paths.judged.into(),
+        protected: paths.protected.into(),
+        hidden: paths.hidden.into(),
+        stores: paths.stores.into(),
+        control: paths.control,
+        network,
+        ..Confinement::default()
+    }
 }

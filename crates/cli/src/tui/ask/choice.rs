@@ -494,7 +494,8 @@ impl ChoiceAsk {
             rows.push(shown);
         }
         if !behind.is_empty() {
-            rows.push(TextLine::styled(&format!("  {behind}"), look.theme.faint));
+            let line = TextLine::styled(&format!("  {behind}"), look.theme.faint);
+            rows.extend(wrap(&line, look.size.row_width()));
         }
         AskRows {
             rows,

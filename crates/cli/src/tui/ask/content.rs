@@ -4,6 +4,7 @@ use std::path::Path;
 
 use haft::{ApprovalKind, ApprovalPart, ApprovalRequest, Card, CardPiece};
 use haft_terminal::{TextLine, TextStyle, wrap::wrap};
+use serde_json::Value;
 
 use super::super::{cards, look::Look};
 use crate::show::{distinct, distinct_line};
@@ -71,8 +72,55 @@ pub(super) fn rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
             }
         }
     }
-    // One part that is the whole line says nothing new but what it does.
     rows.extend(part_rows(&request.parts, look));
+    if request.preview.is_none() && request.kind == ApprovalKind::Permission {
+        rows.extend(argument_rows(request, look));
+    }
+    rows
+}
+
+/// The arguments that the card does not show: everything that counts must be seen.
+fn argument_rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
+    let input = request.asked.as_ref().map(|asked| &asked.input);
+    let arguments = input.and_then(Value::as_object);
+    let card = request.shown();
+    let mut shown = format!("{}\n{}\n", card.subject, card.summary);
+    for piece in &card.body {
+        match piece {
+            CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
+                shown += text;
+                shown.push('\n');
+            }
+            CardPiece::Diff(hunks) => {
+                for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
+                    shown += line.get(1..).unwrap_or_default();
+                    shown.push('\n');
+                }
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for (name, value) in arguments.into_iter().flatten() {
+        let text = match value {
+            Value::Null => continue,
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let is_shown = text
+            .trim()
+            .lines()
+            .all(|line| shown.contains(line.trim_end()));
+        if is_shown {
+            continue;
+        }
+        let text = format!("{name}: {text}");
+        put(
+            &mut rows,
+            &distinct(&text),
+            look.theme.faint,
+            look.size.row_width(),
+        );
+    }
     rows
 }
 

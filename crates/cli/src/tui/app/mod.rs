@@ -1,5 +1,12 @@
 //! All state of the face, and what changes it: [`App::update`] takes what happened and says what is to be done.
 //! Nothing here waits, reads or writes.
+//!
+//! - `effect`: what happens, and what is to be done; `found`: what comes from the background; `messages`: what
+//!   is said
+
+mod effect;
+mod found;
+mod messages;
 
 use std::{
     collections::HashMap,
@@ -7,30 +14,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft::{ApprovalAnswer, Content, PermissionMode};
-use haft_agent::{Prompt, mentioned};
-use haft_host::{Delivery, Exchanges, KeyReport, MemoryPlace, SessionEvent};
+use haft::Content;
+use haft_host::MemoryPlace;
 use haft_terminal::{
-    Capabilities, Chip, ChipId, DraftPart, Editor, HistoryItem, Key, ScreenSize, TerminalReply,
-    TextLine, TextStyle, Theme,
-    input::PasteResult,
-    paint::{PromptMark, TerminalControl},
-    style::ThemeName,
+    Capabilities, ChipId, DraftPart, Editor, HistoryItem, Key, ScreenSize, TerminalReply, TextLine,
+    Theme, paint::TerminalControl, style::ThemeName,
 };
 use serde_json::Value;
-use uuid::Uuid;
 
+pub(crate) use self::effect::{Effect, Found, Input, OpenedSession, ViewKind};
 use super::{
-    ask::{OpenQuestions, QuestionId, TrustFacts},
+    ask::OpenQuestions,
     calls::RunningCalls,
-    complete::{Completion, CompletionQuery},
     history_file::HistoryEntry,
     keybindings::Keybindings,
     look::Look,
     notify,
-    overlay::{View, ViewEffect},
+    overlay::View,
     popup::Popup,
-    queue::{MessageQueue, WaitingMessage},
+    queue::MessageQueue,
     reply::{self, Reply},
     search::Search,
     settings::TuiSettings,
@@ -38,167 +40,6 @@ use super::{
     todos::TodoList,
     whole::WholeView,
 };
-
-/// Something that happened.
-pub(crate) enum Input {
-    /// A key, when it was read, and how many came with it.
-    Key {
-        key: Key,
-        read_at: Instant,
-        in_read: usize,
-    },
-    Paste(PasteResult),
-    Focus(bool),
-    Reply(TerminalReply),
-    /// A region is on the screen since then.
-    Written {
-        stamp: u64,
-        at: Instant,
-    },
-    Resized(ScreenSize),
-    Session(Box<SessionEvent>),
-    /// The settings were read.
-    Settings(Box<TuiSettings>),
-    /// There is a session: what is known of it.
-    Opened(Box<OpenedSession>),
-    /// There is none, and why.
-    NotOpened(String),
-    /// The session ended.
-    Ended(Option<String>),
-    /// Something was found out in the background.
-    Found(Found),
-    /// Time passed.
-    Tick,
-}
-
-/// What is known of a session when it is opened.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct OpenedSession {
-    pub(crate) memory: Vec<MemoryPlace>,
-    pub(crate) mode: PermissionMode,
-    pub(crate) model: String,
-    pub(crate) branch: Option<String>,
-    pub(crate) may_bypass: bool,
-    pub(crate) patience: Option<Duration>,
-}
-
-/// What was found out in the background.
-pub(crate) enum Found {
-    Warning(String),
-    Remark(String),
-    /// What a slash command answered.
-    Answer(Result<String, String>),
-    /// A line that begins with a slash is no command.
-    NoCommand(String),
-    Completions {
-        number: u64,
-        found: Vec<Completion>,
-    },
-    /// What was said before, from the file.
-    Said(Vec<HistoryEntry>),
-    KeptDraft(String),
-    /// A picture for the draft, or why there is none and what was pasted.
-    Picture {
-        picture: Result<(String, Content), String>,
-        pasted: Option<String>,
-    },
-    Copied {
-        said: String,
-        controls: Vec<TerminalControl>,
-    },
-    /// The draft as the person's editor left it.
-    Edited(Result<String, String>),
-    Theme(Box<(Theme, Option<String>)>),
-    Keybindings(Keybindings),
-    StatusRows(Vec<TextLine>),
-    /// The end of the conversation that is taken up.
-    Exchanges(Exchanges),
-    NoKey(KeyReport),
-    /// A directory is not trusted yet.
-    Untrusted(TrustFacts),
-    /// A job of the view is done.
-    ViewData(Box<dyn std::any::Any + Send>),
-}
-
-/// What is to be done.
-pub(crate) enum Effect {
-    /// To the session.
-    Say {
-        prompt: Prompt,
-        time: Delivery,
-    },
-    /// A slash command of the session's.
-    Command(String),
-    /// A command line for the shell, and the id of its message.
-    Shell {
-        command: String,
-        id: Uuid,
-    },
-    Remember {
-        text: String,
-        place: usize,
-    },
-    TakeBack(Uuid),
-    /// Stops the run; what waits is not sent.
-    Interrupt,
-    Answer {
-        id: u64,
-        answer: ApprovalAnswer,
-    },
-    Trust(bool),
-    SetMode(PermissionMode),
-    SetThinking(bool),
-    ToBackground,
-    /// Opens a session; there is none.
-    Open,
-    /// Takes up another session.
-    Resume(String),
-    Complete {
-        query: CompletionQuery,
-        number: u64,
-    },
-    /// For the history on disk.
-    KeepSaid(String),
-    KeepDraft(String),
-    SaveSetting {
-        key: &'static str,
-        value: Value,
-    },
-    Copy(String),
-    LoadPicture {
-        path: PathBuf,
-        pasted: String,
-    },
-    ClipboardPicture,
-    EditDraft(String),
-    ChooseTheme,
-    /// The command that writes the status row is another one.
-    StatusLine,
-    /// Something changed that the status row may show.
-    Status,
-    /// Opens a view.
-    Show(ViewKind),
-    OfView(ViewEffect),
-    Terminal(Vec<TerminalControl>),
-    ScrollAway,
-    /// Ctrl-Z.
-    Suspend,
-    Leave,
-}
-
-/// The views there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ViewKind {
-    /// Everything that was said and done.
-    Transcript,
-    Undo,
-    Rewind,
-    /// Other sessions.
-    Resume,
-    Tasks,
-    Permissions,
-    Keys,
-}
 
 /// What covers the screen.
 pub(crate) enum Overlay {
@@ -394,6 +235,9 @@ impl App {
                 self.set_editor_mode();
                 self.choose_theme();
                 self.effect(Effect::StatusLine);
+                if self.settings.ax_screen_reader {
+                    self.effect(Effect::BecomePlain);
+                }
             }
             Input::Opened(opened) => self.opened(*opened),
             Input::NotOpened(why) => self.not_opened(why),
@@ -473,81 +317,6 @@ impl App {
         self.to_session(Effect::SaveSetting { key, value });
     }
 
-    fn found(&mut self, found: Found, now: Instant) {
-        match found {
-            Found::Warning(text) => self.warn(&format!("! {text}")),
-            Found::Remark(text) => self.remark(&format!("- {text}")),
-            Found::Answer(answer) => self.command_answered(answer),
-            Found::NoCommand(line) => {
-                self.warn(&format!(
-                    "! there is no command {line}; a blank before it sends it as a message"
-                ));
-                self.editor.put_back(&[DraftPart::Text(line)]);
-            }
-            Found::Completions { number, found } => self.completions(number, found),
-            Found::Said(entries) => self.set_said(entries),
-            Found::KeptDraft(text) => {
-                self.stash = Some(vec![DraftPart::Text(text)]);
-                self.remark("- a draft of yours was kept (Ctrl-S brings it back)");
-            }
-            Found::Picture { picture, pasted } => self.picture(picture, pasted, now),
-            Found::Copied { said, controls } => {
-                self.hint(said, HintKind::Said, now);
-                self.effect(Effect::Terminal(controls));
-            }
-            Found::Edited(Ok(text)) => self.editor.set_text(&text),
-            Found::Edited(Err(why)) => self.warn(&format!("! {why}")),
-            Found::Theme(found) => {
-                let (theme, problem) = *found;
-                self.set_theme(theme);
-                if let Some(problem) = problem {
-                    self.warn(&format!("! {problem}"));
-                }
-            }
-            Found::Keybindings(keybindings) => self.keybindings = keybindings,
-            Found::StatusRows(rows) => self.status_rows = rows,
-            Found::Exchanges(exchanges) => self.resumed(&exchanges),
-            Found::NoKey(report) => self.no_key(&report),
-            Found::Untrusted(facts) => self.questions.ask_trust(facts, self.last_key),
-            Found::ViewData(data) => self.view_data(data),
-        }
-    }
-
-    /// What a command of the session's answered.
-    pub(crate) fn command_answered(&mut self, answer: Result<String, String>) {
-        match answer {
-            Ok(text) => {
-                for line in text.trim_end().lines() {
-                    let line = TextLine::plain(line);
-                    self.history.push(HistoryItem::Verbatim(line));
-                }
-            }
-            Err(why) => self.warn(&format!("! {why}")),
-        }
-    }
-
-    fn picture(
-        &mut self,
-        picture: Result<(String, Content), String>,
-        pasted: Option<String>,
-        now: Instant,
-    ) {
-        match (picture, pasted) {
-            (Ok((label, content)), _) => {
-                let number = self.images.len() + 1;
-                let chip = Chip {
-                    label: format!("[Image {number}: {label}]"),
-                    text: String::new(),
-                    unfolds: false,
-                };
-                let id = self.editor.insert_chip(chip);
-                self.images.insert(id, content);
-            }
-            (Err(_), Some(pasted)) => self.editor.insert(&pasted),
-            (Err(why), None) => self.hint(why, HintKind::Said, now),
-        }
-    }
-
     /// Shows another session in place of this one.
     pub(crate) fn resume(&mut self, id: &str) {
         self.queue.take_all();
@@ -582,7 +351,7 @@ impl App {
         // What was said is not lost: it is in the editor again.
         for effect in std::mem::take(&mut self.unsent).into_iter().rev() {
             let text = match effect {
-                Effect::Say { prompt, .. } => super::events::text_of(&prompt.content),
+                Effect::Say { prompt, .. } => crate::tui::events::text_of(&prompt.content),
                 Effect::Command(line) => line,
                 _ => continue,
             };
@@ -602,176 +371,6 @@ impl App {
         self.questions.drain();
         self.run = None;
         self.session = SessionState::Over;
-    }
-
-    /// Sends a message; `text` is what the person sees of it.
-    pub(crate) fn say(&mut self, time: Delivery, now: Instant) {
-        let text = self.editor.text();
-        let parts = self.take_draft();
-        let images = parts.iter().filter_map(|part| match part {
-            DraftPart::Chip(id) => self.images.get(id).cloned(),
-            DraftPart::Text(_) => None,
-        });
-        let mut content = vec![Content::text(text.clone())];
-        content.extend(images);
-        self.send(text, parts, content, time, now);
-    }
-
-    /// The draft is sent or put away: it goes into the history.
-    pub(crate) fn take_draft(&mut self) -> Vec<DraftPart> {
-        let text = self.editor.text();
-        if self.inputs.add(&text) {
-            let session = self.status.session.clone().unwrap_or_default();
-            self.said.push(HistoryEntry {
-                text: text.clone(),
-                project: self.cwd.clone(),
-                session,
-                time_ms: 0,
-            });
-            self.effects.push(Effect::KeepSaid(text));
-        }
-        self.effects.push(Effect::KeepDraft(String::new()));
-        self.draft_due = None;
-        let parts = self.editor.take();
-        self.look_up();
-        parts
-    }
-
-    /// A command line for the shell, typed by the person.
-    pub(crate) fn shell(&mut self, command: &str, now: Instant) {
-        let text = self.editor.text();
-        let parts = self.take_draft();
-        let id = haft::CallId::new().0;
-        self.wake_session();
-        self.queue.push(WaitingMessage {
-            id,
-            parts,
-            text,
-            content: Vec::new(),
-            time: Delivery::AfterRun,
-        });
-        if self.run.is_none() {
-            self.delivered(id);
-            self.begin_run(now);
-        }
-        let command = command.to_owned();
-        self.to_session(Effect::Shell { command, id });
-    }
-
-    fn begin_run(&mut self, now: Instant) {
-        self.run = Some(RunState {
-            since: now,
-            tokens: 0,
-            compacting: false,
-            is_stopping: false,
-        });
-    }
-
-    fn wake_session(&mut self) {
-        if matches!(self.session, SessionState::Missing | SessionState::Over) {
-            // It may work now: a key was set, a file was repaired.
-            self.session = SessionState::Opening;
-            self.effects.push(Effect::Open);
-        }
-    }
-
-    /// The same for words that were not typed.
-    pub(crate) fn say_text(&mut self, text: &str, now: Instant) {
-        let parts = vec![DraftPart::Text(text.to_owned())];
-        let content = vec![Content::text(text)];
-        self.send(text.to_owned(), parts, content, Delivery::Steer, now);
-    }
-
-    fn send(
-        &mut self,
-        text: String,
-        parts: Vec<DraftPart>,
-        content: Vec<Content>,
-        time: Delivery,
-        now: Instant,
-    ) {
-        self.wake_session();
-        if self.about.is_empty() {
-            self.about.clone_from(&text);
-        }
-        let id = haft::CallId::new().0;
-        let prompt = Prompt {
-            content: content.clone(),
-            uuid: Some(id),
-            origin: None,
-            mentions: mentioned(&text),
-        };
-        self.queue.push(WaitingMessage {
-            id,
-            parts,
-            text,
-            content,
-            time,
-        });
-        if self.run.is_none() {
-            // It is delivered at once.
-            self.delivered(id);
-            self.begin_run(now);
-        }
-        self.to_session(Effect::Say { prompt, time });
-    }
-
-    /// For the session; kept until there is one.
-    pub(crate) fn to_session(&mut self, effect: Effect) {
-        match self.session {
-            SessionState::Opening => self.unsent.push(effect),
-            _ => self.effects.push(effect),
-        }
-    }
-
-    /// A message is on its way to the model: it becomes history.
-    pub(crate) fn delivered(&mut self, id: Uuid) {
-        if let Some(message) = self.queue.remove(id) {
-            self.print_message(&message.text);
-        }
-    }
-
-    pub(crate) fn print_message(&mut self, text: &str) {
-        let items = self.message_items(text);
-        self.history.extend(items);
-    }
-
-    /// What a person said, as it is printed.
-    pub(crate) fn message_items(&self, text: &str) -> Vec<HistoryItem> {
-        let mut items = vec![HistoryItem::Mark(PromptMark::Start)];
-        for (number, line) in text.lines().enumerate() {
-            let mark = match number {
-                0 => format!("{} ", self.look.angle()),
-                _ => "  ".to_owned(),
-            };
-            let mut shown = TextLine::styled(&mark, self.look.theme.accent);
-            shown.push(line, TextStyle::new().bold());
-            items.push(HistoryItem::Prose {
-                line: shown,
-                indent: 2,
-            });
-        }
-        items.push(HistoryItem::Mark(PromptMark::Output));
-        items
-    }
-
-    /// Stops the run. What is not delivered comes back into the editor; nothing is sent by itself.
-    pub(crate) fn stop_run(&mut self) {
-        let Some(run) = &mut self.run else {
-            return;
-        };
-        run.is_stopping = true;
-        for message in self.queue.take_all().into_iter().rev() {
-            self.editor.put_back(&message.parts);
-            self.effects.push(Effect::TakeBack(message.id));
-        }
-        for id in self.questions.drain() {
-            if let QuestionId::Session(id) = id {
-                let answer = ApprovalAnswer::Deny { reason: None };
-                self.effects.push(Effect::Answer { id, answer });
-            }
-        }
-        self.effects.push(Effect::Interrupt);
     }
 
     pub(crate) fn is_working(&self) -> bool {
