@@ -26,6 +26,8 @@ pub(super) struct PlainLines {
     reply: MarkdownCommitter,
     /// Something of this turn's answer was shown.
     has_spoken: bool,
+    /// It was said why the model could not answer.
+    has_failed: bool,
     /// Calls that have not said anything yet, by their ids.
     silent: HashMap<CallId, String>,
 }
@@ -42,6 +44,7 @@ impl PlainLines {
             cwd,
             reply: MarkdownCommitter::new(look),
             has_spoken: false,
+            has_failed: false,
             silent: HashMap::new(),
         }
     }
@@ -59,9 +62,9 @@ impl PlainLines {
                 )],
             },
             SessionEvent::Ready(facts) => {
-                let warnings = [&facts.untrusted, &facts.sandbox_warning];
-                let warnings = warnings.into_iter().flatten();
-                warnings.flat_map(|text| prefixed("haft:", text)).collect()
+                // What is not trusted was asked about, or comes as a warning.
+                let warning = facts.sandbox_warning.as_deref().unwrap_or_default();
+                prefixed("haft:", warning)
             }
             SessionEvent::Agent(event) => self.agent(event),
             SessionEvent::Result(result) => self.result(&result.run),
@@ -114,6 +117,8 @@ impl PlainLines {
                 _ => Vec::new(),
             },
             AgentEvent::Failed(error) => {
+                // The result says it again.
+                (self.has_spoken, self.has_failed) = (true, true);
                 let mut lines = self.finish();
                 lines.extend(prefixed("agent: failed:", &error.to_string()));
                 lines
@@ -159,11 +164,11 @@ impl PlainLines {
             EndReason::AbortedStreaming | EndReason::AbortedTools
         ) {
             lines.push("agent: (interrupted; what now?)".to_owned());
-        } else {
+        } else if !self.has_failed {
             let errors = run.errors.iter();
             lines.extend(errors.flat_map(|error| prefixed("haft:", error)));
         }
-        self.has_spoken = false;
+        (self.has_spoken, self.has_failed) = (false, false);
         self.silent.clear();
         lines
     }

@@ -1,6 +1,6 @@
 //! What every key does.
 
-use haft_terminal::TextLine;
+use haft_terminal::{TextLine, wrap::wrap};
 
 use super::TextView;
 use crate::tui::look::Look;
@@ -75,8 +75,8 @@ const KEYS: [(&str, &[(&str, &str)]); 5] = [
     ),
 ];
 
-/// So wide is the column of keys where there is room.
-const COLUMN: usize = 42;
+/// So wide is the column of keys where there is room. Longer ones have a row of their own.
+const COLUMN: usize = 26;
 
 /// The keys, as a text to read.
 pub(crate) fn keys_view(look: &Look) -> TextView {
@@ -87,14 +87,23 @@ pub(crate) fn keys_view(look: &Look) -> TextView {
         }
         lines.push(TextLine::styled(part, look.theme.heading));
         for (key, does) in keys {
-            if look.is_narrow() {
-                lines.push(TextLine::styled(&format!("  {key}"), look.theme.accent));
-                lines.push(TextLine::plain(&format!("    {does}")));
-                continue;
+            let is_long = look.is_narrow() || key.len() >= COLUMN;
+            let indent = if look.is_narrow() { 4 } else { COLUMN + 2 };
+            let width = look.size.row_width().saturating_sub(indent).max(10);
+            let mut rows = wrap(&TextLine::plain(does), width).into_iter();
+            let mut first = TextLine::styled(&format!("  {key:<COLUMN$}"), look.theme.accent);
+            if is_long {
+                first = TextLine::styled(&format!("  {key}"), look.theme.accent);
+            } else if let Some(row) = rows.next() {
+                first.append(&row);
             }
-            let mut line = TextLine::styled(&format!("  {key:<COLUMN$}"), look.theme.accent);
-            line.push(does, haft_terminal::TextStyle::default());
-            lines.push(line);
+            lines.push(first);
+            for row in rows {
+                let mut line = TextLine::new();
+                line.push_blanks(indent);
+                line.append(&row);
+                lines.push(line);
+            }
         }
     }
     TextView::new("Keys", lines)
@@ -107,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_keys_at_two_widths() {
-        let (wide, narrow) = (look(100, 40), look(40, 12));
+        let (wide, narrow) = (look(80, 44), look(40, 12));
         let shown_wide = shown(&mut keys_view(&wide), &wide);
         let shown_narrow = shown(&mut keys_view(&narrow), &narrow);
         insta::assert_snapshot!(format!("{shown_wide}\n=====\n{shown_narrow}"));
