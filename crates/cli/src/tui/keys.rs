@@ -233,7 +233,7 @@ impl App {
             "history:next" => self.editor_key(Key::plain(KeyCode::Down), now),
             "history:previous" => self.editor_key(Key::plain(KeyCode::Up), now),
             "history:search" => self.begin_search(),
-            "task:background" => self.to_background(now),
+            "task:background" => self.send_to_background(now),
             other => {
                 if let Some(name) = other.strip_prefix("command:") {
                     self.command(&format!("/{name}"), now);
@@ -265,7 +265,7 @@ impl App {
             _ if key == Key::control('o') => self.effect(Effect::Show(ViewKind::Transcript)),
             _ if key == Key::control('t') => self.todos.is_hidden = !self.todos.is_hidden,
             _ if key == Key::control('b') && is_working && !self.calls.is_empty() => {
-                self.to_background(now);
+                self.send_to_background(now);
             }
             _ if key == Key::control('g') => self.action("chat:externalEditor", hint, now),
             _ if key == Key::control('r') && self.editor.vi_mode() != Some(ViMode::Normal) => {
@@ -331,7 +331,7 @@ impl App {
         }
     }
 
-    fn to_background(&mut self, now: Instant) {
+    fn send_to_background(&mut self, now: Instant) {
         match self.calls.is_empty() {
             true => self.hint(
                 "nothing runs that could go on by itself",
@@ -349,7 +349,7 @@ impl App {
             false => "the model does not think first",
         };
         self.hint(text, HintKind::Said, now);
-        self.to_session(Effect::SetThinking(self.thinks));
+        self.tell_session(Effect::SetThinking(self.thinks));
     }
 
     /// Puts the draft aside, or brings it back.
@@ -370,7 +370,7 @@ impl App {
             _ => PermissionMode::Default,
         };
         self.status.mode = mode;
-        self.to_session(Effect::SetMode(mode));
+        self.tell_session(Effect::SetMode(mode));
         self.effect(Effect::Status);
     }
 
@@ -407,7 +407,7 @@ impl App {
                 self.take_draft();
                 let place = self.memory_place % self.memory.len();
                 let text = line[1..].trim().to_owned();
-                self.to_session(Effect::Remember { text, place });
+                self.tell_session(Effect::Remember { text, place });
             }
             _ => self.say(Delivery::Steer, now),
         }

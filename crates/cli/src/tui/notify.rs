@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn the_channel_is_that_of_the_terminal_or_of_the_settings() {
-        let cases: [(&[(&str, &str)], Option<&str>, &str); 8] = [
+        type NoticeCase<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>, &'a str);
+        let cases: [NoticeCase<'_>; 8] = [
             (&[], None, "\x07\x1b]9;done\x07"),
             (&[("TERM", "xterm-kitty")], None, "\x07\x1b]99;;done\x07"),
             (

@@ -82,8 +82,11 @@ fn of_file(
     Ok((theme, problem))
 }
 
+/// A style of a look, by its name in files.
+type ThemePart = (&'static str, fn(&mut Theme) -> &mut TextStyle);
+
 /// The parts of a look that a file can change, as it names them.
-const PARTS: [(&str, fn(&mut Theme) -> &mut TextStyle); 18] = [
+const PARTS: [ThemePart; 18] = [
     ("accent", |theme| &mut theme.accent),
     ("claude", |theme| &mut theme.accent),
     ("success", |theme| &mut theme.success),

@@ -29,7 +29,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
         1024..1_048_576 => format!("{} KB", bytes / 1024),
-        _ => format!("{}.{} MB", bytes >> 20, (bytes & 0xf_ffff) * 10 >> 20),
+        _ => format!("{}.{} MB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20),
     }
 }
 

@@ -62,7 +62,7 @@ impl App {
             self.begin_run(now);
         }
         let command = command.to_owned();
-        self.to_session(Effect::Shell { command, id });
+        self.tell_session(Effect::Shell { command, id });
     }
 
     pub(super) fn begin_run(&mut self, now: Instant) {
@@ -119,11 +119,11 @@ impl App {
             self.delivered(id);
             self.begin_run(now);
         }
-        self.to_session(Effect::Say { prompt, time });
+        self.tell_session(Effect::Say { prompt, time });
     }
 
     /// For the session; kept until there is one.
-    pub(crate) fn to_session(&mut self, effect: Effect) {
+    pub(crate) fn tell_session(&mut self, effect: Effect) {
         match self.session {
             SessionState::Opening => self.unsent.push(effect),
             _ => self.effects.push(effect),

@@ -314,7 +314,7 @@ impl App {
 
     /// A setting of the person's, kept in their file.
     pub(crate) fn save(&mut self, key: &'static str, value: Value) {
-        self.to_session(Effect::SaveSetting { key, value });
+        self.tell_session(Effect::SaveSetting { key, value });
     }
 
     /// Shows another session in place of this one.

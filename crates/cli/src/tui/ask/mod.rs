@@ -1,10 +1,12 @@
 //! Questions. Nothing is answered by accident: a question takes the focus only when nothing is being written,
 //! and a key answers it only some time after it was seen ([`AnswerGate`]).
 //!
+//! - `answers`: what answers mean beyond a yes or a no
 //! - `choice`: those with letters to choose from: permissions, plans, trust
 //! - `user`: those of the model's own
 //! - `content`: what must be seen whole before it is allowed
 
+mod answers;
 mod choice;
 mod content;
 mod user;

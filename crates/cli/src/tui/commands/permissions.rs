@@ -9,7 +9,7 @@ pub(super) const PERMISSIONS: ScreenCommand = ScreenCommand {
     hint: "[rule]",
     description: "Rules: look, add, remove, try a command",
     run: |app, arguments, _| match arguments {
-        "" => app.to_session(Effect::Show(ViewKind::Permissions)),
-        words => app.to_session(Effect::Command(format!("/permissions {words}"))),
+        "" => app.tell_session(Effect::Show(ViewKind::Permissions)),
+        words => app.tell_session(Effect::Command(format!("/permissions {words}"))),
     },
 };

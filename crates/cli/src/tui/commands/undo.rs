@@ -9,7 +9,7 @@ pub(super) const UNDO: ScreenCommand = ScreenCommand {
     hint: "[n]",
     description: "Take back changes of files",
     run: |app, arguments, _| match arguments {
-        "" => app.to_session(Effect::Show(ViewKind::Undo)),
-        words => app.to_session(Effect::Command(format!("/undo {words}"))),
+        "" => app.tell_session(Effect::Show(ViewKind::Undo)),
+        words => app.tell_session(Effect::Command(format!("/undo {words}"))),
     },
 };

@@ -43,11 +43,11 @@ fn command(before: &str) -> Option<CompletionQuery> {
 
 /// An `@` at the start or behind a blank, and the caret in the path behind it.
 fn file(before: &str) -> Option<CompletionQuery> {
-    let marks = before.match_indices('@').filter(|(at, _)| {
+    let mut marks = before.match_indices('@').filter(|(at, _)| {
         let letter = before[..*at].chars().next_back();
         letter.is_none_or(char::is_whitespace)
     });
-    let (at, _) = marks.last()?;
+    let (at, _) = marks.next_back()?;
     let typed = &before[at + 1..];
     let (path, lines, is_quoted) = match typed.strip_prefix('"') {
         // Behind the closing quote nothing is left to complete.

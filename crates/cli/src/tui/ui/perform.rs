@@ -51,12 +51,12 @@ impl Ui {
             | Effect::Copy(_)
             | Effect::LoadPicture { .. }
             | Effect::ClipboardPicture => self.in_background(effect),
-            effect => self.to_session(effect),
+            effect => self.tell_session(effect),
         }
     }
 
     /// What is done to the session; nothing here waits.
-    pub(super) fn to_session(&mut self, effect: Effect) {
+    pub(super) fn tell_session(&mut self, effect: Effect) {
         let Some(session) = self.session.clone() else {
             return;
         };
