@@ -13,6 +13,9 @@ pub(crate) enum Command {
     /// Let a model work on a prompt.
     #[command(skip)]
     Headless(Box<Headless>),
+    /// Let a model work with the person at the terminal.
+    #[command(skip)]
+    Interactive(Box<Headless>),
     /// Watch an agent at work: no key, no network, real files of a scratch project.
     ///
     /// The model is scripted; the loop, the tools, the rules, the sandbox and the undo journal are those

@@ -9,7 +9,7 @@
 
 mod callbacks;
 mod channel;
-mod config;
+pub(crate) mod config;
 mod elicitation;
 mod face;
 pub(crate) mod flags;
@@ -56,6 +56,7 @@ use crate::{
     modes::doctor,
     show,
     signals::Signals,
+    tui::InteractiveStart,
 };
 
 const NO_PROMPT: &str =
@@ -66,6 +67,27 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// More than this on stdin is no prompt.
 const LONGEST_PROMPT: u64 = 10 << 20;
+
+/// The same flags where a person is at the terminal.
+pub(crate) fn interactive(
+    session: SessionArgs,
+    mut flags: Headless,
+) -> anyhow::Result<InteractiveStart> {
+    check(&flags)?;
+    let picks_session = flags.session.resume.as_deref() == Some("");
+    if picks_session {
+        flags.session.resume = None;
+    }
+    let mut config = config::of(&session, &flags)?;
+    config.one_result = false;
+    config.hooks_may_begin = false;
+    Ok(InteractiveStart {
+        config,
+        prompt: flags.prompt.filter(|text| !text.trim().is_empty()),
+        is_still: flags.screen.still,
+        picks_session,
+    })
+}
 
 pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
     let output = Arc::new(Output::new(&flags, &Environment::of_process()));
