@@ -43,7 +43,7 @@ pub(crate) enum Decides {
 }
 
 impl Decides {
-    /// No one is asked, and no one is told: what changed is left out.
+    /// No one is asked and nothing is reported: what changed is left out.
     pub(crate) fn no_one() -> Self {
         Self::Person(Arc::new(NobodyToAsk), Arc::new(|_| {}))
     }

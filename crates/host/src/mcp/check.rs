@@ -74,7 +74,7 @@ pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Se
     Ok((config, servers))
 }
 
-/// No one is told anything: it is all in the list.
+/// Nothing is reported: it is all in the list.
 struct Silent {
     cwd: PathBuf,
 }

@@ -23,4 +23,4 @@ pub use edit::{add_server, remove_server};
 pub(crate) use hook_servers::HookServers;
 pub(crate) use pending::PendingOf;
 pub(crate) use session_host::{SessionHost, options};
-pub(crate) use sources::gather;
+pub(crate) use sources::{gather, replace_plugins};

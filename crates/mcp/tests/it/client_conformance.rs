@@ -4,6 +4,7 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
 use crate::installed::node;
@@ -86,26 +87,36 @@ fn every_scenario_that_applies_passes() {
             "{name} is new: it applies, or it is said why not"
         );
     }
-    let mut failed = Vec::new();
-    for scenario in SCENARIOS {
-        let ran = conformance(&bin)
-            .args([
-                "client",
-                "--scenario",
-                scenario,
-                "--timeout",
-                "60000",
-                "--command",
-            ])
-            .arg(client())
-            .output()
-            .unwrap();
-        if !ran.status.success() {
-            let told = [ran.stdout, ran.stderr].concat();
-            failed.push(format!("{scenario}:\n{}", String::from_utf8_lossy(&told)));
-        }
-    }
+    // Each of them mostly waits.
+    let failed: Vec<String> = thread::scope(|scope| {
+        let (bin, at_once) = (&bin, SCENARIOS.len().div_ceil(4));
+        let rows = SCENARIOS
+            .chunks(at_once)
+            .map(|row| scope.spawn(move || row.iter().filter_map(|one| failure(bin, one)).collect()));
+        let rows: Vec<_> = rows.collect();
+        let rows = rows.into_iter().map(|row| row.join().unwrap());
+        rows.collect::<Vec<Vec<String>>>().concat()
+    });
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+/// What went wrong in a scenario, if something did.
+fn failure(bin: &Path, scenario: &str) -> Option<String> {
+    let ran = conformance(bin)
+        .args([
+            "client",
+            "--scenario",
+            scenario,
+            "--timeout",
+            "60000",
+            "--command",
+        ])
+        .arg(client())
+        .output()
+        .unwrap();
+    let told = [ran.stdout, ran.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    (!ran.status.success()).then(|| format!("{scenario}:\n{told}"))
 }
 
 /// The package, by the Node that it needs.
