@@ -134,7 +134,9 @@ impl ExtensionReload {
             warnings.extend(skills.reload_with(places.plugins.clone()));
         }
         let mut brought = plugins::additions(&places, &permitted);
-        brought.warnings.extend(self.other_main(brought.agent.as_deref()));
+        brought
+            .warnings
+            .extend(self.other_main(brought.agent.as_deref()));
         self.hooks.set_of_plugins(brought.handlers);
         mcp::replace_plugins(servers, &self.config, &permitted, &brought.servers).await;
         let (of_session, pool) = match self.subagents.get() {
@@ -163,7 +165,10 @@ impl SessionInput {
     /// too, and it is reported if a new session would be of another.
     pub async fn reload_plugins(&self) -> Result<ReloadedExtensions, String> {
         let state = &self.0;
-        state.reload.plugins_again(&state.kinds, &state.servers).await
+        state
+            .reload
+            .plugins_again(&state.kinds, &state.servers)
+            .await
     }
 
     /// Settings as if they had been given with the configuration. The error says which of them cannot be

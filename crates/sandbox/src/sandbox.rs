@@ -342,7 +342,8 @@ impl Inner {
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
             plan.mediates = !worlds.unmediated;
             let scratch = Arc::clone(&self.scratch);
-            let failed = match SandboxInstance::raise(&self.setup, self.limits, plan, scratch).await {
+            let failed = match SandboxInstance::raise(&self.setup, self.limits, plan, scratch).await
+            {
                 Ok(world) => return Ok(world),
                 Err(failed @ SandboxError::Unavailable { .. }) => failed,
                 // What it is to show, hide or keep was moved meanwhile, by someone outside.

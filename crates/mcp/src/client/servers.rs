@@ -167,8 +167,9 @@ impl Servers {
         entries: Vec<Result<ServerEntry, SkippedServer>>,
         is_off: impl Fn(&ServerEntry) -> bool,
     ) -> ServerChanges {
-        let is_of_plugin =
-            |server: &ServerHandle| server.entry().scope == ServerScope::Plugin && !server.by_request;
+        let is_of_plugin = |server: &ServerHandle| {
+            server.entry().scope == ServerScope::Plugin && !server.by_request
+        };
         let mut wanted = Vec::new();
         {
             let mut state = self.state();

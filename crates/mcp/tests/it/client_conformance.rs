@@ -90,9 +90,9 @@ fn every_scenario_that_applies_passes() {
     // Each of them mostly waits.
     let failed: Vec<String> = thread::scope(|scope| {
         let (bin, at_once) = (&bin, SCENARIOS.len().div_ceil(4));
-        let rows = SCENARIOS
-            .chunks(at_once)
-            .map(|row| scope.spawn(move || row.iter().filter_map(|one| failure(bin, one)).collect()));
+        let rows = SCENARIOS.chunks(at_once).map(|row| {
+            scope.spawn(move || row.iter().filter_map(|one| failure(bin, one)).collect())
+        });
         let rows: Vec<_> = rows.collect();
         let rows = rows.into_iter().map(|row| row.join().unwrap());
         rows.collect::<Vec<Vec<String>>>().concat()

@@ -206,7 +206,9 @@ impl Stamp {
     /// Is the last change so long ago that one after this moment will have another time?
     fn is_settled(&self, now: SystemTime) -> bool {
         let since = now.duration_since(SystemTime::UNIX_EPOCH);
-        let since = since.ok().and_then(|since| i64::try_from(since.as_secs()).ok());
+        let since = since
+            .ok()
+            .and_then(|since| i64::try_from(since.as_secs()).ok());
         let margin = SETTLED.as_secs().cast_signed();
         since.is_some_and(|since| self.changed.0 < since - margin)
     }
@@ -214,11 +216,7 @@ impl Stamp {
 
 impl Listing {
     /// Reads it; `None` if not all of it could be read.
-    fn fill(
-        &mut self,
-        directory: &Path,
-        why: impl Fn(&Path, bool) -> Option<Why>,
-    ) -> Option<()> {
+    fn fill(&mut self, directory: &Path, why: impl Fn(&Path, bool) -> Option<Why>) -> Option<()> {
         let mut whole = Some(());
         for entry in fs::read_dir(directory).ok()? {
             let Ok(entry) = entry else {

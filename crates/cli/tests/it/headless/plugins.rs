@@ -315,8 +315,16 @@ fn servers_and_the_main_agent_of_plugins_are_read_anew() {
     let first = told(talk.hear_until("result"));
     assert!(first.contains("by old"), "{first}");
     put(&kit, ".mcp.json", &servers(json!({"new": &server})));
-    put(&kit, "agents/helper.md", "---\nname: helper\ndescription: Helps.\n---\nHelp.");
-    put(&kit, "settings.json", &json!({"agent": "helper"}).to_string());
+    put(
+        &kit,
+        "agents/helper.md",
+        "---\nname: helper\ndescription: Helps.\n---\nHelp.",
+    );
+    put(
+        &kit,
+        "settings.json",
+        &json!({"agent": "helper"}).to_string(),
+    );
     talk.request("q", &json!({"subtype": "reload_plugins"}));
     let answer = talk.hear_until("control_response").pop().unwrap();
     let answer = &answer["response"]["response"];
@@ -326,7 +334,7 @@ fn servers_and_the_main_agent_of_plugins_are_read_anew() {
             .map(|one| one["name"].as_str().unwrap().to_owned())
             .collect::<Vec<String>>()
     };
-    assert_eq!(names(&answer["mcp_servers"]), ["plugin:kit:new"], "{answer}");
+    assert_eq!(names(&answer["mcpServers"]), ["plugin:kit:new"], "{answer}");
     // That the next session is of another kind is the one thing to report.
     assert_eq!(answer["error_count"], 1, "{answer}");
     haft_testkit::until_blocking("the server is connected", || {

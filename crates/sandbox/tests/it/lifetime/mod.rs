@@ -10,9 +10,7 @@ mod scarce;
 
 use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc, time::Duration};
 
-use haft_sandbox::{
-    Line, Mechanism, Running, Sandbox, SandboxProfile, Setup, SilenceLimits,
-};
+use haft_sandbox::{Line, Mechanism, Running, Sandbox, SandboxProfile, Setup, SilenceLimits};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use crate::setting::{LONG, Place};
