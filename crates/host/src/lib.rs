@@ -17,6 +17,7 @@
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
 //! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked
+//! - [`export`]: a session as a page or as Markdown
 //! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
@@ -30,14 +31,17 @@ mod background;
 mod budget;
 mod builder;
 mod catalog;
+mod commands;
 mod compose;
 pub mod config;
 mod conversation;
+mod data;
 mod elicitation;
 mod environment;
 mod error;
 pub mod event;
 mod explain;
+pub mod export;
 mod extensions;
 mod folder;
 mod haft;
@@ -55,6 +59,7 @@ mod names;
 mod pace;
 pub mod parts;
 mod plugins;
+mod progress;
 mod prompt_settings;
 pub mod questions;
 mod queue;
@@ -62,6 +67,7 @@ mod retention;
 pub mod session;
 mod settings;
 mod setup;
+mod shell_line;
 mod slash;
 mod stop;
 mod structured_output;
@@ -71,18 +77,26 @@ mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
+pub use commands::{CommandInfo, CommandOutcome, CommandSource, export_html, export_text};
 pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
 };
 pub use conversation::conversations;
+pub use data::{
+    ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
+    KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
+    SessionEntry, TrustReport, TrustedThing, UndoEntry, UndoReport, UndoWhich, accept_trust,
+    exchanges, key_report, remove_key, session_entries, store_key, trust_report,
+};
 pub use environment::Environment;
 pub use error::{OpenError, error_in_words};
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
 pub use explain::{CallJudge, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
+pub use export::{ExistingFile, ExportError, ExportFormat};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
@@ -99,14 +113,14 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
 }
 
 pub use haft_mcp::client::{
-    ServerChanges, ServerDetails, ServerLink, ServerList, ServerScope, SkippedServer,
-    text_of as text_of_answer,
+    Elicitation, ElicitationAnswer, ElicitationKind, ServerChanges, ServerDetails, ServerLink,
+    ServerList, ServerScope, SkippedServer, text_of as text_of_answer,
 };
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{
-    add_server, approve_server, check_servers, login_server, logout_server, named_servers,
-    remove_server,
+    ElicitationHost, add_server, approve_server, check_servers, forget_approvals, login_server,
+    logout_server, named_servers, remove_server,
 };
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};
@@ -114,7 +128,7 @@ pub use names::ModelOption;
 pub use pace::SpeakingPace;
 pub use parts::SessionParts;
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
-pub use queue::StartOptions;
+pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;

@@ -101,7 +101,8 @@ impl Member {
     pub(super) fn end(&self) -> Option<Prompt> {
         let mut late = None;
         self.stage.send_if_modified(|stage| {
-            let said: Vec<Content> = self.control.take_said().into_iter().flatten().collect();
+            let said = self.control.take_said();
+            let said: Vec<Content> = said.into_iter().flat_map(|one| one.content).collect();
             if said.is_empty() || self.cancel.is_cancelled() {
                 *stage = Stage::Ending;
             } else {

@@ -247,7 +247,7 @@ impl Spawner {
                 .heard_by(move |line| mirror(&path, line))
                 .map_err(unkept)?;
         }
-        let agent = self.child(plan, &member, session)?;
+        let (agent, tools) = self.child(plan, &member, session)?;
         if is_new {
             record::begin(agent.transcript(), &member.tag, &member.model);
         }
@@ -270,6 +270,7 @@ impl Spawner {
             member: Arc::clone(&member),
             notices,
             permit,
+            tools,
         };
         self.shared.tasks.spawn(work.watched(agent, prompt.into()));
         Ok(member)

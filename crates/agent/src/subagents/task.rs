@@ -19,6 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{
     event_forwarder::Relay,
     handle::{Member, Outcome},
+    own_tools::AwaitedTools,
     record,
     subagent_pool::Shared,
 };
@@ -33,6 +34,8 @@ pub(super) struct Work {
     pub(super) notices: Option<Arc<BackgroundTasks>>,
     /// Given back when it is done.
     pub(super) permit: OwnedSemaphorePermit,
+    /// Tools of its own servers, which it waits for.
+    pub(super) tools: Option<AwaitedTools>,
 }
 
 impl Work {
@@ -56,6 +59,7 @@ impl Work {
             member,
             notices,
             permit,
+            tools,
         } = self;
         let relay = Relay::new(
             Arc::clone(&member.tag),
@@ -64,6 +68,10 @@ impl Work {
         );
         let started = Instant::now();
         let mut prompt = prompt;
+        let servers = match tools {
+            Some(tools) => tools.give(&member, &mut prompt).await,
+            None => None,
+        };
         let ended = loop {
             let ended = once(&mut agent, prompt, &relay, &member).await;
             shared.denied(ended.permission_denials.clone());
@@ -76,6 +84,9 @@ impl Work {
         record::done(agent.transcript(), outcome.status.name());
         // Its transcript is free for the one who takes it up again.
         drop(agent);
+        if let Some(servers) = servers {
+            servers.await;
+        }
         drop(permit);
         if member.in_background
             && let Err(error) = keep(&member.output_file, &words(&outcome.report))

@@ -183,14 +183,29 @@ pub(crate) enum Sessions {
         /// The new title.
         title: String,
     },
-    /// Write what was said in one as Markdown.
+    /// Write one as a page for a browser, or as Markdown.
+    #[command(after_help = "\
+Examples:
+  haft sessions export 01a1e348 --html session.html   one page with everything in it, to read and to hand on
+  haft sessions export 01a1e348 --md                  as Markdown, to stdout
+
+Files are for you alone to read, and none is replaced without --force. `haft help export` tells more.")]
     Export {
         /// Its id, a clear beginning of it, or its title.
         #[arg(value_name = "SESSION")]
         session: String,
-        /// Into this file, which must not be there yet. Default: to stdout.
-        #[arg(value_name = "FILE")]
+        /// Into this file: a page if it ends in .html, else Markdown. Default: Markdown to stdout.
+        #[arg(value_name = "FILE", conflicts_with_all = ["html", "md"])]
         file: Option<PathBuf>,
+        /// As a page into this file; - is stdout.
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// As Markdown, into this file or to stdout.
+        #[arg(long, value_name = "FILE", num_args = 0..=1)]
+        md: Option<Option<PathBuf>>,
+        /// Replace files that are there already.
+        #[arg(long)]
+        force: bool,
     },
     /// Remove one, with its results and what undo needs of it.
     Delete {

@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 6] = [
+const TOPICS: [(&str, &str, &str); 7] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -35,6 +35,11 @@ const TOPICS: [(&str, &str, &str); 6] = [
         "state",
         "where conversations, undo and trust are kept",
         include_str!("../../docs/state.md"),
+    ),
+    (
+        "export",
+        "a session as a page or as Markdown",
+        include_str!("../../docs/export.md"),
     ),
 ];
 

@@ -7,7 +7,8 @@
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
-//! - `mcp_serve`: MCP clients that use it
+//! - `mcp_login`: logging in to MCP servers; `mcp_serve`: MCP clients that use it
+//! - `page`: the page of a session, in a browser
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
 //! - `read_once`: what is worked out once for a call
@@ -43,8 +44,10 @@ mod help;
 mod hostile;
 mod interrupt;
 mod listing;
+mod mcp_login;
 mod mcp_serve;
 mod names;
+mod page;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod permissions;

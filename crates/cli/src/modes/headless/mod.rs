@@ -5,11 +5,12 @@
 //! - `face`, `output`: the session's events, as what goes out; `messages`, `stream_events`, `tasks`, `status`
 //!   and `line_limit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
-//!   `--input-format stream-json`; `permission`: it is asked
+//!   `--input-format stream-json`; `permission`, `elicitation`: it is asked
 
 mod callbacks;
 mod channel;
 mod config;
+mod elicitation;
 mod face;
 pub(crate) mod flags;
 mod input;
@@ -39,6 +40,7 @@ use haft_host::{
 
 use self::{
     channel::Channel,
+    elicitation::ProgramElicitations,
     face::ProgramServers,
     flags::{Headless, InputFormat, OutputFormat},
     input::Reader,
@@ -112,7 +114,9 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
 fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> SessionParts {
     let mut parts = SessionParts::shared(Arc::clone(output) as _);
     if flags.input_format == InputFormat::StreamJson {
-        parts = parts.servers(Arc::new(ProgramServers(Arc::clone(channel))));
+        parts = parts
+            .servers(Arc::new(ProgramServers(Arc::clone(channel))))
+            .elicitations(Arc::new(ProgramElicitations::new(Arc::clone(channel))));
     }
     match flags.permission_prompt_tool.as_deref() {
         None => match Terminal::of_person().filter(|_| flags.is_for_people()) {

@@ -3,6 +3,8 @@
 mod serve;
 mod servers;
 
+pub(crate) use servers::tokens as mcp_tokens;
+
 use crate::{
     args::{McpCommand, SessionArgs},
     exit::Exit,
