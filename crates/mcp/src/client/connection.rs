@@ -335,7 +335,7 @@ impl Connection {
         }
     }
 
-    /// Wants to be told of changes. In the stateless revision that is a request which is answered at its end.
+    /// Asks for notifications of changes. In the stateless revision that is a request which is answered at its end.
     pub(crate) async fn listen(&self) -> Result<(), PeerError> {
         if self.revision.has_initialize() {
             return Ok(());

@@ -143,7 +143,7 @@ pub enum ClientAskError {
 
 /// The way back to a client while a request of its is worked on.
 pub(super) trait RequestChannel: Send + Sync {
-    /// Tells it something that belongs to the request. Lost where it does not keep up.
+    /// Sends it something that belongs to the request. Lost where it does not keep up.
     fn notify(&self, method: &str, params: Value);
 
     /// Asks it something for the request, under this name where questions have names.
@@ -170,12 +170,12 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Does the client want to be told how far it is?
+    /// Does the client want progress?
     pub fn wants_progress(&self) -> bool {
         self.progress.is_some()
     }
 
-    /// Tells how far it is, if the client wants to know. `done` must grow from report to report.
+    /// Reports how far it is, if the client wants to know. `done` must grow from report to report.
     pub fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.progress else { return };
         let mut params = Map::new();
@@ -242,7 +242,7 @@ fn number(value: f64) -> Value {
     }
 }
 
-/// Tells a client what belongs to no request of its.
+/// Sends a client what belongs to no request of its own.
 #[derive(Clone)]
 pub struct SessionNotifier(Arc<SendNotice>);
 
@@ -254,7 +254,7 @@ impl SessionNotifier {
         Self(Arc::new(send))
     }
 
-    /// Tells it. Lost where there is no way to it at the moment.
+    /// Sends it. Lost where there is no way to the client at the moment.
     pub fn notify(&self, method: &str, params: Value) {
         (self.0)(method, params);
     }

@@ -126,7 +126,7 @@ async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>
 async fn refuse_long(to: &Arc<dyn ReplyChannel>, ends: &[u8], length: usize, longest: usize) {
     let words = format!("the message has {length} bytes; at most {longest} are taken");
     let error = RpcError::new(code::INVALID_REQUEST, words);
-    // The id is told where it can be seen; the first that stands there is the most likely one.
+    // The id is given where it can be seen; the first one there is the most likely one.
     let id = ids_in(ends).into_iter().next();
     to.send(RpcMessage::Answer {
         id,

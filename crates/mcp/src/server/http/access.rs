@@ -232,7 +232,7 @@ mod tests {
         ] {
             assert_eq!(with(wrong), 401, "{wrong}");
         }
-        // Who comes from elsewhere is not even told that there is a token.
+        // Clients from elsewhere do not even learn that there is a token.
         assert_eq!(check(&access, &[("host", "evil.example")]), 403);
         assert_eq!(
             format!("{access:?}"),

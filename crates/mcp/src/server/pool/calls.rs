@@ -113,7 +113,7 @@ impl CallRunner {
                 let id = command.call.id.clone();
                 let cancel = turn.push(command.call);
                 let _ = command.cancel.set(cancel.clone());
-                // Whoever waited may have gone before the token was known.
+                // The one who waited may have gone before the token was known.
                 if command.answer.is_closed() {
                     cancel.cancel();
                 }
@@ -138,7 +138,7 @@ impl CallRunner {
     }
 }
 
-/// Tells clients how far their calls are.
+/// Reports to clients how far their calls are.
 struct ProgressRelay {
     open: OpenCalls,
     /// The calls that run and whose clients want to know, by the engine's ids.
