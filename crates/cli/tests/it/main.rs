@@ -7,7 +7,7 @@
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
-//! - `mcp_serve`: MCP clients that use it
+//! - `mcp_serve`, `mcp_clients`: MCP clients that use it
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
 //! - `read_once`: what is worked out once for a call
@@ -43,6 +43,7 @@ mod help;
 mod hostile;
 mod interrupt;
 mod listing;
+mod mcp_clients;
 mod mcp_serve;
 mod names;
 #[cfg(feature = "pdf")]

@@ -3,13 +3,15 @@
 //! - `setting`: a server that does what it is told, and a session around it
 //! - `stdio`: how it is connected, called, and what it may do wrong
 //! - `installed`, `real`: official servers from npm and PyPI; `client_conformance`: the official package, for the client
-//! - `fixture`: a server; `server_lines`, `server_http`: what it answers; `conformance`: the official package
+//! - `fixture`: a server; `server_lines`, `server_http`: what it answers; `attacks`: what it survives; `conformance`:
+//!   the official package
 
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, like tests"
 )]
 
+mod attacks;
 mod client_conformance;
 mod conformance;
 mod fixture;

@@ -3,6 +3,8 @@
 mod serve;
 mod servers;
 
+pub(crate) use serve::run as serve;
+
 use crate::{
     args::{McpCommand, SessionArgs},
     exit::Exit,
