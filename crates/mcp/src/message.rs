@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(refused.message, "more than 1000000 values in one message");
         // A text of any length is one value.
         let long = format!(
-            r#"{{"method": "a", "params": {{"t": "{}\\""}}}}"#,
+            r#"{{"method": "a", "params": {{"t": "{}\""}}}}"#,
             ",[".repeat(MOST_VALUES)
         );
         assert!(RpcMessage::parse_all(long.as_bytes()).unwrap()[0].is_ok());

@@ -1,11 +1,11 @@
 //! Where keys, tokens and passwords are kept: below a home directory, or where a variable says.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     env,
     ffi::OsStr,
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -419,16 +419,23 @@ static BY_FIRST_NAME: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
 
 /// The same of the whole machine, with the stores that variables name.
 fn is_of_machine(path: &Path) -> bool {
-    let mut parts = path.components();
-    let first = (parts.next(), parts.next());
-    let begins_alike = |store: &Path| {
-        let mut parts = store.components();
-        (parts.next(), parts.next()) == first
-    };
+    static FIRST_NAMES: LazyLock<HashSet<&OsStr>> = LazyLock::new(|| {
+        let of_machine = OF_MACHINE.iter().map(Path::new);
+        let all = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
+        all.filter_map(first_name).collect()
+    });
+    // Nearly every path differs from all of them in its first name.
+    if !first_name(path).is_some_and(|name| FIRST_NAMES.contains(name)) {
+        return false;
+    }
     let of_machine = OF_MACHINE.iter().map(Path::new);
     let mut named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
-    // Most differ in their first names.
-    named.any(|store| begins_alike(store) && path.starts_with(store))
+    named.any(|store| path.starts_with(store))
+}
+
+/// The name below the root.
+fn first_name(path: &Path) -> Option<&OsStr> {
+    path.components().nth(1).map(Component::as_os_str)
 }
 
 /// The stores that exist in the homes of this machine, as real paths. Looked up at most once a second.

@@ -229,7 +229,7 @@ fn a_client_hears_how_far_our_tools_are() {
     let reports = client.heard("notifications/progress");
     assert!(!reports.is_empty());
     assert_eq!(reports[0]["params"]["progressToken"], "p");
-    assert_eq!(reports[0]["params"]["message"], "begun\n");
+    assert_eq!(reports[0]["params"]["message"], "begun");
     let done: Vec<f64> = reports
         .iter()
         .map(|report| report["params"]["progress"].as_f64().unwrap())

@@ -203,8 +203,7 @@ impl ProgressRelay {
 impl CallObserver for ProgressRelay {
     fn started(&self, call: &Admitted) {
         let (own, id) = call.call().ids();
-        let wants = self.open.find(&id).is_some_and(|cx| cx.wants_progress());
-        if wants {
+        if self.open.wants_progress(&id) {
             let relayed = RelayedCall { id, done: 0 };
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             known.insert(own, relayed);

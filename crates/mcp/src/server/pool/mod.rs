@@ -62,6 +62,13 @@ impl OpenCalls {
         self.all().get(id).cloned()
     }
 
+    /// Does the client of a call want to know how far it is?
+    fn wants_progress(&self, id: &str) -> bool {
+        self.all()
+            .get(id)
+            .is_some_and(RequestContext::wants_progress)
+    }
+
     /// Is there a client among theirs whose person can be asked?
     pub fn has_forms(&self) -> bool {
         self.all().values().any(|cx| cx.client.has_forms())
