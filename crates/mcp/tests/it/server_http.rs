@@ -341,7 +341,9 @@ async fn a_call_goes_on_when_its_connection_breaks_and_its_answer_is_fetched_lat
             json!({"content": [{"type": "text", "text": "done"}]})
         );
         // Once more, and from the beginning: all of it.
-        let whole = served.send("GET", &resumed(&session, "1-0"), "").await;
+        let (stream, _) = last.split_once('-').unwrap();
+        let first = format!("{stream}-0");
+        let whole = served.send("GET", &resumed(&session, &first), "").await;
         assert_eq!(whole.messages().len(), 4, "{whole:?}");
         // Another session cannot have it, and what is not known is refused.
         for (session, last) in [(&other, last.as_str()), (&session, "99-1"), (&session, "x")] {
