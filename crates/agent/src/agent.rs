@@ -259,6 +259,11 @@ impl Agent {
         self.client.ledger()
     }
 
+    /// The same, as it goes on.
+    pub fn spending(&self) -> SharedUsage {
+        self.client.usage()
+    }
+
     /// The session's context as it is now.
     pub fn context(&self) -> SessionContext {
         self.scheduler.context()

@@ -18,6 +18,8 @@ pub(crate) struct ModelClient {
     pub(crate) settings: ModelSettings,
     prices: Prices,
     usage: SharedUsage,
+    /// Who asks, as what is spent is counted.
+    agent: String,
     system: Vec<SystemBlock>,
     tools: ToolOffer,
     prefix: Arc<Prefix>,
@@ -33,11 +35,13 @@ impl ModelClient {
         scheduler: &Scheduler,
     ) -> Self {
         let tools = scheduler.offer();
+        let kind = scheduler.engine().agent().kind.clone();
         Self {
             model,
             settings,
             prices,
             usage,
+            agent: kind.unwrap_or_else(|| "main".to_owned()),
             prefix: prefix(&system, &tools),
             system,
             tools,
@@ -93,11 +97,15 @@ impl ModelClient {
 
     /// Counts what a request took.
     pub(crate) fn spend(&self, model: &str, usage: &Usage) {
-        self.usage.add(model, usage, &self.prices);
+        self.usage.add(model, &self.agent, usage, &self.prices);
     }
 
     pub(crate) fn total_cost(&self) -> f64 {
         self.usage.total_cost()
+    }
+
+    pub(crate) fn usage(&self) -> SharedUsage {
+        self.usage.clone()
     }
 
     pub(crate) fn ledger(&self) -> UsageLedger {

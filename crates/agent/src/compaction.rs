@@ -253,7 +253,7 @@ impl Compaction<'_> {
     }
 
     /// What the model makes of the conversation.
-    async fn summary(
+    pub(crate) async fn summary(
         &mut self,
         instructions: &str,
         tally: &mut Tally,

@@ -7,8 +7,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{CancellationToken, Content, PendingInput, PermissionMode, RuleList};
+use haft_contract::{CancellationToken, PendingInput, PermissionMode, RuleList};
 use haft_models::{Thinking, Usage};
+use uuid::Uuid;
+
+use crate::Prompt;
 
 /// A handle on a running agent. Cheap to clone; every clone means the same agent.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +25,7 @@ struct ControlState {
     run: Option<CancellationToken>,
     /// The next one is interrupted as it begins.
     is_unwanted: bool,
-    said: VecDeque<Vec<Content>>,
+    said: VecDeque<Prompt>,
     /// Calls that only wait end when something is said.
     attention: Option<Arc<PendingInput>>,
     changes: Changes,
@@ -64,10 +67,24 @@ impl Control {
 
     /// Says something to the model between two rounds of the run that is under way; without one, with
     /// the next.
-    pub fn steer(&self, content: Vec<Content>) {
+    pub fn steer(&self, prompt: impl Into<Prompt>) {
         let mut state = self.state();
-        state.said.push_back(content);
+        state.said.push_back(prompt.into());
         state.call_for_attention();
+    }
+
+    /// What was said and not delivered yet, in its order.
+    pub fn said(&self) -> Vec<Prompt> {
+        self.state().said.iter().cloned().collect()
+    }
+
+    /// Takes back the message of this id, if it was not delivered yet.
+    pub fn take_back(&self, uuid: Uuid) -> Option<Prompt> {
+        let mut state = self.state();
+        let at = state.said.iter().position(|one| one.uuid == Some(uuid))?;
+        let prompt = state.said.remove(at);
+        state.call_for_attention();
+        prompt
     }
 
     /// Who is notified that something was said.
@@ -117,6 +134,16 @@ impl Control {
         self.state().changes.spent.push((model.into(), usage));
     }
 
+    /// The mode that was asked for and is not taken over yet.
+    pub fn asked_mode(&self) -> Option<PermissionMode> {
+        self.state().changes.mode
+    }
+
+    /// The model that was asked for and is not taken over yet.
+    pub fn asked_model(&self) -> Option<String> {
+        self.state().changes.model.clone()
+    }
+
     /// A run begins. It ends when the guard is dropped, also with the future that holds it.
     pub(crate) fn begin(&self) -> Running {
         let cancel = CancellationToken::new();
@@ -137,7 +164,7 @@ impl Control {
     }
 
     /// Takes back what was said and not delivered yet.
-    pub fn take_said(&self) -> Vec<Vec<Content>> {
+    pub fn take_said(&self) -> Vec<Prompt> {
         let mut state = self.state();
         let said = state.said.drain(..).collect();
         state.call_for_attention();

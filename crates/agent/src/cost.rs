@@ -7,10 +7,11 @@ use std::{
 
 use haft_models::{Prices, Usage};
 
-/// What was spent, by model.
+/// What was spent, by model and by agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UsageLedger {
     models: BTreeMap<String, Spent>,
+    agents: BTreeMap<String, Spent>,
 }
 
 /// What one model was paid.
@@ -30,29 +31,40 @@ impl UsageLedger {
             .map(|(name, spent)| (name.as_str(), spent))
     }
 
+    /// By agent: `main`, and each kind of subagent.
+    pub fn agents(&self) -> impl Iterator<Item = (&str, &Spent)> {
+        self.agents
+            .iter()
+            .map(|(name, spent)| (name.as_str(), spent))
+    }
+
     /// All of it, in USD.
     pub fn total_cost(&self) -> f64 {
         self.models.values().map(|spent| spent.cost).sum()
     }
 
-    pub(crate) fn add(&mut self, model: &str, usage: &Usage, prices: &Prices) {
-        let spent = self.models.entry(model.to_owned()).or_default();
-        spent.usage = sum(&spent.usage, usage);
-        spent.cost += prices.cost(model, usage).unwrap_or_default();
+    pub(crate) fn add(&mut self, model: &str, agent: &str, usage: &Usage, prices: &Prices) {
+        let of_model = self.models.entry(model.to_owned()).or_default();
+        let of_agent = self.agents.entry(agent.to_owned()).or_default();
+        for spent in [of_model, of_agent] {
+            spent.usage = sum(&spent.usage, usage);
+            spent.cost += prices.cost(model, usage).unwrap_or_default();
+        }
     }
 }
 
 /// A ledger that an agent and its subagents write into, so that what one of them spends counts whatever
 /// becomes of it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SharedUsage(Arc<Mutex<UsageLedger>>);
+pub struct SharedUsage(Arc<Mutex<UsageLedger>>);
 
 impl SharedUsage {
-    pub(crate) fn add(&self, model: &str, usage: &Usage, prices: &Prices) {
-        self.lock().add(model, usage, prices);
+    pub(crate) fn add(&self, model: &str, agent: &str, usage: &Usage, prices: &Prices) {
+        self.lock().add(model, agent, usage, prices);
     }
 
-    pub(crate) fn ledger(&self) -> UsageLedger {
+    /// What was spent so far.
+    pub fn ledger(&self) -> UsageLedger {
         self.lock().clone()
     }
 
@@ -98,14 +110,19 @@ mod tests {
             ..Usage::default()
         };
         let mut ledger = UsageLedger::default();
-        ledger.add("a", &usage, &prices);
-        ledger.add("a", &usage, &prices);
-        ledger.add("b", &usage, &prices);
+        ledger.add("a", "main", &usage, &prices);
+        ledger.add("a", "Explore", &usage, &prices);
+        ledger.add("b", "main", &usage, &prices);
         assert_eq!(ledger.total_cost(), 4.0);
         let spent: Vec<_> = ledger
             .models()
             .map(|(name, spent)| (name, spent.usage.input))
             .collect();
         assert_eq!(spent, [("a", 2_000_000), ("b", 1_000_000)]);
+        let agents: Vec<_> = ledger
+            .agents()
+            .map(|(name, spent)| (name, spent.cost))
+            .collect();
+        assert_eq!(agents, [("Explore", 2.0), ("main", 2.0)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use haft_contract::{Content, PermissionMode, SessionId};
+use haft_contract::{CallId, Card, Content, PermissionMode, SessionId, Update};
 use haft_engine::CallResult;
 use haft_models::{Block, ModelError, ModelEvent, Usage};
 use uuid::Uuid;
@@ -31,6 +31,26 @@ pub enum AgentEvent {
     Model(ModelEvent),
     /// A block of a reply is complete.
     Said(Box<ReplyBlock>),
+    /// A call fits its tool: it is asked about if need be, runs when it is its turn, and is answered.
+    Calling {
+        /// Which.
+        call: CallId,
+        /// The provider's id of it.
+        tool_use_id: String,
+        /// The tool.
+        tool_name: String,
+        /// The call as a person sees it.
+        card: Card,
+    },
+    /// News from a running call. Where no one shows them they are dropped: they are never a result.
+    Progress {
+        /// Which.
+        call: CallId,
+        /// The provider's id of it.
+        tool_use_id: String,
+        /// What.
+        update: Update,
+    },
     /// A call is answered; in the order of the calls.
     Answered {
         /// Its line in the transcript.

@@ -35,6 +35,7 @@
 //!   `compaction`: making room in the model's window; `plan_mode`: plan mode, as the model reads it
 //! - `running_calls`: which calls are at work; `user_message`: what a person says; `background`: what it
 //!   reads of tasks in the background
+//! - `person_call`: calls that a person makes themselves
 //! - `ask`: one question to a model, beside any conversation
 //! - [`control`]: interrupting, steering and changing it while it runs
 //! - [`event`], [`run_result`]: what is reported
@@ -63,6 +64,7 @@ pub mod event;
 mod hooks;
 mod instructions;
 mod model_turn;
+mod person_call;
 mod plan_mode;
 pub mod prompt;
 mod repeats;
@@ -78,7 +80,7 @@ pub use agent::{Agent, AgentBuilder, AutoCompact, ModelSettings, RunLimits};
 pub use ask::ask;
 pub use clock::random_id;
 pub use control::Control;
-pub use cost::{Spent, UsageLedger};
+pub use cost::{SharedUsage, Spent, UsageLedger};
 pub use event::{Added, AgentEvent, Began, NoticeLevel, ReplyBlock, Sink, Trigger};
 pub use hooks::LoadedInstructions;
 pub use run_result::{Denial, EndReason, RunResult, Subtype};

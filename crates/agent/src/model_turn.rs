@@ -66,6 +66,7 @@ pub(crate) struct Answer {
 /// The reply so far.
 struct Listening<'a> {
     round: &'a Round<'a>,
+    working: &'a Working,
     asked: String,
     assembler: Assembler,
     message_id: String,
@@ -96,6 +97,7 @@ impl Round<'_> {
         let mut first_token = None;
         let mut listening = Listening {
             round: self,
+            working: &working,
             assembler: Assembler::new(&*request.model),
             message_id: format!("msg_{}", clock::random_id().simple()),
             request_id: format!("req_{}", clock::random_id().simple()),
@@ -136,7 +138,7 @@ impl Round<'_> {
         drop(stream);
         let api = started.elapsed();
         let refused_images = std::mem::take(&mut listening.refused_images);
-        let (reply, answers, end) = listening.answer(turn, end, (&working, ticks)).await;
+        let (reply, answers, end) = listening.answer(turn, end, ticks).await;
         Done {
             reply,
             answers,
@@ -224,6 +226,7 @@ impl Listening<'_> {
     fn push(&mut self, id: String, name: String, input: Value, turn: &mut CallBatch<'_>) {
         if self.pushed.insert(id.clone()) {
             turn.push(ToolUse { id, name, input });
+            self.working.tell_bound(self.round.sink);
         }
     }
 
@@ -232,7 +235,7 @@ impl Listening<'_> {
         mut self,
         mut turn: CallBatch<'_>,
         mut end: End,
-        (working, mut ticks): (&Working, Interval),
+        mut ticks: Interval,
     ) -> (Reply, Vec<Answer>, End) {
         let assembler = std::mem::replace(&mut self.assembler, Assembler::new(""));
         let mut reply = assembler.finish();
@@ -251,6 +254,10 @@ impl Listening<'_> {
         }
         let stop = reply.stop.clone();
         self.write(stop.as_ref());
+        if self.stands {
+            let (transcript, request) = (self.round.transcript, &self.request_id);
+            transcript.reply_ended(request, &self.asked, &self.usage);
+        }
         let turn_cancel = turn.cancel_token();
         match end {
             End::Interrupted => turn_cancel.cancel(),
@@ -287,7 +294,7 @@ impl Listening<'_> {
                         continue;
                     }
                     _ = ticks.tick() => {
-                        working.tell(self.round.sink);
+                        self.working.tell(self.round.sink);
                         continue;
                     }
                 };

@@ -210,10 +210,9 @@ impl Agent {
         if let Some(left) = self.over_budget() {
             return Some(left);
         }
-        for content in self.control.take_said() {
-            course.last.extend(content.iter().cloned());
-            self.dialogue
-                .add_reported(content, Kind::Prompt, Added::Steering, to);
+        for prompt in self.control.take_said() {
+            course.last.extend(prompt.content.iter().cloned());
+            self.dialogue.add_steering(prompt, to);
         }
         let context = self.scheduler.context();
         self.plan.tell(&context, &mut self.dialogue, to);

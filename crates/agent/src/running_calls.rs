@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use haft_engine::{CallObserver, CallResult, pipeline::Admitted};
+use haft_engine::{
+    CallObserver, CallResult,
+    pipeline::{Admitted, Prepared},
+};
 use tokio::time::Instant;
 
 use crate::{AgentEvent, Sink, transcript::Transcript};
@@ -17,6 +20,8 @@ pub(crate) const EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Working {
     transcript: Arc<Transcript>,
     calls: Mutex<Vec<Call>>,
+    /// Calls that were bound, until that is reported.
+    bound: Mutex<Vec<AgentEvent>>,
 }
 
 struct Call {
@@ -30,6 +35,7 @@ impl Working {
         Self {
             transcript: Arc::clone(transcript),
             calls: Mutex::default(),
+            bound: Mutex::default(),
         }
     }
 
@@ -50,12 +56,35 @@ impl Working {
         }
     }
 
+    /// Reports calls that were bound since the last time.
+    pub(crate) fn tell_bound(&self, sink: &dyn Sink) {
+        let bound = std::mem::take(&mut *self.bound_calls());
+        for event in &bound {
+            sink.on_event(event);
+        }
+    }
+
+    fn bound_calls(&self) -> MutexGuard<'_, Vec<AgentEvent>> {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn calls(&self) -> MutexGuard<'_, Vec<Call>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CallObserver for Working {
+    fn bound(&self, call: &Prepared) {
+        let (id, tool_use_id) = call.ids();
+        let event = AgentEvent::Calling {
+            call: id,
+            tool_use_id,
+            tool_name: call.name().to_owned(),
+            card: call.card(),
+        };
+        self.bound_calls().push(event);
+    }
+
     fn started(&self, call: &Admitted) {
         self.transcript.started(call);
         let (_, id) = call.call().ids();

@@ -3,12 +3,13 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use haft_contract::{BackgroundTasks, CancellationToken, ContextPatch, NestedCalls};
-use haft_models::ModelError;
+use haft_contract::{BackgroundTasks, CancellationToken, Content, ContextPatch, NestedCalls};
+use haft_models::{ErrorKind, ModelError};
+use uuid::Uuid;
 
 use crate::{
     Agent, LoadedInstructions, Session, Sink, Trigger, background::background, hooks::RunContext,
-    run::Tally,
+    prompt::reminder, run::Tally, transcript::Kind,
 };
 
 impl Agent {
@@ -124,6 +125,65 @@ impl Agent {
         let word = self.hooks.session_start("clear", model, to).await;
         self.instructions.open_with(word.context);
         self.session.held_up = self.session.held_up.take().or(word.stop);
+    }
+
+    /// Goes on with another conversation in the place of this one, as it was left. What was spent stays, and
+    /// so do files, permissions and what runs in the background.
+    pub async fn take_up(&mut self, session: Session, sink: &dyn Sink) {
+        let never = CancellationToken::new();
+        let to = RunContext::new(sink, &never);
+        self.hooks.conversation_end("resume", to).await;
+        self.scheduler.engine().begin_conversation(session.id);
+        self.session.id = session.id;
+        self.dialogue.take_up(session);
+        self.hooks.writes_to(&self.dialogue.transcript);
+        self.note_place();
+        let model = &self.client.settings.name;
+        let word = self.hooks.session_start("resume", model, to).await;
+        self.instructions.open_with(word.context);
+        self.session.held_up = self.session.held_up.take().or(word.stop);
+    }
+
+    /// Goes back to where this message was the last; `None`: to the beginning. What came after it stays in
+    /// the transcript, beside what comes now. Gives the message that was the last before: going back to it
+    /// undoes this.
+    pub fn go_back(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
+        let before = self.dialogue.go_back(until)?;
+        if until.is_none() {
+            self.instructions.forget();
+        }
+        Ok(before)
+    }
+
+    /// Puts a summary in place of what was said since a message: `prompt` is what it says, `before` the one
+    /// that it follows. Gives the message that was the last before: going back to it undoes this. `None`:
+    /// it was interrupted, and nothing has changed.
+    pub async fn sum_up_from(
+        &mut self,
+        prompt: &str,
+        before: Option<&str>,
+        sink: &dyn Sink,
+    ) -> Result<Option<Uuid>, String> {
+        let running = self.control.begin();
+        let to = RunContext::new(sink, &running.cancel);
+        let about = format!("Sum up only what was said from this message of mine on: {prompt}");
+        let mut tally = Tally::default();
+        let summary = self.compaction(to).summary(&about, &mut tally).await;
+        let summary = match summary {
+            Err(error) if error.kind == ErrorKind::Cancelled => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+            Ok(summary) => summary,
+        };
+        let last = self.go_back(before)?;
+        let text = format!("What was said from here on, summed up:\n\n{summary}");
+        let content = vec![Content::text(reminder(&text))];
+        self.dialogue.add(content, Kind::Meta, None);
+        Ok(last)
+    }
+
+    /// Adds something in the user's name that the model reads with the next request, without asking it.
+    pub fn note_for_model(&mut self, content: Vec<Content>) -> Uuid {
+        self.dialogue.add(content, Kind::Prompt, None)
     }
 
     /// Tells the hooks that the session ends, and why: `clear`, `logout`, `prompt_input_exit`, `other`.

@@ -71,7 +71,7 @@ fn put(
     question: &str,
     otherwise: &str,
 ) -> ApprovalAnswer {
-    let card = show::question(&request.card, Style::of_stderr());
+    let card = show::question(request.shown(), Style::of_stderr());
     show::warn_drawn(&format!("{card}{}", why(request)));
     let always = !request.rules.is_empty();
     let choices = if always {
@@ -134,7 +134,7 @@ mod tests {
             reason: "it may \u{1b}[31mchange something".to_owned(),
             rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
             asked: None,
-            agent: None,
+            ..ApprovalRequest::default()
         }
     }
 

@@ -1,5 +1,7 @@
 //! Permission, as far as a tool and the person have a say in it. The decision is the engine's.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -90,6 +92,92 @@ pub struct ApprovalRequest {
     pub asked: Option<ToolUse>,
     /// The subagent whose call it is, if it is one's.
     pub agent: Option<String>,
+    /// What it would change, from a dry run: with real lines. `None` where the tool cannot say.
+    pub preview: Option<Card>,
+    /// The parts of its command line and what each does; empty for other calls.
+    pub parts: Vec<ApprovalPart>,
+    /// Why, a line each: the reason itself, then what nothing lets through.
+    pub because: Vec<String>,
+    /// How its command would be confined, such as `profile workspace, network open`.
+    pub confinement: Option<String>,
+    /// Where rules can be kept, the usual place first; empty where they hold for the session only.
+    pub saves: Vec<RulePlace>,
+}
+
+/// A part of a command line that is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalPart {
+    /// As written.
+    pub text: String,
+    /// What it does, in a few words.
+    pub meaning: String,
+    /// How deep it is in others that start it: 0 for the line's own commands.
+    pub depth: usize,
+    /// Nothing lets it through.
+    pub asks: bool,
+}
+
+/// For how long, and for whom, a rule is kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum RuleScope {
+    /// Until the session ends.
+    Session,
+    /// For this person in this project.
+    #[default]
+    Local,
+    /// For everyone in this project.
+    Project,
+    /// For this person everywhere.
+    User,
+}
+
+impl RuleScope {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Local => "local",
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+}
+
+/// A place where a rule can be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RulePlace {
+    /// For how long, and for whom.
+    pub scope: RuleScope,
+    /// The file; `None` for the session.
+    pub file: Option<PathBuf>,
+}
+
+/// A call of no tool, for those who fill in what matters.
+impl Default for ApprovalRequest {
+    fn default() -> Self {
+        Self {
+            kind: ApprovalKind::default(),
+            call: CallId::new(),
+            tool: String::new(),
+            card: Card::default(),
+            reason: String::new(),
+            rules: Vec::new(),
+            asked: None,
+            agent: None,
+            preview: None,
+            parts: Vec::new(),
+            because: Vec::new(),
+            confinement: None,
+            saves: Vec::new(),
+        }
+    }
+}
+
+impl ApprovalRequest {
+    /// What a person should see of it: what it would change, else the call.
+    pub fn shown(&self) -> &Card {
+        self.preview.as_ref().unwrap_or(&self.card)
+    }
 }
 
 /// What they answered.
@@ -112,6 +200,8 @@ pub enum ApprovalAnswer {
         patches: Vec<ContextPatch>,
         /// Allow rules to be kept beyond the session.
         keep: Vec<String>,
+        /// Where. `None`: in the usual place, the local settings file.
+        scope: Option<RuleScope>,
     },
     /// No; the model reads why, if they said.
     Deny {

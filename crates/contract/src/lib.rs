@@ -61,7 +61,8 @@ pub mod tool;
 pub mod view;
 
 pub use approval::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, Check, Permission, PermissionMode,
+    ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, Check, Permission,
+    PermissionMode, RulePlace, RuleScope,
 };
 pub use background_tasks::{
     BackgroundTask, BackgroundTasks, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage,

@@ -39,6 +39,8 @@ pub enum Update {
 pub struct Progress {
     call: CallId,
     listener: Option<mpsc::Sender<(CallId, Update)>>,
+    /// The listener knows calls of subagents from those of the main agent.
+    tells_calls_apart: bool,
 }
 
 /// The receiving side.
@@ -52,6 +54,7 @@ pub fn channel(call: CallId) -> (Progress, Updates) {
         Progress {
             call,
             listener: Some(sender),
+            tells_calls_apart: false,
         },
         Updates(receiver),
     )
@@ -63,7 +66,21 @@ impl Progress {
         Self {
             call,
             listener: None,
+            tells_calls_apart: false,
         }
+    }
+
+    /// The same, for a listener that knows the calls of subagents from those of the main agent: it gets
+    /// news of both.
+    #[must_use]
+    pub fn of_subagents_too(mut self) -> Self {
+        self.tells_calls_apart = true;
+        self
+    }
+
+    /// Does the listener get news of subagents' calls?
+    pub fn tells_calls_apart(&self) -> bool {
+        self.tells_calls_apart
     }
 
     /// The same listener, for another call.
@@ -71,7 +88,13 @@ impl Progress {
         Self {
             call,
             listener: self.listener.clone(),
+            tells_calls_apart: self.tells_calls_apart,
         }
+    }
+
+    /// No one listens: nothing need be looked up to be reported.
+    pub fn is_silent(&self) -> bool {
+        self.listener.is_none()
     }
 
     /// Tells the listener, if there is one with room. Never blocks.

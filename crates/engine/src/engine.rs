@@ -225,8 +225,9 @@ impl Engine {
             pool,
             layers: self.layers.clone(),
             results: Arc::clone(&self.results),
-            // News of a subagent's calls would be taken for news of the main agent's.
-            progress: None,
+            // News of a subagent's calls would be taken for news of the main agent's, where calls are not told
+            // apart.
+            progress: self.progress.clone().filter(Progress::tells_calls_apart),
             model: Some(part.model),
             concurrency: self.concurrency,
             keeper: self.keeper.clone(),

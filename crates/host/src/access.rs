@@ -1,18 +1,21 @@
 //! What may be asked of a session while it runs: how full it is, and its files as they were.
 
 use std::{
+    collections::HashMap,
     fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::SystemTime,
 };
 
-use haft_agent::{Agent, transcript::Transcript};
-use haft_contract::{BackgroundTasks, Services};
+use haft_agent::{Agent, SharedUsage, UsageLedger, transcript::Transcript};
+use haft_contract::{BackgroundTasks, Content, Services, SessionId};
 use haft_engine::{ContextView, Engine, SessionContext};
+use haft_models::{Block, Conversation};
 #[cfg(feature = "shell")]
 use haft_tools::Shell;
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::{Environment, Haft, moment};
 
@@ -27,6 +30,8 @@ pub(crate) struct SessionAccess {
     services: OnceLock<Services>,
     engine: OnceLock<(Arc<Engine>, ContextView)>,
     used: Mutex<Option<ContextUsage>>,
+    spending: Mutex<Option<SharedUsage>>,
+    id: Mutex<Option<SessionId>>,
 }
 
 /// How full the model's window is, in tokens.
@@ -46,6 +51,14 @@ pub struct ContextUsage {
     pub servers: Vec<(String, u64)>,
     /// The conversation is not summarized unasked.
     pub keeps_everything: bool,
+    /// What people wrote for the model to know, and reminders.
+    pub memory: u64,
+    /// What was said.
+    pub messages: u64,
+    /// Results of calls.
+    pub results: u64,
+    /// The longest result: the call, and how long.
+    pub largest: Option<(String, u64)>,
 }
 
 /// What going back to a message changed, or would change.
@@ -67,6 +80,33 @@ impl SessionAccess {
         let _ = self.services.set(haft.services().clone());
         let engine = (Arc::clone(haft.engine()), haft.scheduler.view());
         let _ = self.engine.set(engine);
+    }
+
+    /// What its calls may reach, once it is set up.
+    pub(crate) fn services(&self) -> Option<&Services> {
+        self.services.get()
+    }
+
+    /// The file of the conversation.
+    pub(crate) fn transcript_path(&self) -> Option<PathBuf> {
+        Some(self.lock_transcript().as_ref()?.path()?.to_path_buf())
+    }
+
+    /// The last message of the conversation as it stands.
+    pub(crate) fn last_message(&self) -> Option<Uuid> {
+        self.lock_transcript().as_ref()?.last()
+    }
+
+    /// Which conversation it is.
+    pub(crate) fn session_id(&self) -> Option<SessionId> {
+        *self.id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was spent so far.
+    pub(crate) fn ledger(&self) -> Option<UsageLedger> {
+        let spending = self.spending.lock();
+        let spending = spending.unwrap_or_else(PoisonError::into_inner);
+        Some(spending.as_ref()?.ledger())
     }
 
     /// What runs its calls, and where it is now.
@@ -103,24 +143,25 @@ impl SessionAccess {
         }
     }
 
-    /// Lets a command that is waited for go on in the background; all of them where none is named.
-    pub(crate) fn background(&self, tool_use_id: Option<&str>) -> Result<(), String> {
+    /// Lets a command that is waited for go on in the background; all of them where none is named. How many
+    /// there were.
+    pub(crate) fn background(&self, tool_use_id: Option<&str>) -> usize {
         #[cfg(feature = "shell")]
-        let moved = match self.services.get().map(|services| services.get::<Shell>()) {
-            Some(Ok(shell)) => shell.background_named(tool_use_id),
-            _ => 0,
-        };
-        #[cfg(not(feature = "shell"))]
-        let moved = 0;
-        match tool_use_id {
-            Some(id) if moved == 0 => Err(format!("no command of the call {id:?} is waited for")),
-            _ => Ok(()),
+        if let Some(Ok(shell)) = self.services.get().map(|services| services.get::<Shell>()) {
+            return shell.background_named(tool_use_id);
         }
+        let _ = tool_use_id; // a build without commands moves none
+        0
     }
 
     /// A run begins or has ended: takes over how things are.
     pub(crate) fn look(&self, agent: &Agent) {
         *self.lock_transcript() = Some(Arc::clone(agent.transcript()));
+        let id = self.id.lock();
+        *id.unwrap_or_else(PoisonError::into_inner) = Some(agent.session());
+        let spending = self.spending.lock();
+        *spending.unwrap_or_else(PoisonError::into_inner) = Some(agent.spending());
+        let sizes = sizes(agent.conversation());
         let (total, window) = agent.context_usage();
         let (system, tools) = agent.prefix_sizes();
         let (servers, own): (Vec<_>, Vec<_>) = tools
@@ -134,6 +175,10 @@ impl SessionAccess {
             tools: own.iter().map(|(_, tokens)| tokens).sum(),
             servers,
             keeps_everything: agent.settings().auto_compact.is_off,
+            memory: sizes.memory,
+            messages: sizes.messages,
+            results: sizes.results,
+            largest: sizes.largest,
         });
     }
 
@@ -190,6 +235,53 @@ impl SessionAccess {
     fn used(&self) -> MutexGuard<'_, Option<ContextUsage>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a conversation is made of, about, in tokens.
+#[derive(Default)]
+struct ConversationSizes {
+    memory: u64,
+    messages: u64,
+    results: u64,
+    largest: Option<(String, u64)>,
+}
+
+fn sizes(conversation: &Conversation) -> ConversationSizes {
+    let mut sizes = ConversationSizes::default();
+    let mut calls: HashMap<&str, String> = HashMap::new();
+    let tokens = |text: &str| (text.len() as u64).div_ceil(4);
+    for block in conversation.messages().flat_map(|message| &message.content) {
+        match block {
+            Block::ToolUse {
+                id, name, input, ..
+            } => {
+                let about = input.as_object().and_then(|input| input.values().next());
+                let about = about.and_then(Value::as_str).unwrap_or_default();
+                let about: String = about.chars().take(40).collect();
+                calls.insert(id, format!("{name} {about}").trim().to_owned());
+                sizes.messages += tokens(&input.to_string());
+            }
+            Block::ToolResult(result) => {
+                let texts = result.content.iter().filter_map(Content::as_text);
+                let size = texts.map(tokens).sum();
+                sizes.results += size;
+                if sizes
+                    .largest
+                    .as_ref()
+                    .is_none_or(|(_, known)| size > *known)
+                {
+                    let call = calls.get(result.tool_use_id.as_str());
+                    sizes.largest = Some((call.cloned().unwrap_or_default(), size));
+                }
+            }
+            Block::Text { text } if text.starts_with("<system-reminder>") => {
+                sizes.memory += tokens(text);
+            }
+            Block::Text { text } => sizes.messages += tokens(text),
+            _ => {}
+        }
+    }
+    sizes
 }
 
 pub(crate) const NOT_BEGUN: &str = "the session has not begun: send a message first";

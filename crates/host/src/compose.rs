@@ -117,7 +117,7 @@ pub async fn open_agent_tools(
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(config, &extensions, trusted, &events);
     let chosen = model::choose(config, &permitted.settings, None)?;
-    let subagents = kinds.crew(config, None, &chosen, Budget::default())?;
+    let subagents = kinds.crew(config, None, &chosen, Budget::default(), None)?;
     let id = SessionId::new();
     let additions = Additions {
         id: Some(id),

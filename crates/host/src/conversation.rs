@@ -74,6 +74,21 @@ pub(crate) fn successor(config: &SessionConfig, events: &Arc<Events>) -> anyhow:
     }
 }
 
+/// A conversation that is gone on with in the place of another, by its id or title.
+pub(crate) fn take_up(
+    config: &SessionConfig,
+    name: &str,
+    events: &Arc<Events>,
+) -> anyhow::Result<Session> {
+    let here = conversations(&config.environment, &config.cwd);
+    let (sessions, id) = find(&here, name, &config.environment, &config.cwd)?;
+    let session = sessions.resume(id, None)?;
+    match config.conversation.mirror {
+        true => mirrored(session, config, events),
+        false => Ok(session),
+    }
+}
+
 /// In this project, then in all of them.
 fn find(
     here: &Sessions,

@@ -114,7 +114,7 @@ fn form(
 }
 
 fn permission_form(request: &ApprovalRequest, revision: Revision) -> Value {
-    let mut message = format!("May {} run?\n\n{}", request.tool, request.card);
+    let mut message = format!("May {} run?\n\n{}", request.tool, request.shown());
     if !request.reason.is_empty() {
         message += &format!("\n\nAsked because: {}", request.reason);
     }
@@ -142,6 +142,7 @@ fn decided(fields: &Map<String, Value>, request: ApprovalRequest) -> ApprovalAns
                 input: None,
                 patches: patches.collect(),
                 keep: Vec::new(),
+                scope: None,
             }
         }
         _ => ApprovalAnswer::Deny { reason: None },
@@ -237,7 +238,7 @@ mod tests {
             reason: "it changes files".to_owned(),
             rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
             asked: None,
-            agent: None,
+            ..ApprovalRequest::default()
         }
     }
 

@@ -14,8 +14,9 @@ use haft_engine::{
 use haft_models::ModelEvent;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use uuid::Uuid;
 
-use crate::{ExtensionNames, ServerList};
+use crate::{ExtensionNames, QueuedMessage, RewindKind, ServerList, progress::OpenCalls};
 
 /// Something that happened in a session.
 #[derive(Debug, Clone)]
@@ -70,6 +71,23 @@ pub enum SessionEvent {
     QuestionOver {
         /// Which.
         id: u64,
+    },
+    /// A message that waited is answered from now on. One that steers a run comes as
+    /// [`AgentEvent::Added`] instead, under its id.
+    Delivered(Box<QueuedMessage>),
+    /// A command that begins with a slash was answered without the model; a result follows.
+    CommandAnswered {
+        /// As it was typed.
+        line: String,
+        /// The answer, or what is wrong.
+        answer: Result<String, String>,
+    },
+    /// The conversation goes on from an earlier message, or its files are what they were then.
+    Rewound {
+        /// Before this message.
+        to: Uuid,
+        /// What went back.
+        kind: RewindKind,
     },
     /// The next run is still about the same message.
     Continues,
@@ -193,6 +211,7 @@ impl Drop for TellsEnd {
 pub(crate) struct Events {
     sink: Arc<dyn EventSink>,
     one_at_a_time: Mutex<()>,
+    pub(crate) open_calls: OpenCalls,
 }
 
 impl Events {
@@ -200,6 +219,7 @@ impl Events {
         Self {
             sink,
             one_at_a_time: Mutex::new(()),
+            open_calls: OpenCalls::default(),
         }
     }
 
@@ -223,6 +243,7 @@ impl Events {
 
 impl Sink for Events {
     fn on_event(&self, event: &AgentEvent) {
+        self.open_calls.note(event);
         self.emit(&SessionEvent::Agent(event.clone()));
     }
 }

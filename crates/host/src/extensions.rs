@@ -18,7 +18,8 @@ use haft_tools::SkillBook;
 use serde_json::Value;
 
 use crate::{
-    Environment, SessionConfig, live_changes::ExtensionReload, settings::Permitted, slash::BUILT_IN,
+    Environment, SessionConfig, commands::BUILT_IN, live_changes::ExtensionReload,
+    settings::Permitted,
 };
 
 /// What people put in folders.
@@ -164,7 +165,7 @@ impl Extensions {
         };
         let mut commands = named(&|skill| skill.user_invocable);
         if self.skills.is_some() {
-            commands.extend(BUILT_IN.iter().map(|(name, _)| (*name).to_owned()));
+            commands.extend(BUILT_IN.iter().map(|one| one.name.to_owned()));
             commands.sort();
             commands.dedup();
         }
@@ -210,6 +211,17 @@ pub(crate) fn commands(skills: Option<&Skills>) -> Vec<CommandDetails> {
     let Some(skills) = skills else {
         return Vec::new();
     };
+    let own = own_commands(skills).into_iter();
+    let built_in = BUILT_IN.iter().map(|one| CommandDetails {
+        name: one.name.to_owned(),
+        description: one.description.to_owned(),
+        argument_hint: one.hint.to_owned(),
+    });
+    own.chain(built_in).collect()
+}
+
+/// Those that people put in folders.
+pub(crate) fn own_commands(skills: &Skills) -> Vec<CommandDetails> {
     let all = skills.all();
     let own = all.iter().filter(|skill| skill.user_invocable);
     let own = own.map(|skill| CommandDetails {
@@ -217,12 +229,7 @@ pub(crate) fn commands(skills: Option<&Skills>) -> Vec<CommandDetails> {
         description: skill.description.clone(),
         argument_hint: skill.argument_hint.clone().unwrap_or_default(),
     });
-    let built_in = BUILT_IN.iter().map(|(name, description)| CommandDetails {
-        name: (*name).to_owned(),
-        description: (*description).to_owned(),
-        argument_hint: String::new(),
-    });
-    own.chain(built_in).collect()
+    own.collect()
 }
 
 /// All output styles, by name.

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use haft_agent::{Control, ModelSettings, Prompt};
+use haft_agent::{Control, ModelSettings, Prompt, random_id};
 use haft_contract::{ApprovalAnswer, Content, PermissionMode};
 use haft_mcp::client::Servers;
 use haft_models::Thinking;
@@ -16,12 +16,14 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    AgentDetails, ContextUsage, Environment, ExtensionDetails, ModelOption, RewoundFiles,
-    ServerChanges, ServerList, StartOptions, StopKind,
+    AgentDetails, ContextUsage, Delivery, Environment, ExtensionDetails, ModelOption, Permitted,
+    QueuedKind, QueuedMessage, RewoundFiles, ServerChanges, ServerList, SessionConfig,
+    StartOptions, StopKind,
     access::SessionAccess,
     budget::Budget,
     live_changes::ExtensionReload,
     names::Names,
+    parts::DoctorReport,
     questions::EventQuestions,
     queue::{Initial, Queue},
     stop::Stop,
@@ -56,6 +58,13 @@ pub(crate) struct SharedState {
     /// May the mode become bypassPermissions? The error says why not.
     pub(crate) bypass: Result<(), String>,
     pub(crate) environment: Environment,
+    /// What it was set up with.
+    pub(crate) config: SessionConfig,
+    pub(crate) permitted: Permitted,
+    /// The model answers what came of command lines that a person types.
+    pub(crate) answers_shell: bool,
+    /// What a person calls `/doctor` for, where the face can tell.
+    pub(crate) doctor: Option<DoctorReport>,
     /// No one follows the session any longer.
     pub(crate) is_abandoned: AtomicBool,
 }
@@ -112,6 +121,56 @@ impl SessionInput {
     /// Takes back all messages that wait, and names them.
     pub fn take_back_all(&self) -> Vec<Option<Uuid>> {
         self.0.queue.forget_all()
+    }
+
+    /// Says something that is followed until it is delivered; its id. Commands that begin with a slash are
+    /// never said to a run that is under way.
+    pub fn say(&self, prompt: impl Into<Prompt>, delivery: Delivery) -> Uuid {
+        let mut prompt = prompt.into();
+        let uuid = *prompt.uuid.get_or_insert_with(random_id);
+        let is_command = self.is_command(&prompt);
+        let delivery = if is_command {
+            Delivery::AfterRun
+        } else {
+            delivery
+        };
+        let SharedState { queue, control, .. } = &*self.0;
+        queue.push_followed(prompt, delivery, QueuedKind::Said, control);
+        uuid
+    }
+
+    /// Runs a command line that a person typed, after what is under way: they are not asked whether it may
+    /// run, and deny rules hold. The model reads what came of it, and answers unless the settings say
+    /// otherwise (`respondToBashCommands`). Its id.
+    pub fn run_shell(&self, command: impl Into<String>) -> Uuid {
+        let mut prompt = Prompt::from(command.into());
+        let uuid = *prompt.uuid.get_or_insert_with(random_id);
+        let SharedState { queue, control, .. } = &*self.0;
+        queue.push_followed(prompt, Delivery::AfterRun, QueuedKind::Shell, control);
+        uuid
+    }
+
+    /// What was said with [`say`](Self::say) and not delivered yet, in the order in which it will be.
+    pub fn queued(&self) -> Vec<QueuedMessage> {
+        self.0.queue.queued(&self.0.control)
+    }
+
+    /// Takes back a message that was not delivered yet. `None`: it was, or there is no such message.
+    pub fn take_back_message(&self, uuid: Uuid) -> Option<QueuedMessage> {
+        self.0.queue.take_back(uuid, &self.0.control)
+    }
+
+    /// The same for the one that was given last.
+    pub fn take_back_newest(&self) -> Option<QueuedMessage> {
+        self.0.queue.take_back_newest(&self.0.control)
+    }
+
+    /// Interrupts what goes on, and takes back everything that was not delivered, the oldest first: nothing of
+    /// it is said by itself.
+    pub fn interrupt_and_take_back(&self) -> Vec<QueuedMessage> {
+        let taken = self.0.queue.take_back_all(&self.0.control);
+        self.interrupt();
+        taken
     }
 
     /// Interrupts what goes on; what waits comes next.
@@ -274,9 +333,18 @@ impl SessionInput {
         self.0.access.stop(task)
     }
 
-    /// Lets a command that is waited for go on in the background; all of them where no call is named.
+    /// Lets a command or a subagent that is waited for go on in the background; all of them where no call is
+    /// named.
     pub fn move_to_background(&self, tool_use_id: Option<&str>) -> Result<(), String> {
-        self.0.access.background(tool_use_id)
+        let commands = self.0.access.background(tool_use_id);
+        let subagents = self.0.reload.subagents.get();
+        let subagents = subagents.map_or(0, |(_, pool)| pool.move_to_background(tool_use_id));
+        match tool_use_id {
+            Some(id) if commands + subagents == 0 => {
+                Err(format!("no command of the call {id:?} is waited for"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a person calls the session from now on.

@@ -9,8 +9,10 @@
 //! - [`config`], [`parts`], `environment`: what a session is given
 //! - [`session`]: its life, step by step; `setup`: from the first message to an agent; `compose`: the tools
 //! - `input`, `queue`, `stop`: what goes in; [`event`], [`questions`]: what comes out
-//! - `turns`: one message after the other; `slash`: those that are commands; `structured_output`: answers
-//!   that must fit a schema; `background`: what runs beside them
+//! - `turns`: one message after the other; `slash`: those that are commands, `commands`: ours; `shell_line`:
+//!   command lines that people type; `structured_output`: answers that must fit a schema; `background`: what
+//!   runs beside them; `progress`: news of calls
+//! - `data`: what a session can be asked for: changes, conversations, tasks, costs, rules, trust, keys
 //! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
 //! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
 //!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
@@ -18,6 +20,7 @@
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
 //! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked; `client_roots`,
 //!   `served_prompts`: the directories of such a client, and what people at it may call
+//! - [`export`]: a session as a page or as Markdown
 //! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
@@ -32,14 +35,17 @@ mod budget;
 mod builder;
 mod catalog;
 mod client_roots;
+mod commands;
 mod compose;
 pub mod config;
 mod conversation;
+mod data;
 mod elicitation;
 mod environment;
 mod error;
 pub mod event;
 mod explain;
+pub mod export;
 mod extensions;
 mod folder;
 mod haft;
@@ -57,6 +63,7 @@ mod names;
 mod pace;
 pub mod parts;
 mod plugins;
+mod progress;
 mod prompt_settings;
 pub mod questions;
 mod queue;
@@ -65,6 +72,7 @@ mod served_prompts;
 pub mod session;
 mod settings;
 mod setup;
+mod shell_line;
 mod slash;
 mod stop;
 mod structured_output;
@@ -74,18 +82,26 @@ mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
+pub use commands::{CommandInfo, CommandOutcome, CommandSource};
 pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
 };
 pub use conversation::conversations;
+pub use data::{
+    ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
+    KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
+    SessionEntry, TrustReport, TrustedThing, UndoEntry, UndoReport, UndoWhich, accept_trust,
+    exchanges, key_report, remove_key, session_entries, store_key, trust_report,
+};
 pub use environment::Environment;
 pub use error::{OpenError, error_in_words};
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
 pub use explain::{CallJudge, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
+pub use export::{ExistingFile, ExportError, ExportFormat};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
@@ -102,14 +118,14 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
 }
 
 pub use haft_mcp::client::{
-    ServerChanges, ServerDetails, ServerLink, ServerList, ServerScope, SkippedServer,
-    text_of as text_of_answer,
+    Elicitation, ElicitationAnswer, ElicitationKind, ServerChanges, ServerDetails, ServerLink,
+    ServerList, ServerScope, SkippedServer, text_of as text_of_answer,
 };
 pub use input::SessionInput;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{
-    add_server, approve_server, check_servers, login_server, logout_server, named_servers,
-    remove_server,
+    ElicitationHost, add_server, approve_server, check_servers, forget_approvals, login_server,
+    logout_server, named_servers, remove_server,
 };
 pub use messages::{MessageError, Messages};
 pub use model_list::{AvailableModels, available_models, save_model};
@@ -117,7 +133,7 @@ pub use names::ModelOption;
 pub use pace::SpeakingPace;
 pub use parts::SessionParts;
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
-pub use queue::StartOptions;
+pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;

@@ -73,6 +73,25 @@ impl ExtensionReload {
         let _ = self.subagents.set((kinds.clone(), pool.clone()));
     }
 
+    /// Commands that people put in folders.
+    pub(crate) fn own_commands(&self) -> Vec<CommandDetails> {
+        let skills = self.skills.as_deref();
+        skills.map(extensions::own_commands).unwrap_or_default()
+    }
+
+    /// Is there one of this name?
+    pub(crate) fn has_command(&self, name: &str) -> bool {
+        let skills = self.skills.as_ref();
+        skills.is_some_and(|skills| skills.get(name).is_some_and(|one| one.user_invocable))
+    }
+
+    /// All skills and commands: name, description and file.
+    pub(crate) fn own_skills(&self) -> Vec<(String, String, PathBuf)> {
+        let all = self.skills.iter().flat_map(|skills| skills.all());
+        let all = all.map(|one| (one.name.clone(), one.description.clone(), one.file.clone()));
+        all.collect()
+    }
+
     fn places(&self) -> MutexGuard<'_, ExtensionPlaces> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::{
     Environment, ModelChoice, ModelProvider, SessionConfig, ThinkingChoice,
     catalog::{Catalog, LearnsWindow, ListSource},
+    data::stored_key,
     key_helper::{self, KeyCommand},
     names::{self, Names},
 };
@@ -213,6 +214,27 @@ fn place(base: &str) -> String {
     host.rsplit('@').next().unwrap_or(host).to_owned()
 }
 
+/// The source of a key that a person gave us.
+const STORED: &str = "haft login";
+
+/// Where a model is asked, without what may be secret.
+pub(crate) fn base_url(
+    choice: &ModelChoice,
+    provider: ModelProvider,
+    environment: &Environment,
+) -> String {
+    let (variable, usual) = match provider {
+        ModelProvider::Anthropic => ("ANTHROPIC_BASE_URL", anthropic::BASE_URL),
+        ModelProvider::OpenAi => ("OPENAI_BASE_URL", openai::BASE_URL),
+    };
+    let given = choice.base_url.clone();
+    let given = given.or_else(|| environment.variable(variable));
+    match given {
+        Some(url) => place(&url),
+        None => place(usual),
+    }
+}
+
 /// Who is asked, and where the key comes from.
 pub(crate) fn ask(
     choice: &ModelChoice,
@@ -229,12 +251,19 @@ pub(crate) fn ask(
             }
             options.betas.clone_from(&choice.betas);
             options.key_helper = KeyCommand::of(settings, environment);
-            let source = match (&options.auth_token, &options.api_key) {
+            let mut source = match (&options.auth_token, &options.api_key) {
                 (Some(_), _) => "ANTHROPIC_AUTH_TOKEN",
                 (None, Some(_)) => "ANTHROPIC_API_KEY",
                 (None, None) if options.key_helper.is_some() => key_helper::SETTING,
                 (None, None) => "none",
             };
+            // It was given for the provider's own address, and goes nowhere else.
+            if source == "none" && options.base_url.is_empty() {
+                options.api_key = stored_key(environment);
+                if options.api_key.is_some() {
+                    source = STORED;
+                }
+            }
             (ProviderClient::Anthropic(http, options), source)
         }
         ModelProvider::OpenAi => {

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use haft_contract::{DynTool, Progress, Tool, erase};
+use haft_contract::{BoxFuture, DynTool, Progress, Tool, erase};
 use haft_mcp::client::ServerLink;
 use haft_models::{Model, Scripted, scripted::ModelScript};
 
-use crate::{EventSink, Questions, SessionEvents, SpeakingPace};
+use crate::{ElicitationHost, EventSink, Questions, SessionEvents, SpeakingPace};
 
 /// What a session is given beside its [`SessionConfig`](crate::SessionConfig).
 #[must_use]
@@ -15,10 +15,15 @@ pub struct SessionParts {
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) asked: Asked,
     pub(crate) servers: Option<Arc<dyn ServerLink>>,
+    pub(crate) elicitations: Option<Arc<dyn ElicitationHost>>,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     pub(crate) progress: Option<Progress>,
+    pub(crate) doctor: Option<DoctorReport>,
 }
+
+/// Looks at everything there is to look at, and reports it as a text.
+pub(crate) type DoctorReport = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
 /// Who is asked.
 pub(crate) enum Asked {
@@ -41,9 +46,11 @@ impl SessionParts {
             events,
             asked: Asked::NoOne,
             servers: None,
+            elicitations: None,
             model: None,
             tools: Vec::new(),
             progress: None,
+            doctor: None,
         }
     }
 
@@ -71,6 +78,12 @@ impl SessionParts {
         self
     }
 
+    /// Who is asked what MCP servers want to know, before those who answer questions.
+    pub fn elicitations(mut self, host: Arc<dyn ElicitationHost>) -> Self {
+        self.elicitations = Some(host);
+        self
+    }
+
     /// Who answers, in place of a provider; sessions may share it. Names, fallbacks and prices are
     /// those of the configuration.
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
@@ -86,6 +99,15 @@ impl SessionParts {
     /// Where calls of tools report their progress.
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
+        self
+    }
+
+    /// What `/doctor` answers.
+    pub fn doctor(
+        mut self,
+        report: impl Fn() -> BoxFuture<'static, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.doctor = Some(Arc::new(report));
         self
     }
 

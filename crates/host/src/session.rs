@@ -19,11 +19,12 @@ use crate::{
     model::{self, Chosen},
     parts::Asked,
     plugins,
+    progress::PassesProgress,
     questions::EventQuestions,
-    queue::Queue,
+    queue::{NextMessage, Queue},
     settings::{self, Permitted},
     setup::{Doubts, Plan},
-    slash::{Commands, Successor},
+    slash::{Commands, OpensSession, Successor},
     stop::Stop,
     structured_output::Shape,
     subagents::Kinds,
@@ -42,8 +43,10 @@ pub struct AgentSession {
     pub(crate) events: Arc<Events>,
     pub(crate) asked: Asked,
     pub(crate) link: Option<Arc<dyn crate::ServerLink>>,
+    pub(crate) elicitations: Option<Arc<dyn crate::ElicitationHost>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     pub(crate) progress: Option<Progress>,
+    pub(crate) passes_progress: Option<PassesProgress>,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) doubts: Doubts,
 }
@@ -135,12 +138,12 @@ impl AgentSession {
             one_result: self.config.one_result,
             commands: Commands {
                 book: ready.skills,
-                names: self.shared.names.clone(),
-                budget: self.shared.budget.clone(),
                 launches: ready.launches,
                 servers: Some(Arc::clone(&self.shared.servers)),
                 folder: ready.folder,
                 successor: Some(self.successor()),
+                opens: Some(self.opens()),
+                input: Some(self.input()),
             },
         };
         let end = turns.run(first).await;
@@ -157,8 +160,14 @@ impl AgentSession {
         Box::new(move || conversation::successor(&config, &events))
     }
 
+    /// Opens conversations that are gone on with in the place of another.
+    fn opens(&self) -> Box<OpensSession> {
+        let (config, events) = (self.config.clone(), Arc::clone(&self.events));
+        Box::new(move |name| conversation::take_up(&config, name, &events))
+    }
+
     /// The first message. The outer `None`: there is nothing to begin with.
-    async fn first_message(&self) -> anyhow::Result<Option<Option<Prompt>>> {
+    async fn first_message(&self) -> anyhow::Result<Option<Option<NextMessage>>> {
         let SharedState { queue, stop, .. } = &*self.shared;
         let first = stop.until(queue.next()).await.transpose()?.flatten();
         let alone = self.config.hooks_may_begin && self.begins_alone();
@@ -169,10 +178,10 @@ impl AgentSession {
     /// What is said first: hooks have a word before anyone else.
     async fn first_words(
         &self,
-        first: Option<Prompt>,
+        first: Option<NextMessage>,
         plan: &Plan,
         agent: &mut Agent,
-    ) -> Option<Prompt> {
+    ) -> Option<NextMessage> {
         if let Some(title) = self.config.conversation.title.as_ref().or(plan.title()) {
             agent.transcript().set_title(title);
         }
@@ -199,9 +208,9 @@ impl AgentSession {
             FirstWords::Silent => first,
             FirstWords::OfHooks(words) => {
                 if let Some(given) = first {
-                    self.shared.queue.push_front(given);
+                    self.shared.queue.push_back_in_front(given);
                 }
-                Some(words.into())
+                Some(Prompt::from(words).into())
             }
         }
     }
@@ -284,6 +293,10 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         budget: Budget::of(&config, &chosen, &events),
         bypass: bypass(&config, &permitted),
         environment,
+        answers_shell: permitted.settings.merged()["respondToBashCommands"] != false,
+        config: config.clone(),
+        permitted: permitted.clone(),
+        doctor: parts.doctor,
         is_abandoned: AtomicBool::new(false),
     });
     Ok(AgentSession {
@@ -295,8 +308,10 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         events,
         asked: parts.asked,
         link: parts.servers,
+        elicitations: parts.elicitations,
         tools: parts.tools,
         progress: parts.progress,
+        passes_progress: None,
         shared,
         doubts,
     })
@@ -361,7 +376,8 @@ pub(crate) fn limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
 
 impl Plan {
     /// The first message, with what belongs before it.
-    fn with_context(&mut self, mut first: Prompt, environment: Option<String>) -> Prompt {
+    fn with_context(&mut self, mut next: NextMessage, environment: Option<String>) -> NextMessage {
+        let first = &mut next.prompt;
         let main = self.main.take();
         if let Some(words) = main.and_then(|main| main.initial_prompt) {
             first.content.insert(0, Content::text(words));
@@ -369,6 +385,6 @@ impl Plan {
         if let Some(environment) = environment {
             first.content.insert(0, Content::text(environment));
         }
-        first
+        next
     }
 }

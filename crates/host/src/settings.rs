@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{PermissionMode, ToolSpec};
+use haft_contract::{PermissionMode, RuleList, RulePlace, RuleScope, ToolSpec};
 use haft_engine::{
     hooks::{Hooks, HttpLimits},
     permissions::{Bases, PermissionSettings, Policy, RuleStore, Rules, SandboxSettings},
@@ -209,18 +209,25 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Writes rules that a person agreed to into the local settings file.
+/// Writes rules that a person agreed to into the settings file they want.
 pub(crate) struct LocalRuleStore {
     pub(crate) rules: LocalRules,
     pub(crate) events: Arc<Events>,
 }
 
 impl RuleStore for LocalRuleStore {
-    fn keep(&self, rules: &[String]) {
-        let problem = self.rules.add(rules).err();
+    fn keep(&self, rules: &[String], scope: RuleScope) {
+        let Some(file) = self.rules.file_of(scope) else {
+            return;
+        };
+        let kept = self.rules.add_to(scope, RuleList::Allow, rules);
         self.events.emit(&SessionEvent::RulesKept {
-            file: self.rules.file(),
-            problem: problem.map(|problem| problem.to_string()),
+            file,
+            problem: kept.err(),
         });
+    }
+
+    fn places(&self) -> Vec<RulePlace> {
+        self.rules.rule_places()
     }
 }

@@ -20,8 +20,8 @@ use crate::{
     compose::{self, Additions},
     conversation,
     judge::Judge,
-    mcp::{self, PendingOf, SessionHost},
-    prompt_settings, questions,
+    mcp::{self, AgentServers, PendingOf, SessionHost},
+    progress, prompt_settings, questions,
     queue::StartOptions,
     retention, session,
     structured_output::Shape,
@@ -89,7 +89,13 @@ impl AgentSession {
             self.shared.budget.covers(name);
         }
         let budget = self.shared.budget.clone();
-        let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget)?;
+        let places = &self.extensions.places;
+        let (servers, permitted) = (&self.shared.servers, &self.permitted);
+        let servers = AgentServers::new(servers, config, permitted, places, &self.events);
+        if let Some(main) = &main {
+            servers.join(main);
+        }
+        let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget, Some(servers))?;
         self.shared.reload.runs(&kinds, &subagents);
         if let Some(shape) = &shape {
             self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
@@ -162,7 +168,7 @@ impl AgentSession {
         let warns = Arc::clone(&self.events);
         let warn: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |text| warns.warn(text));
         let decides = mcp::Decides::Person(Arc::clone(&approver), warn);
-        let options = mcp::options(config, &results, decides)?;
+        let options = mcp::options(config, &self.permitted, &results, decides)?;
         let (waits, limit) = self.first_wait(options.connect)?;
         for directory in [&config.cwd].into_iter().chain(&self.permitted.directories) {
             self.shared.add_root(directory);
@@ -170,6 +176,7 @@ impl AgentSession {
         let host = SessionHost {
             events: Arc::clone(&self.events),
             approver,
+            program: self.elicitations.clone(),
             roots: Arc::clone(&self.shared.roots),
         };
         servers.start(options, Arc::new(host), self.link.clone());
@@ -272,6 +279,8 @@ impl AgentSession {
             cwd,
         };
         let judge = self.judge(plan);
+        let (progress, passes) = progress::follow(&self.events, self.progress.take());
+        self.passes_progress = Some(passes);
         self.extensions
             .open_folders(&mut self.permitted.rules, &bases);
         let additions = Additions {
@@ -285,7 +294,7 @@ impl AgentSession {
             defers: true,
             own: mem::take(&mut self.tools),
             external: servers,
-            progress: self.progress.take(),
+            progress: Some(progress),
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),

@@ -8,26 +8,12 @@ use haft_extensions::{Slash, slash};
 use haft_mcp::client::Servers;
 use haft_tools::{Caller, SkillBook};
 
-use crate::{SessionEvent, budget::Budget, event::Events, names::Names, stop::Stop};
-
-/// What we bring ourselves, with a word on each.
-pub(crate) const BUILT_IN: [(&str, &str); 6] = [
-    ("clear", "Forget the conversation"),
-    (
-        "compact",
-        "Sum the conversation up; what follows says what matters",
-    ),
-    ("context", "Say how full the model's window is"),
-    ("cost", "Say what was spent"),
-    (
-        "init",
-        "Write a CLAUDE.md that says how to work on this project",
-    ),
-    ("model", "Ask another model from now on"),
-];
-
-/// What `/init` means.
-const INIT: &str = include_str!("init.md");
+use crate::{
+    SessionEvent, SessionInput,
+    commands::{Acts, CommandContext, THEIRS, built_in},
+    event::Events,
+    stop::Stop,
+};
 
 /// What a prompt means.
 pub(crate) enum PromptMeaning {
@@ -38,14 +24,13 @@ pub(crate) enum PromptMeaning {
 }
 
 pub(crate) type Successor = dyn Fn() -> anyhow::Result<Session> + Send + Sync;
+pub(crate) type OpensSession = dyn Fn(&str) -> anyhow::Result<Session> + Send + Sync;
 
 /// Prompts that begin with a slash.
 #[derive(Default)]
 pub(crate) struct Commands {
     /// None: a slash is a slash.
     pub(crate) book: Option<Arc<SkillBook>>,
-    pub(crate) names: Names,
-    pub(crate) budget: Budget,
     /// Subagents can be launched.
     pub(crate) launches: bool,
     /// Servers whose prompts are commands.
@@ -54,6 +39,10 @@ pub(crate) struct Commands {
     pub(crate) folder: PathBuf,
     /// Makes the conversation that begins when this one is cleared.
     pub(crate) successor: Option<Box<Successor>>,
+    /// Opens another conversation by its id or title.
+    pub(crate) opens: Option<Box<OpensSession>>,
+    /// The session that commands of ours are about.
+    pub(crate) input: Option<SessionInput>,
 }
 
 impl Commands {
@@ -79,30 +68,45 @@ impl Commands {
         let Some(typed) = typed else {
             return PromptMeaning::Said(prompt);
         };
-        let is_known = |name: &str| book.skills.get(name).is_some();
+        let is_known = |name: &str| {
+            let name = name.strip_prefix(THEIRS).unwrap_or(name);
+            book.skills.get(name).is_some()
+        };
         let Some(called) = slash(typed, is_known) else {
             return PromptMeaning::Said(prompt);
         };
-        let answer = match called.names[0] {
-            "init" => {
-                *typed = format!("{}\n\n{}", INIT.trim(), called.arguments);
+        let name = called.names[0];
+        let (command, arguments) = (built_in(name), called.arguments.to_owned());
+        if let (Some(command), Some(input)) = (command, &self.input) {
+            if let Acts::Says(words) = command.acts {
+                *typed = words(&arguments);
                 return PromptMeaning::Said(prompt);
             }
-            "clear" => {
-                let answer = self.clear(agent, book, events).await;
-                announced(agent, events, answer)
-            }
-            "compact" => {
+            let line = typed.trim().to_owned();
+            // What asks the model itself is announced before; the rest as what it has made of the session.
+            let asks = matches!(command.name, "compact" | "rewind");
+            if asks {
                 agent.announce(events);
-                let answer = compact(agent, called.arguments, events, stop).await;
-                agent.answer(answer)
             }
-            "context" => announced(agent, events, Ok(context(agent))),
-            "cost" => announced(agent, events, Ok(cost(agent))),
-            "model" => {
-                let answer = self.model(agent, called.arguments).await;
-                announced(agent, events, answer)
+            let mut context = CommandContext {
+                agent,
+                input: input.clone(),
+                commands: self,
+                events,
+                stop,
+            };
+            let answer = command.act(&mut context, &arguments).await;
+            let answer = answer.unwrap_or_else(|| Ok(String::new()));
+            if !asks {
+                agent.announce(events);
             }
+            events.emit(&SessionEvent::CommandAnswered {
+                line,
+                answer: answer.clone(),
+            });
+            return PromptMeaning::Answered(Box::new(agent.answer(answer)));
+        }
+        let answer = match name {
             name if name.starts_with("mcp__") => {
                 match self.server_prompt(name, called.arguments).await {
                     Ok(contents) => {
@@ -128,23 +132,11 @@ impl Commands {
         PromptMeaning::Answered(Box::new(answer))
     }
 
-    /// Another conversation takes the place of this one.
-    async fn clear(
-        &self,
-        agent: &mut Agent,
-        book: &SkillBook,
-        events: &Events,
-    ) -> Result<String, String> {
-        let next = self.successor.as_ref().map(|successor| successor());
-        let next = next.unwrap_or_else(|| Ok(Session::in_memory(SessionId::new())));
-        let next =
-            next.map_err(|error| format!("The conversation cannot be cleared: {error:#}"))?;
-        let id = next.id();
-        // Still in the name of the conversation that ends.
-        events.emit(&SessionEvent::Reset(id));
-        agent.clear(next, events).await;
-        book.set_session(&id.to_string());
-        Ok("The conversation is forgotten.".to_owned())
+    /// The skills belong to this conversation from now on.
+    pub(crate) fn begins(&self, id: SessionId) {
+        if let Some(book) = &self.book {
+            book.set_session(&id.to_string());
+        }
     }
 
     /// What a prompt of a server says.
@@ -157,18 +149,6 @@ impl Commands {
         let said = said
             .unwrap_or_else(|| Err("no MCP server that is connected has such a prompt".to_owned()));
         said.map_err(|why| format!("/{name}: {why}"))
-    }
-
-    async fn model(&self, agent: &Agent, name: &str) -> Result<String, String> {
-        let name = name.trim();
-        if name.is_empty() {
-            return Ok(format!("The model is {}.", agent.settings().name));
-        }
-        let name = self.names.resolve(name).await?;
-        self.budget.covers(&name);
-        agent.control().set_window(self.names.window_of(&name));
-        agent.control().set_model(name.as_str());
-        Ok(format!("From the next message on, {name} is asked."))
     }
 }
 
@@ -189,6 +169,11 @@ async fn skills(
     let mut said = Vec::new();
     let mut patches = Vec::new();
     for name in &called.names {
+        // Where a name is also ours, theirs is meant by a prefix.
+        let name = &match book.skills.get(name) {
+            Some(_) => *name,
+            None => name.strip_prefix(THEIRS).unwrap_or(name),
+        };
         let found = book.find(name, Caller::Person);
         let skill = found.map_err(|why| format!("/{name}: {why}"))?;
         if skill.fork.is_some() && !launches {
@@ -222,52 +207,4 @@ async fn skills(
     }
     agent.permit(patches);
     Ok(said.join("\n\n"))
-}
-
-async fn compact(
-    agent: &mut Agent,
-    instructions: &str,
-    events: &Events,
-    stop: &Stop,
-) -> Result<String, String> {
-    let control = agent.control();
-    let run = agent.compact(instructions, events);
-    tokio::pin!(run);
-    let done = tokio::select! {
-        biased;
-        done = &mut run => done,
-        () = stop.wait() => {
-            control.interrupt();
-            run.await
-        }
-    };
-    match done {
-        Ok(true) => Ok("The conversation was summarized.".to_owned()),
-        Ok(false) => Ok("There was nothing to sum up, or it was held up.".to_owned()),
-        Err(error) => Err(format!("The conversation could not be summarized: {error}")),
-    }
-}
-
-fn context(agent: &Agent) -> String {
-    let (tokens, window) = agent.context_usage();
-    let percent = tokens * 100 / window.max(1);
-    format!(
-        "About {tokens} of {window} tokens are used ({percent} %), in {} messages.",
-        agent.conversation().messages().len()
-    )
-}
-
-fn cost(agent: &Agent) -> String {
-    let ledger = agent.ledger();
-    let mut text = format!("Spent so far: ${:.4}", ledger.total_cost() + 0.0);
-    for (model, spent) in ledger.models() {
-        let usage = &spent.usage;
-        text += &format!(
-            "\n{model}: {} tokens in, {} out, ${:.4}",
-            usage.total_input(),
-            usage.output,
-            spent.cost
-        );
-    }
-    text
 }

@@ -22,6 +22,7 @@ use crate::{
     budget::Budget,
     event::Events,
     extensions::Extensions,
+    mcp::AgentServers,
     model::Chosen,
     settings::{Permitted, known_tools},
 };
@@ -162,6 +163,7 @@ impl Kinds {
         main: Option<&AgentDefinition>,
         chosen: &Chosen,
         budget: Budget,
+        servers: Option<AgentServers>,
     ) -> anyhow::Result<SubagentPool> {
         let usual = SubagentLimits::default();
         let environment = &config.environment;
@@ -191,6 +193,7 @@ impl Kinds {
             .model_name(environment.variable("CLAUDE_CODE_SUBAGENT_MODEL"))
             .append_system_prompt(config.prompts.append_subagent.clone())
             .own(self.own())
+            .own_tools(move |kind| servers.as_ref().and_then(|servers| servers.tools(kind)))
             .only(main.and_then(|main| launchable(main, &known_tools())));
         let pool = match config.conversation.mirror {
             true => pool.mirror(crate::conversation::mirror(&self.events)),

@@ -6,11 +6,13 @@ use haft_agent::{Agent, EndReason, Prompt, RunResult};
 use serde_json::{Value, json};
 
 use crate::{
-    SessionActivity, SessionEnd, SessionEvent, StopKind, TurnResult,
+    QueuedKind, SessionActivity, SessionEnd, SessionEvent, StopKind, TurnResult,
     background::Background,
     event::Events,
     input::SharedState,
     mentions,
+    queue::NextMessage,
+    shell_line,
     slash::{Commands, PromptMeaning},
     structured_output::{self, Shape},
 };
@@ -31,6 +33,8 @@ pub(crate) struct Turns<'a> {
 pub(crate) enum Turn {
     /// Someone said this.
     Message(Prompt),
+    /// A person typed this command line.
+    Shell(Prompt),
     /// Something ended in the background.
     News,
 }
@@ -38,7 +42,7 @@ pub(crate) enum Turn {
 impl Turn {
     fn origin(&self) -> Option<Value> {
         match self {
-            Self::Message(prompt) => prompt.origin.clone(),
+            Self::Message(prompt) | Self::Shell(prompt) => prompt.origin.clone(),
             Self::News => Some(json!({"kind": "task-notification"})),
         }
     }
@@ -46,9 +50,9 @@ impl Turn {
 
 impl Turns<'_> {
     /// Until nothing more comes or something ends it.
-    pub(crate) async fn run(&mut self, first: Prompt) -> anyhow::Result<SessionEnd> {
+    pub(crate) async fn run(&mut self, first: NextMessage) -> anyhow::Result<SessionEnd> {
         let (shared, events) = (self.shared, self.events);
-        let mut next = Some(Turn::Message(first));
+        let mut next = Some(self.delivered(first));
         let mut end = SessionEnd::default();
         while let Some(turn) = next {
             events.emit(&SessionEvent::Activity(SessionActivity::Running));
@@ -86,6 +90,17 @@ impl Turns<'_> {
         Ok(end)
     }
 
+    /// A message whose turn it is.
+    fn delivered(&self, message: NextMessage) -> Turn {
+        for one in message.delivered {
+            self.events.emit(&SessionEvent::Delivered(Box::new(one)));
+        }
+        match message.kind {
+            QueuedKind::Said => Turn::Message(message.prompt),
+            QueuedKind::Shell => Turn::Shell(message.prompt),
+        }
+    }
+
     fn is_abandoned(&self) -> bool {
         self.shared.is_abandoned.load(Ordering::Relaxed)
     }
@@ -112,8 +127,8 @@ impl Turns<'_> {
                 () = self.background.agents_are_over(), if !idle => continue,
                 () = stop.wait() => return Ok(None),
             };
-            if let Some(prompt) = coming {
-                return Ok(Some(Turn::Message(prompt)));
+            if let Some(message) = coming {
+                return Ok(Some(self.delivered(message)));
             }
             let news = stop.until(self.background.news_of_agents());
             return Ok((news.await == Some(true)).then_some(Turn::News));
@@ -140,6 +155,13 @@ impl Turns<'_> {
                         );
                         Turn::Message(prompt.await)
                     }
+                    PromptMeaning::Answered(ended) => return (*ended, None),
+                }
+            }
+            Turn::Shell(prompt) => {
+                let answers = self.shared.answers_shell;
+                match shell_line::run(prompt, answers, self.agent, self.events).await {
+                    PromptMeaning::Said(prompt) => Turn::Message(prompt),
                     PromptMeaning::Answered(ended) => return (*ended, None),
                 }
             }
@@ -188,7 +210,7 @@ impl Turns<'_> {
         let (agent, events) = (&mut *self.agent, self.events);
         let run = async move {
             match turn {
-                Turn::Message(prompt) => agent.run(prompt, events).await,
+                Turn::Message(prompt) | Turn::Shell(prompt) => agent.run(prompt, events).await,
                 Turn::News => agent.run_notices(events).await,
             }
         };

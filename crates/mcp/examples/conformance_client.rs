@@ -14,7 +14,8 @@ use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpStreams};
 use haft_mcp::{
     client::{
-        ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ServerScope, Servers, entries,
+        ClientHost, ClientOptions, Connection, Elicitation, ElicitationAnswer, ServerScope,
+        Servers, entries,
         oauth::{LoginRequest, OAuthClient, TokenStore, login},
     },
     peer::{Patience, PeerError},
@@ -24,6 +25,9 @@ use serde_json::{Map, Value, json};
 
 /// How often a refusal is answered by a login.
 const MOST_LOGINS: usize = 3;
+
+/// Where the package has a document about the client.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// Someone who agrees to everything.
 struct Agreeable;
@@ -105,21 +109,7 @@ async fn session(
                 None => return Err(why),
             },
             Ok(connection) => {
-                let mut refused = None;
-                for tool in connection
-                    .list_tools(Patience::default())
-                    .await
-                    .unwrap_or_default()
-                {
-                    let name = tool["name"].as_str().unwrap_or_default();
-                    let called = connection
-                        .call_tool(name, &arguments(&tool), Patience::default(), |_| {})
-                        .await;
-                    if let Err(PeerError::Unauthorized { challenge, .. }) = called {
-                        refused = Some(challenge);
-                        break;
-                    }
-                }
+                let refused = use_everything(&connection, context).await;
                 match refused {
                     None => {
                         servers.close().await;
@@ -142,6 +132,7 @@ async fn session(
                 id: context["client_id"].as_str().map(str::to_owned),
                 secret: context["client_secret"].as_str().map(str::to_owned),
                 port: None,
+                document: Some(DOCUMENT.to_owned()),
             },
             visit: &move |address| {
                 let (http, address) = (Arc::clone(&visits), address.to_owned());
@@ -150,6 +141,47 @@ async fn session(
         };
         login(&**http, store, request).await?;
     }
+}
+
+/// Calls every tool, reads every resource and prompt. What it was refused with, where it was.
+async fn use_everything(connection: &Connection, context: &Value) -> Option<String> {
+    let patience = Patience::default();
+    let tools = connection.list_tools(patience).await.unwrap_or_default();
+    let mut calls: Vec<(String, Value)> = Vec::new();
+    match context["toolCalls"].as_array() {
+        Some(wanted) => calls.extend(wanted.iter().map(|call| {
+            let name = call["name"].as_str().unwrap_or_default();
+            (name.to_owned(), call["arguments"].clone())
+        })),
+        None => calls.extend(tools.iter().map(|tool| {
+            let name = tool["name"].as_str().unwrap_or_default();
+            // The first tool is the one whose schema is to come back as it was.
+            let arguments = match name {
+                "json_schema_echo" => json!({"schema": tools[0]["inputSchema"]}),
+                _ => arguments(tool),
+            };
+            (name.to_owned(), arguments)
+        })),
+    }
+    for (name, arguments) in calls {
+        let called = connection.call_tool(&name, &arguments, patience, |_| {});
+        if let Err(PeerError::Unauthorized { challenge, .. }) = called.await {
+            return Some(challenge);
+        }
+    }
+    for resource in connection
+        .list_resources(patience)
+        .await
+        .unwrap_or_default()
+    {
+        let uri = resource["uri"].as_str().unwrap_or_default();
+        let _ = connection.read_resource(uri, patience).await; // the package looks at the request
+    }
+    for prompt in connection.list_prompts(patience).await.unwrap_or_default() {
+        let name = prompt["name"].as_str().unwrap_or_default();
+        let _ = connection.get_prompt(name, &Map::new(), patience).await; // the same
+    }
+    None
 }
 
 /// What a browser does: follows where it is sent.

@@ -117,7 +117,7 @@ struct Tables {
     /// Theirs.
     incoming: HashMap<RpcId, CancellationToken>,
     /// Why it is closed.
-    closed: Option<String>,
+    closed: Option<PeerError>,
 }
 
 struct Pending {
@@ -172,7 +172,7 @@ impl Peer {
         {
             let mut tables = self.inner.tables();
             if let Some(why) = &tables.closed {
-                return Err(PeerError::Closed(why.clone()));
+                return Err(why.clone());
             }
             tables.pending.insert(id.clone(), pending);
         }
@@ -200,7 +200,7 @@ impl Peer {
                     while let Ok(report) = reports.try_recv() {
                         on_progress(report);
                     }
-                    return answer.unwrap_or_else(|_| Err(PeerError::Closed(self.inner.why_closed())));
+                    return answer.unwrap_or_else(|_| Err(self.inner.why_closed()));
                 }
                 Some(report) = reports.recv() => {
                     idle = patience.idle.map_or(far, |idle| Instant::now() + idle);
@@ -221,7 +221,7 @@ impl Peer {
     /// Tells something.
     pub fn notify(&self, method: &str, params: Value) -> Result<(), PeerError> {
         if self.inner.closed.is_cancelled() {
-            return Err(PeerError::Closed(self.inner.why_closed()));
+            return Err(self.inner.why_closed());
         }
         self.inner
             .sink
@@ -240,7 +240,10 @@ impl Peer {
     /// Takes the text of a message or of a batch.
     pub fn receive_text(&self, text: &[u8]) {
         match RpcMessage::parse_all(text) {
-            Err(error) => self.malformed(&error),
+            Err(error) => {
+                self.malformed(&error);
+                self.fail_named(text, &error);
+            }
             Ok(messages) => {
                 for message in messages {
                     match message {
@@ -286,13 +289,18 @@ impl Peer {
 
     /// The connection is over, and why. Whatever waits is answered with it.
     pub fn close(&self, why: impl Into<String>) {
-        self.inner.close(why.into());
+        self.inner.close(PeerError::Closed(why.into()));
+    }
+
+    /// The same with an error of another kind, such as a refusal of the one who asks.
+    pub fn close_with(&self, why: PeerError) {
+        self.inner.close(why);
     }
 
     /// Waits until it is closed; why.
     pub async fn closed(&self) -> String {
         self.inner.closed.cancelled().await;
-        self.inner.why_closed()
+        self.inner.why_closed().to_string()
     }
 
     /// Is it closed?
@@ -308,6 +316,23 @@ impl Peer {
     /// How many of our requests wait for an answer.
     pub fn waiting(&self) -> usize {
         self.inner.tables().pending.len()
+    }
+
+    /// What cannot be read may have been meant as an answer: the request that it names need not wait for another.
+    fn fail_named(&self, text: &[u8], error: &RpcError) {
+        // Words that are no message name nothing, and what is cut off ends with its server.
+        let text = text.trim_ascii();
+        if !text.starts_with(b"{") || !text.ends_with(b"}") {
+            return;
+        }
+        let ends = match text.len() {
+            0..=1024 => text.to_vec(),
+            length => [&text[..512], &text[length - 512..]].concat(),
+        };
+        for id in ids_in(&ends) {
+            let why = format!("what it answered cannot be read: {}", error.message);
+            self.fail(&id, PeerError::Transport(why));
+        }
     }
 
     fn malformed(&self, error: &RpcError) {
@@ -415,12 +440,12 @@ impl PeerState {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn why_closed(&self) -> String {
+    fn why_closed(&self) -> PeerError {
         let why = self.tables().closed.clone();
-        why.unwrap_or_else(|| "the connection is closed".to_owned())
+        why.unwrap_or_else(|| PeerError::Closed("the connection is closed".to_owned()))
     }
 
-    fn close(&self, why: String) {
+    fn close(&self, why: PeerError) {
         let pending = {
             let mut tables = self.tables();
             if tables.closed.is_some() {
@@ -430,7 +455,7 @@ impl PeerState {
             std::mem::take(&mut tables.pending)
         };
         for pending in pending.into_values() {
-            let _ = pending.answer.send(Err(PeerError::Closed(why.clone())));
+            let _ = pending.answer.send(Err(why.clone())); // no one may wait for it any more
         }
         self.closed.cancel();
     }

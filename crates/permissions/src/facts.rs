@@ -118,7 +118,6 @@ impl Facts {
     }
 
     /// Of a call that touches nothing.
-    #[cfg(test)]
     pub(super) fn of_nothing(tool: &str, rules: RuleMatch, input: Value) -> Self {
         Self {
             tool: tool.to_owned(),

@@ -4,7 +4,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use haft_contract::{ContextPatch, PermissionMode, RuleList, RuleMatch};
+use haft_contract::{ContextPatch, PermissionMode, RuleList, RuleMatch, RulePlace, RuleScope};
 use haft_shell::{Cover, LinePart, is_safe_variable};
 use serde_json::{Value, json};
 
@@ -305,8 +305,14 @@ pub fn patches(update: &Value) -> Vec<ContextPatch> {
 
 /// Keeps allow rules that a person agreed to, beyond the session.
 pub trait RuleStore: Send + Sync {
-    /// Keeps them. What goes wrong is the keeper's to report: the session has them already.
-    fn keep(&self, rules: &[String]);
+    /// Keeps them there, which is never [`RuleScope::Session`]. What goes wrong is the keeper's to report:
+    /// the session has them already.
+    fn keep(&self, rules: &[String], scope: RuleScope);
+
+    /// Where they can be kept, the usual place first.
+    fn places(&self) -> Vec<RulePlace> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]

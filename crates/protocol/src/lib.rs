@@ -69,8 +69,8 @@ pub use session_message::{
     ToolProgressMessage, TranscriptMirror,
 };
 pub use session_request::{
-    CanUseToolRequest, HookCallbackRequest, HookReply, HookSpecificReply, McpMessageReply,
-    McpMessageRequest, SessionRequest,
+    CanUseToolRequest, ElicitationReply, ElicitationRequest, HookCallbackRequest, HookReply,
+    HookSpecificReply, McpMessageReply, McpMessageRequest, SessionRequest,
 };
 pub use stream_event::{BlockDelta, StopDelta, StreamEvent};
 pub use system::{

@@ -17,6 +17,8 @@ pub enum SessionRequest<'a> {
     HookCallback(HookCallbackRequest<'a>),
     /// A message to an MCP server that the client runs.
     McpMessage(McpMessageRequest<'a>),
+    /// An MCP server wants to know something of a person.
+    Elicitation(Box<ElicitationRequest<'a>>),
     /// A request that is not known here, as it was written.
     #[serde(untagged)]
     Other(Value),
@@ -86,6 +88,48 @@ pub struct McpMessageRequest<'a> {
     pub server_name: Cow<'a, str>,
     /// The message, in JSON-RPC.
     pub message: Value,
+}
+
+/// An MCP server wants to know something of a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ElicitationRequest<'a> {
+    /// The server.
+    pub mcp_server_name: Cow<'a, str>,
+    /// What it says to them.
+    pub message: Cow<'a, str>,
+    /// `form`, or `url` for an address that is to be visited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Cow<'a, str>>,
+    /// The address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<Cow<'a, str>>,
+    /// What the server calls a visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicitation_id: Option<Cow<'a, str>>,
+    /// What a form asks for: a JSON schema.
+    #[serde(
+        default,
+        deserialize_with = "lenient::there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub requested_schema: Option<Cow<'a, Value>>,
+}
+
+/// What a person answered to a server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ElicitationReply {
+    /// `accept`, `decline` or `cancel`.
+    #[serde(default, deserialize_with = "lenient::or_default")]
+    pub action: Option<String>,
+    /// What was filled in.
+    #[serde(default, deserialize_with = "lenient::or_default")]
+    pub content: Option<Map<String, Value>>,
+}
+
+impl From<Value> for ElicitationReply {
+    fn from(reply: Value) -> Self {
+        lenient::read_object(reply).unwrap_or_default()
+    }
 }
 
 /// What a client answers to a message to one of its servers.

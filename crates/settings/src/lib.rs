@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+mod agent_things;
 mod configure;
 pub mod document;
 mod env;

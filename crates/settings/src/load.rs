@@ -9,7 +9,9 @@ use haft_contract::PermissionMode;
 use serde_json::{Map, Value};
 
 use super::{
-    Flags, Problem, SettingsFile, SettingsPlaces, Trust, env,
+    Flags, Problem, SettingsFile, SettingsPlaces, Trust,
+    agent_things::agent_things,
+    env,
     files::{self, LOCAL, local_root},
     known, resolve, sandbox,
     source::{RuleSource, Scope},
@@ -284,6 +286,7 @@ impl Settings {
             }
         }
         things.extend(server_things(&self.places));
+        things.extend(agent_things(&self.places));
         things
     }
 

@@ -60,10 +60,12 @@ use haft_contract::{
 
 #[cfg(feature = "fs")]
 pub use fs::{PdfReader, image_content};
+#[cfg(feature = "fs")]
+pub use haft_journal as journal;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
-pub use rewind::{RewindError, Rewound, note_read, rewind};
+pub use rewind::{RewindError, Rewound, append_line, changes, note_read, rewind, take_back};
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]

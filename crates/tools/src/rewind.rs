@@ -2,14 +2,19 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
 use haft_contract::{CallId, Services};
-use haft_journal::{Extent, Journal, JournalError, Mode, UndoError, Which, WriteGrant};
+use haft_journal::{
+    Extent, Journal, JournalError, Mode, UndoError, Undone, UnitSummary, Which, WriteGrant,
+};
 
 /// A longer file than this is read by the tools only.
 const LONGEST_SEEDED: u64 = 64 << 20;
+
+const NO_JOURNAL: &str = "the session keeps no journal of files";
 
 /// What going back changed, or would change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,7 +43,7 @@ pub enum RewindError {
 /// A file counts as read by the session, as it is now.
 pub fn note_read(services: &Services, path: &Path) -> Result<(), String> {
     let journal = services.get::<Journal>();
-    let journal = journal.map_err(|_| "the session keeps no journal of files".to_owned())?;
+    let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
     let raw = journal.read_bytes(path, LONGEST_SEEDED);
     let raw = raw.map_err(|error| error.to_string())?;
     journal.saw(raw, Extent::Whole);
@@ -70,4 +75,63 @@ pub fn rewind(
         deletions: undone.files.iter().map(|file| file.patch.removed).sum(),
         left: undone.left,
     })
+}
+
+/// The changes of the session that its journal knows, the newest first.
+pub fn changes(services: &Services, most: usize) -> Result<Vec<UnitSummary>, String> {
+    let journal = services.get::<Journal>();
+    let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
+    let history = journal
+        .required_history()
+        .map_err(|error| error.to_string())?;
+    history.list(most).map_err(|error| error.to_string())
+}
+
+/// Takes changes back; with `preview` it only says what that would do. `by` names who asked.
+pub fn take_back(
+    services: &Services,
+    which: &Which,
+    preview: bool,
+    by: &str,
+) -> Result<Undone, String> {
+    let journal = services.get::<Journal>();
+    let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
+    let grant = WriteGrant::unconfined(CallId::new().to_string(), by);
+    let mode = if preview { Mode::Preview } else { Mode::Apply };
+    let undone = journal.undo(&grant, which, mode);
+    undone.map_err(|error| error.to_string())
+}
+
+/// Puts a line at the end of a file, which is made if it is missing. Without services the change is recorded
+/// in `undo`, where `haft undo` finds it. `by` names who asked.
+pub fn append_line(
+    services: Option<&Services>,
+    undo: &Path,
+    path: &Path,
+    line: &str,
+    by: &str,
+) -> Result<PathBuf, String> {
+    let known = services.and_then(|services| services.get::<Journal>().ok());
+    let journal = match known {
+        Some(journal) => journal,
+        None => Arc::new(Journal::new(None).with_undo(undo)),
+    };
+    let failed = |error: JournalError| error.to_string();
+    let mut text = String::new();
+    if path.exists() {
+        let raw = journal.read_bytes(path, LONGEST_SEEDED).map_err(failed)?;
+        text = String::from_utf8(raw.bytes.clone())
+            .map_err(|_| format!("{} is no UTF-8 text", path.display()))?;
+        journal.saw(raw, Extent::Whole);
+    } else if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
+    let grant = WriteGrant::unconfined(CallId::new().to_string(), by);
+    let written = journal.write(&grant, path, &text).map_err(failed)?;
+    Ok(written.real)
 }

@@ -2,7 +2,16 @@
 
 use std::path::Path;
 
-pub use haft_sandbox::{Mechanism, is_doubtful};
+use haft_contract::Confinement;
+pub use haft_sandbox::{Mechanism, SandboxProfile, is_doubtful};
+
+use crate::shell::profile;
+
+/// What a program with this confinement may touch, for one that starts it itself. It shares temporary files with
+/// the one who starts it, whatever it may change.
+pub fn profile_of(confinement: &Confinement) -> SandboxProfile {
+    profile::shared(confinement)
+}
 
 /// Can commands be confined by this program, found out by trying? `among`: where temporary files go.
 pub fn is_available(program: &Path, among: &Path) -> bool {

@@ -15,6 +15,7 @@ use haft_extensions::{AgentDefinition, ExtensionOrigin};
 use super::{
     handle::Member,
     mode,
+    own_tools::AwaitedTools,
     spawner::{Plan, Spawner},
 };
 use crate::{
@@ -27,13 +28,13 @@ const NOTE: &str = "You work for another agent, which handed you one task. It se
 your last message: put all that it needs into it, with full paths where files are meant.";
 
 impl Spawner {
-    /// Makes the agent.
+    /// Makes the agent, and says what it waits for.
     pub(super) fn child(
         &self,
         plan: Plan,
         member: &Member,
         session: Session,
-    ) -> Result<Agent, ToolError> {
+    ) -> Result<(Agent, Option<AwaitedTools>), ToolError> {
         let host = self.host()?;
         let gone = || ToolError::Failed("the session is over".to_owned());
         let context = host.context.get().ok_or_else(gone)?;
@@ -67,6 +68,10 @@ impl Spawner {
                 kind: Some(member.tag.kind.clone()),
             },
             handlers: own.handlers.into_iter().map(of_a_subagent).collect(),
+        });
+        let tools = (self.shared.own_tools)(kind).map(|tools| AwaitedTools {
+            engine: Arc::clone(&engine),
+            tools,
         });
         let context = SessionContext {
             mode: mode.mode,
@@ -108,7 +113,7 @@ impl Spawner {
         if !host.memory || is_brief(kind) {
             builder = builder.without_memory();
         }
-        Ok(builder.build())
+        Ok((builder.build(), tools))
     }
 }
 

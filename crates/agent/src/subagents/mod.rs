@@ -8,6 +8,7 @@
 //!
 //! - `subagent_pool`: what they share, and who they are; `spawner`: launching them, at one depth
 //! - `child`: making one; `tools`, `mode`: what it may do
+//! - `own_tools`: tools of servers that a kind names
 //! - `task`: one at work, from its first words to its report; `event_forwarder`: what is reported of it
 //! - `main_agent`: a session that is of a kind itself
 //! - `record`: what its transcript says of it
@@ -17,6 +18,7 @@ mod event_forwarder;
 mod handle;
 mod main_agent;
 mod mode;
+mod own_tools;
 mod record;
 mod spawner;
 mod subagent_pool;
@@ -26,4 +28,4 @@ mod tools;
 pub use event_forwarder::Tag;
 pub use main_agent::{as_main_agent, launchable};
 pub(crate) use spawner::{Host, Spawner};
-pub use subagent_pool::{Own, SubagentLimits, SubagentPool, SubagentPoolBuilder};
+pub use subagent_pool::{Own, OwnTools, SubagentLimits, SubagentPool, SubagentPoolBuilder};

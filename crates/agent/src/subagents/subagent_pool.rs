@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use haft_contract::{BackgroundTasks, BoxFuture, CancellationToken, Services, Subagents};
+use haft_contract::{BackgroundTasks, BoxFuture, CancellationToken, DynTool, Services, Subagents};
 use haft_engine::hooks::Handler;
 use haft_extensions::AgentDefinition;
 use haft_models::Model;
@@ -54,6 +54,7 @@ pub struct SubagentPoolBuilder {
     append: Option<String>,
     allowed: Option<Vec<String>>,
     own: Arc<OwnOf>,
+    own_tools: Arc<OwnToolsOf>,
     mirror: Option<Arc<record::Mirror>>,
 }
 
@@ -66,6 +67,19 @@ pub struct Own {
     pub prompt: Option<String>,
 }
 
+/// Tools of servers that a kind of subagent names.
+#[derive(Default)]
+pub struct OwnTools {
+    /// By server: these and no others.
+    pub servers: Vec<(String, Vec<Arc<dyn DynTool>>)>,
+    /// What it cannot have, and why; the subagent reads it.
+    pub missing: Vec<String>,
+    /// Waited for when the subagent is done.
+    pub end: Option<BoxFuture<'static, ()>>,
+}
+
+/// Finds those tools; `None`: the kind names no server.
+type OwnToolsOf = dyn Fn(&AgentDefinition) -> Option<BoxFuture<'static, OwnTools>> + Send + Sync;
 type OwnOf = dyn Fn(&AgentDefinition) -> Own + Send + Sync;
 type Fork = dyn Fn(&Services) -> Services + Send + Sync;
 type Resolve = dyn Fn(String) -> BoxFuture<'static, Option<String>> + Send + Sync;
@@ -87,6 +101,8 @@ pub(super) struct Shared {
     pub(super) append: Option<String>,
     /// What a kind brings.
     pub(super) own: Arc<OwnOf>,
+    /// Tools of servers that a kind names.
+    pub(super) own_tools: Arc<OwnToolsOf>,
     /// Gets the lines of their transcripts.
     pub(super) mirror: Option<Arc<record::Mirror>>,
     /// Where their events go.
@@ -121,6 +137,7 @@ impl SubagentPool {
             append: None,
             allowed: None,
             own: Arc::new(|_| Own::default()),
+            own_tools: Arc::new(|_| None),
             mirror: None,
         }
     }
@@ -128,6 +145,15 @@ impl SubagentPool {
     /// The service that the tools ask; it works once an agent was built with the crew.
     pub fn service(&self) -> Arc<Subagents> {
         Arc::new(Subagents(Arc::clone(&self.main) as _))
+    }
+
+    /// Lets calls that wait for a subagent go on without it: the call that the provider names so, or all. How
+    /// many there were.
+    pub fn move_to_background(&self, tool_use_id: Option<&str>) -> usize {
+        let running = self.main.shared.running().into_iter();
+        let meant =
+            running.filter(|member| tool_use_id.is_none_or(|id| *member.tag.tool_use_id == *id));
+        meant.filter(|member| member.wish_for_background()).count()
     }
 
     /// Ends all that work, and waits until they have.
@@ -221,6 +247,16 @@ impl SubagentPoolBuilder {
         self
     }
 
+    /// Connects the servers that a kind names, when one of its subagents begins to work. Default: none.
+    #[must_use]
+    pub fn own_tools(
+        mut self,
+        own: impl Fn(&AgentDefinition) -> Option<BoxFuture<'static, OwnTools>> + Send + Sync + 'static,
+    ) -> Self {
+        self.own_tools = Arc::new(own);
+        self
+    }
+
     /// Who gets each line of their transcripts as it is written, with the file it stands in.
     #[must_use]
     pub fn mirror(mut self, mirror: impl Fn(&Path, &str) + Send + Sync + 'static) -> Self {
@@ -248,6 +284,7 @@ impl SubagentPoolBuilder {
             model_name: self.name,
             append: self.append,
             own: self.own,
+            own_tools: self.own_tools,
             mirror: self.mirror,
             notices: OnceLock::new(),
             tasks: TaskTracker::new(),

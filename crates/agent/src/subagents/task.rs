@@ -19,6 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{
     event_forwarder::Relay,
     handle::{Member, Outcome},
+    own_tools::AwaitedTools,
     record,
     subagent_pool::Shared,
 };
@@ -33,6 +34,8 @@ pub(super) struct Work {
     pub(super) notices: Option<Arc<BackgroundTasks>>,
     /// Given back when it is done.
     pub(super) permit: OwnedSemaphorePermit,
+    /// Tools of its own servers, which it waits for.
+    pub(super) tools: Option<AwaitedTools>,
 }
 
 impl Work {
@@ -56,6 +59,7 @@ impl Work {
             member,
             notices,
             permit,
+            tools,
         } = self;
         let relay = Relay::new(
             Arc::clone(&member.tag),
@@ -64,6 +68,10 @@ impl Work {
         );
         let started = Instant::now();
         let mut prompt = prompt;
+        let servers = match tools {
+            Some(tools) => tools.give(&member, &mut prompt).await,
+            None => None,
+        };
         let ended = loop {
             let ended = once(&mut agent, prompt, &relay, &member).await;
             shared.denied(ended.permission_denials.clone());
@@ -76,15 +84,18 @@ impl Work {
         record::done(agent.transcript(), outcome.status.name());
         // Its transcript is free for the one who takes it up again.
         drop(agent);
+        if let Some(servers) = servers {
+            servers.await;
+        }
         drop(permit);
-        if member.in_background
+        if member.is_in_background()
             && let Err(error) = keep(&member.output_file, &words(&outcome.report))
         {
             tracing::warn!(%error, "the words of a subagent are not kept");
         }
         if let Some(notices) = &notices {
             let notice = notice(&member, &outcome, &relay);
-            match member.in_background {
+            match member.is_in_background() {
                 true => notices.push(notice),
                 false => notices.settle(notice),
             }
@@ -192,7 +203,9 @@ fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {
         summary: format!("Agent {:?} {what}", member.tag.description),
         result,
         notes,
-        output_file: member.in_background.then(|| member.output_file.clone()),
+        output_file: member
+            .is_in_background()
+            .then(|| member.output_file.clone()),
         tool_use_id: Some(Arc::clone(&member.tag.tool_use_id)).filter(|id| !id.is_empty()),
         usage: Some(relay.usage()),
     }

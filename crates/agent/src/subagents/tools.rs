@@ -1,6 +1,8 @@
 //! Which tools a subagent has.
 
-use haft_contract::{AgentAccess, ToolSpec};
+use std::sync::Arc;
+
+use haft_contract::{AgentAccess, DynTool, ToolSpec};
 use haft_engine::Pool;
 use haft_extensions::AgentDefinition;
 
@@ -46,7 +48,8 @@ fn wanted(
     let kept =
         pool.narrowed(|spec| available(spec) && wanted.iter().any(|entry| means(entry, spec)));
     let kept = kept.in_full();
-    if kept.iter().len() == 0 && !wanted.is_empty() {
+    // Those of its own servers are not known yet.
+    if kept.iter().len() == 0 && !wanted.is_empty() && kind.mcp_servers.is_empty() {
         return Err(format!(
             "the agent {} is to have only the tools {}, and none of them is available to it here",
             kind.name,
@@ -54,6 +57,26 @@ fn wanted(
         ));
     }
     Ok(kept)
+}
+
+/// Those of the tools of a server that a kind names which it is to have: all, but where its list of tools names
+/// some of them.
+pub(super) fn of_own_server(
+    kind: &AgentDefinition,
+    tools: Vec<Arc<dyn DynTool>>,
+) -> Vec<Arc<dyn DynTool>> {
+    let listed = |tool: &Arc<dyn DynTool>| {
+        let mut entries = kind.tools.iter().flatten();
+        entries.any(|entry| means(entry, tool.spec()))
+    };
+    let is_chosen = tools.iter().any(listed);
+    let banned = |tool: &Arc<dyn DynTool>| {
+        let mut entries = kind.disallowed_tools.iter();
+        entries.any(|entry| means(entry, tool.spec()))
+    };
+    let kept = tools.into_iter();
+    kept.filter(|tool| !banned(tool) && (!is_chosen || listed(tool)))
+        .collect()
 }
 
 /// Does an entry of a list of tools mean this one? `mcp__server` and `mcp__server__*` mean all of a server.
@@ -114,6 +137,33 @@ mod tests {
         assert_eq!(names(&kind, false, false), "ABD");
         let main = of_main(&pool, &kind).unwrap();
         assert_eq!(main.iter().len(), 5);
+    }
+
+    #[test]
+    fn of_an_own_server_all_are_had_but_those_that_are_not_listed_or_banned() {
+        let tools = || -> Vec<Arc<dyn DynTool>> {
+            ["mcp__s__a", "mcp__s__b", "mcp__s__c"]
+                .map(|name| Profiled::with(name, Profile::default()))
+                .to_vec()
+        };
+        let mut kind = AgentDefinition::new("k", "d", "p", ExtensionOrigin::BuiltIn);
+        let names = |kind: &AgentDefinition| {
+            let kept = of_own_server(kind, tools());
+            let names = kept
+                .iter()
+                .filter_map(|tool| tool.spec().name.chars().last());
+            names.collect::<String>()
+        };
+        assert_eq!(names(&kind), "abc");
+        kind.disallowed_tools = vec!["mcp__s__b".to_owned()];
+        assert_eq!(names(&kind), "ac");
+        // A list that says nothing of the server takes nothing from it.
+        kind.tools = Some(vec!["Read".to_owned()]);
+        assert_eq!(names(&kind), "ac");
+        kind.tools = Some(vec!["Read".to_owned(), "mcp__s__c".to_owned()]);
+        assert_eq!(names(&kind), "c");
+        kind.disallowed_tools = vec!["mcp__s".to_owned()];
+        assert_eq!(names(&kind), "");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The lines of a transcript, as they are written.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use haft_contract::{CallId, Content, Idempotency, SessionId, session_state::StateEntry};
 use haft_models::{Block, StopReason, Usage};
@@ -18,6 +18,10 @@ pub(super) const TERMS: &str = "haft-terms";
 /// The type of the line that is written when something changes that the session keeps beside its
 /// conversation.
 pub(super) const KEPT: &str = "haft-kept";
+/// The type of the line that says what a reply came to, where its own lines were written before that was known.
+pub(super) const REPLY: &str = "haft-reply";
+/// How long a call waited for a person, in milliseconds; beside its answer.
+pub(super) const WAITED: &str = "haftWaitedMs";
 
 /// What a message of the user's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +111,20 @@ impl Facts {
     }
 }
 
+impl Facts {
+    /// A reply is over, and this is what it came to. No message either.
+    pub(super) fn reply(&self, request: &str, model: &str, usage: &Usage) -> Value {
+        json!({
+            "type": REPLY,
+            "sessionId": self.session,
+            "timestamp": clock::timestamp(),
+            "requestId": request,
+            "model": model,
+            "usage": spent(usage),
+        })
+    }
+}
+
 pub(super) fn repeat_name(repeat: Idempotency) -> &'static str {
     match repeat {
         Idempotency::Harmless => "harmless",
@@ -153,12 +171,7 @@ pub(super) fn assistant(
         "content": [said.block],
         "stop_reason": stop,
         "stop_sequence": null,
-        "usage": {
-            "input_tokens": usage.input,
-            "output_tokens": usage.output,
-            "cache_creation_input_tokens": usage.cache_write,
-            "cache_read_input_tokens": usage.cache_read,
-        },
+        "usage": spent(usage),
     });
     Map::from_iter([
         ("message".to_owned(), message),
@@ -167,10 +180,28 @@ pub(super) fn assistant(
     ])
 }
 
+fn spent(usage: &Usage) -> Value {
+    let mut spent = json!({
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+    });
+    // Those for an hour have another price.
+    if usage.cache_write_1h > 0 {
+        spent["cache_creation"] = json!({
+            "ephemeral_5m_input_tokens": usage.cache_write.saturating_sub(usage.cache_write_1h),
+            "ephemeral_1h_input_tokens": usage.cache_write_1h,
+        });
+    }
+    spent
+}
+
 /// What else the line with the answer to a call tells.
 pub(super) fn answer(
     result: &haft_models::ToolResult,
     structured: Option<&Value>,
+    waited: Duration,
 ) -> Map<String, Value> {
     let block = Block::ToolResult(result.clone());
     let mut more = Map::new();
@@ -191,6 +222,10 @@ pub(super) fn answer(
         }
     };
     more.insert("toolUseResult".to_owned(), structured);
+    // Only where a person had to answer: what a program says at once takes no time.
+    if let Ok(waited @ 1..) = u64::try_from(waited.as_millis()) {
+        more.insert(WAITED.to_owned(), waited.into());
+    }
     more
 }
 

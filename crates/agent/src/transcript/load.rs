@@ -47,22 +47,37 @@ pub struct Loaded {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Line {
     #[serde(rename = "type")]
-    kind: String,
+    pub(super) kind: String,
     pub(super) uuid: Option<String>,
-    parent_uuid: Option<String>,
+    pub(super) parent_uuid: Option<String>,
+    /// What stood before a summary, where `parent_uuid` says that nothing does.
+    pub(super) logical_parent_uuid: Option<String>,
     is_sidechain: bool,
-    is_meta: bool,
-    is_api_error_message: bool,
-    message: Option<Value>,
-    request_id: Option<String>,
-    cwd: Option<PathBuf>,
-    tool_use_id: Option<String>,
+    pub(super) is_meta: bool,
+    pub(super) is_api_error_message: bool,
+    pub(super) message: Option<Value>,
+    pub(super) request_id: Option<String>,
+    pub(super) cwd: Option<PathBuf>,
+    pub(super) tool_use_id: Option<String>,
     repeat: Option<String>,
     block_index: Option<usize>,
-    name: String,
+    /// None in the first line of a subagent without one.
+    name: Option<String>,
     kept: StateEntry,
     files: Files,
     terms: Option<Terms>,
+    pub(super) timestamp: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) git_branch: Option<String>,
+    pub(super) custom_title: Option<String>,
+    pub(super) subtype: Option<String>,
+    pub(super) compact_metadata: Option<Value>,
+    pub(super) is_compact_summary: bool,
+    pub(super) tool_use_result: Option<Value>,
+    #[serde(rename = "haftWaitedMs")]
+    pub(super) waited_ms: Option<u64>,
+    pub(super) model: Option<String>,
+    pub(super) usage: Option<Value>,
 }
 
 impl Line {
@@ -88,7 +103,7 @@ impl Line {
     }
 
     /// What the lines of one reply share. The id of a message may come again in another reply.
-    fn reply_id(&self) -> Option<&str> {
+    pub(super) fn reply_id(&self) -> Option<&str> {
         let message = self.message.as_ref().filter(|_| self.kind == "assistant")?;
         let request = self.request_id.as_deref();
         request.or_else(|| message.get("id")?.as_str())
@@ -120,24 +135,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         lines: lines.len() as u64,
         ..Loaded::default()
     };
-    let mut lines: Vec<Line> = lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-        .filter_map(|(number, line)| match serde_json::from_str(line) {
-            Ok(line) => Some(line),
-            Err(error) => {
-                let what = format!("line {} cannot be read ({error}); left out", number + 1);
-                loaded.repairs.push(what);
-                None
-            }
-        })
-        .collect();
-    // The transcript of a subagent is all sidechain.
-    let is_said = |line: &&Line| ["user", "assistant"].contains(&line.kind.as_str());
-    if lines.iter().filter(is_said).all(|line| line.is_sidechain) {
-        lines.iter_mut().for_each(|line| line.is_sidechain = false);
-    }
+    let lines = parse(lines, &mut loaded.repairs);
     let leaf = match until {
         Some(until) => Some(
             lines
@@ -157,7 +155,8 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         None => &lines[..],
     };
     for line in heard.iter().filter(|line| line.kind == KEPT) {
-        loaded.kept.insert(line.name.clone(), line.kept.clone());
+        let name = line.name.clone().unwrap_or_default();
+        loaded.kept.insert(name, line.kept.clone());
     }
     let Some(leaf) = leaf else {
         return Some(loaded);
@@ -187,6 +186,29 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     Some(loaded)
 }
 
+/// The lines that can be read.
+pub(super) fn parse(lines: &[String], repairs: &mut Vec<String>) -> Vec<Line> {
+    let mut lines: Vec<Line> = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+        .filter_map(|(number, line)| match serde_json::from_str(line) {
+            Ok(line) => Some(line),
+            Err(error) => {
+                let what = format!("line {} cannot be read ({error}); left out", number + 1);
+                repairs.push(what);
+                None
+            }
+        })
+        .collect();
+    // The transcript of a subagent is all sidechain.
+    let is_said = |line: &&Line| ["user", "assistant"].contains(&line.kind.as_str());
+    if lines.iter().filter(is_said).all(|line| line.is_sidechain) {
+        lines.iter_mut().for_each(|line| line.is_sidechain = false);
+    }
+    lines
+}
+
 /// The lines of the conversation that stand behind this message; `None`: it is not part of it.
 pub(super) fn chain_after<'a>(lines: &'a [Line], message: &str) -> Option<Vec<&'a Line>> {
     let leaf = lines
@@ -201,7 +223,7 @@ pub(super) fn chain_after<'a>(lines: &'a [Line], message: &str) -> Option<Vec<&'
 }
 
 /// The lines that count, by number.
-fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usize> {
+pub(super) fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usize> {
     let by_uuid: HashMap<&str, usize> = lines
         .iter()
         .enumerate()

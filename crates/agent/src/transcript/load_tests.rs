@@ -169,3 +169,10 @@ fn circles_and_nonsense_end() {
     assert_eq!(loaded.repairs.len(), 1);
     assert!(load(&[], Some("nowhere")).is_none());
 }
+
+#[test]
+fn the_first_line_of_a_subagent_without_a_name_is_no_trouble() {
+    let first = json!({"type": "haft-agent", "agentId": "a", "agentType": "t", "name": null});
+    let loaded = load(&lines(&[first, user("a", None, json!("said"))]), None).unwrap();
+    assert_eq!(loaded.repairs, Vec::<String>::new());
+}

@@ -7,6 +7,7 @@
 
 mod dropped_turn;
 mod files;
+pub mod history;
 mod line;
 pub mod load;
 mod session_grants;

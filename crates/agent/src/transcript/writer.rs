@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use haft_contract::{Content, SessionId, SessionState};
@@ -101,6 +102,25 @@ impl Transcript {
         )
     }
 
+    /// The transcript of another conversation, which is gone on with.
+    pub(crate) fn of_another(
+        &self,
+        store: Arc<dyn Store>,
+        session: SessionId,
+        so_far: SoFar,
+    ) -> Self {
+        let facts = self.state().facts.clone();
+        let remembered = self.remembered.clone();
+        Self::new(
+            store,
+            session,
+            facts.version,
+            facts.agent,
+            so_far,
+            remembered,
+        )
+    }
+
     /// The file it is in, where there is one.
     pub fn path(&self) -> Option<&Path> {
         self.store.path()
@@ -125,6 +145,11 @@ impl Transcript {
         let mut state = self.state();
         state.facts.cwd = line::written(cwd);
         state.facts.branch = branch;
+    }
+
+    /// The last message in the chain.
+    pub fn last(&self) -> Option<Uuid> {
+        self.state().last
     }
 
     /// A new end of the chain, after the lines were read anew.
@@ -154,12 +179,23 @@ impl Transcript {
         );
     }
 
+    /// A reply is over whose blocks were written while it still came: what it cost was not known then.
+    pub(crate) fn reply_ended(&self, request: &str, model: &str, usage: &Usage) {
+        let mut state = self.state();
+        let line = state.facts.reply(request, model, usage);
+        state.write(&*self.store, &line);
+    }
+
     /// The answer to a call, unless it stands there already. Gives its line's id.
     pub(crate) fn answer(&self, result: &ToolResult, structured: Option<&Value>) -> Uuid {
         let written = self.state().answers.remove(&result.tool_use_id);
         written.unwrap_or_else(|| {
             let uuid = clock::random_id();
-            self.message("user", uuid, line::answer(result, structured));
+            self.message(
+                "user",
+                uuid,
+                line::answer(result, structured, Duration::ZERO),
+            );
             uuid
         })
     }
@@ -258,7 +294,8 @@ impl CallObserver for Transcript {
     fn ended(&self, finished: &CallResult) {
         let uuid = clock::random_id();
         let result = result_of(finished);
-        let more = line::answer(&result, finished.structured.as_ref());
+        let structured = finished.structured.as_ref();
+        let more = line::answer(&result, structured, finished.metadata.waited);
         let mut state = self.state();
         // Before the answer: the one who reads that it was done finds what was done.
         for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {

@@ -13,6 +13,9 @@ pub(crate) enum Command {
     /// Let a model work on a prompt.
     #[command(skip)]
     Headless(Box<Headless>),
+    /// Let a model work with the person at the terminal.
+    #[command(skip)]
+    Interactive(Box<Headless>),
     /// Watch an agent at work: no key, no network, real files of a scratch project.
     ///
     /// The model is scripted; the loop, the tools, the rules, the sandbox and the undo journal are those
@@ -85,6 +88,14 @@ and further lines come in, at any time:
     /// The Model Context Protocol: servers whose tools sessions use.
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Keep a key of the model's provider for this user.
+    ///
+    /// The key is typed unseen, or read from stdin, and kept in a file that only you can read. It is used where
+    /// neither ANTHROPIC_AUTH_TOKEN nor ANTHROPIC_API_KEY is set and no `apiKeyHelper` is in your settings, and
+    /// is sent to the provider's own address only. `haft doctor` says which key is used.
+    Login,
+    /// Forget the key that `haft login` kept.
+    Logout,
     /// Print a completion script for a shell: bash, elvish, fish, powershell or zsh.
     #[command(after_help = "\
 Examples:
@@ -183,14 +194,29 @@ pub(crate) enum Sessions {
         /// The new title.
         title: String,
     },
-    /// Write what was said in one as Markdown.
+    /// Write one as a page for a browser, or as Markdown.
+    #[command(after_help = "\
+Examples:
+  haft sessions export 01a1e348 --html session.html   one page with everything in it
+  haft sessions export 01a1e348 --md                  as Markdown, to stdout
+
+Files are for you alone to read, and none is replaced without --force. `haft help export` tells more.")]
     Export {
         /// Its id, a clear beginning of it, or its title.
         #[arg(value_name = "SESSION")]
         session: String,
-        /// Into this file, which must not be there yet. Default: to stdout.
-        #[arg(value_name = "FILE")]
+        /// Into this file: a page if it ends in .html, else Markdown. Default: Markdown to stdout.
+        #[arg(value_name = "FILE", conflicts_with_all = ["html", "md"])]
         file: Option<PathBuf>,
+        /// As a page into this file; - is stdout.
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// As Markdown, into this file or to stdout.
+        #[arg(long, value_name = "FILE", num_args = 0..=1)]
+        md: Option<Option<PathBuf>>,
+        /// Replace files that are there already.
+        #[arg(long)]
+        force: bool,
     },
     /// Remove one, with its results and what undo needs of it.
     Delete {

@@ -68,14 +68,16 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Approve the tools of a project's server as they are now.
+    /// Approve a server and its tools as they are now.
     ///
-    /// They are pinned the first time they are seen; one whose description changed since, or that is new, is left
-    /// out until you approve it.
+    /// Tools are pinned the first time they are seen; one whose description changed since, or that is new, is left
+    /// out until you approve it. So is a plugin's server that would be started in another way.
     Approve {
         /// Which.
         name: String,
     },
+    /// Forget which servers and tools of this project you approved.
+    ResetProjectChoices,
     /// Log in to a server at an address, in your browser.
     ///
     /// The token is kept in haft/mcp-tokens.json of the settings folder, for you alone to read, and renewed by itself.

@@ -1,8 +1,9 @@
 //! `haft doctor`: what a session here would find.
 //!
-//! Files are looked at and nothing of the workspace is started: not even a program's version is worth
-//! running what it may have put in its place. What the sandbox holds is found out by trying, and whether the
-//! model's server answers by asking it for its list.
+//! Files are looked at and nothing of the workspace is started but the MCP servers that a session would start,
+//! which are those of a trusted directory: not even a program's version is worth running what the workspace may have
+//! put in its place. What the sandbox holds is found out by trying, and whether the model's server answers by
+//! asking it for its list.
 
 use std::{
     env,
@@ -16,7 +17,7 @@ use haft::engine::{
     permissions::SandboxSettings,
     settings::{Settings, SettingsPlaces, TrustFile, trust},
 };
-use haft_host::{AvailableModels, Permitted, available_models};
+use haft_host::{AvailableModels, Permitted, SessionConfig, available_models};
 use haft_models::{ModelInfo, listing::split_window};
 use haft_sandbox::{Mechanism, Setup};
 use rustix::fs::Access;
@@ -26,6 +27,7 @@ use crate::{
     VERSION,
     args::SessionArgs,
     exit::Exit,
+    modes::mcp::mcp_tokens,
     session,
     show::{self, Style},
 };
@@ -34,14 +36,31 @@ use crate::{
 const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 
 pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
-    let config = session::config(&args)?;
-    let permitted = Permitted::load(&config)?;
+    let findings = look(&session::config(&args)?).await?;
+    if as_json {
+        show::json(&serde_json::to_string_pretty(&findings.json())?)?;
+    } else {
+        show::drawn(&findings.text(Style::of_stdout()))?;
+    }
+    Ok(findings.exit())
+}
+
+/// The same as a text, for those who ask in a session.
+pub(crate) async fn report(config: SessionConfig) -> String {
+    match look(&config).await {
+        Ok(findings) => findings.text(Style::plain()),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+async fn look(config: &SessionConfig) -> anyhow::Result<Findings> {
+    let permitted = Permitted::load(config)?;
     let mut findings = Findings {
         sections: vec![
             version(),
             files(&permitted.settings),
             home(&permitted.settings.places),
-            model(&available_models(&config).await?),
+            model(&available_models(config).await?),
             trusted(&permitted.settings),
             programs(env::var_os("PATH").unwrap_or_default().as_ref()),
             network(&permitted.sandbox),
@@ -51,16 +70,11 @@ pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit
             },
         ],
     };
-    let servers = servers(&haft_host::named_servers(&config)?);
+    let servers = servers(&haft_host::check_servers(config, None).await?);
     if !servers.rows.is_empty() {
         findings.sections.push(servers);
     }
-    if as_json {
-        show::json(&serde_json::to_string_pretty(&findings.json())?)?;
-    } else {
-        show::drawn(&findings.text(Style::of_stdout()))?;
-    }
-    Ok(findings.exit())
+    Ok(findings)
 }
 
 struct Findings {
@@ -110,18 +124,29 @@ impl Row {
     }
 }
 
-/// MCP servers that are named: none is started here.
+/// MCP servers: what came of connecting each.
 fn servers(list: &haft_host::ServerList) -> Section {
     let named = list.servers.iter().map(|server| {
-        let text = format!(
-            "{} scope, {}; `haft mcp list` connects it",
-            server.scope, server.target
+        let (state, what) = match (server.status, &server.error) {
+            ("connected", _) => (CheckState::Good, String::new()),
+            ("failed", Some(error)) => (CheckState::Bad, format!(": {error}")),
+            (_, Some(error)) => (CheckState::Note, format!(": {error}")),
+            (_, None) => (CheckState::Note, String::new()),
+        };
+        let mut text = format!(
+            "{}{what} ({} scope, {})",
+            server.status, server.scope, server.target
         );
-        Row::new(&server.name, CheckState::Good, text)
+        if let (Some(revision), Some(tools)) = (server.revision, &server.tools) {
+            let tokens = mcp_tokens(server);
+            let count = tools.len();
+            text += &format!("; revision {revision}, {count} tools, about {tokens} tokens");
+        }
+        Row::new(show::clean(&server.name), state, text)
     });
     let left = list.skipped.iter().map(|left| {
         let text = format!("left out ({}): {}", left.category, left.message);
-        Row::new(&left.name, CheckState::Note, text)
+        Row::new(show::clean(&left.name), CheckState::Note, text)
     });
     Section {
         name: "mcp",
@@ -201,7 +226,7 @@ fn model(found: &AvailableModels) -> Section {
         ("none", Err(_)) => Row::new(
             "key",
             CheckState::Note,
-            "none is set: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY",
+            "none is set: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY, or run `haft login`",
         ),
         (source, _) => Row::new("key", CheckState::Good, source),
     };

@@ -1,12 +1,13 @@
 //! `haft sessions`: what was said here.
 
-use std::{fs::OpenOptions, io::Write, path::Path};
+use std::path::Path;
 
-use anyhow::Context;
 use haft::SessionId;
 use haft_agent::transcript::{Listed, load};
-use haft_host::{Environment, conversations, moment};
-use haft_models::Block;
+use haft_host::{
+    Environment, ExistingFile, ExportError, ExportFormat, conversations, export, moment,
+};
+use haft_models::{Block, Prices};
 use serde_json::{Value, json};
 
 use crate::{
@@ -33,10 +34,32 @@ pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> 
             sessions.rename(id, title)?;
             show::line(&format!("{id} is called {}", show::clean(title)))?;
         }
-        Sessions::Export { session, file } => {
-            let id = sessions.find(session)?;
-            let lines = std::fs::read_to_string(sessions.path(id))?;
-            export(&lines, file.as_deref())?;
+        Sessions::Export {
+            session,
+            file,
+            html,
+            md,
+            force,
+        } => {
+            let transcript = sessions.path(sessions.find(session)?);
+            let prices = export::prices(&session::config(args)?);
+            let existing = match force {
+                true => ExistingFile::Replace,
+                false => ExistingFile::Keep,
+            };
+            let mut wanted = Vec::new();
+            wanted.extend(html.as_deref().map(|file| (ExportFormat::Html, Some(file))));
+            wanted.extend(
+                md.as_ref()
+                    .map(|file| (ExportFormat::Markdown, file.as_deref())),
+            );
+            if wanted.is_empty() {
+                let format = file.as_deref().map(ExportFormat::of_file);
+                wanted.push((format.unwrap_or(ExportFormat::Markdown), file.as_deref()));
+            }
+            for one in wanted {
+                export(&transcript, &prices, one, existing)?;
+            }
         }
         Sessions::Delete { session, yes } => {
             let id = sessions.find(session)?;
@@ -65,42 +88,29 @@ fn is_agreed(id: SessionId) -> anyhow::Result<bool> {
     Ok(matches!(answer, Heard::Line(said) if ["y", "yes"].contains(&said.trim())))
 }
 
-fn export(lines: &str, file: Option<&Path>) -> anyhow::Result<()> {
-    let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
-    let Some(loaded) = load::load(&lines, None) else {
-        anyhow::bail!("the session has no messages");
+/// Writes a session into a file, or to stdout.
+fn export(
+    transcript: &Path,
+    prices: &Prices,
+    (format, file): (ExportFormat, Option<&Path>),
+    existing: ExistingFile,
+) -> anyhow::Result<()> {
+    let Some(file) = file.filter(|file| *file != Path::new("-")) else {
+        show::line(export::render(transcript, format, prices)?.trim_end())?;
+        return Ok(());
     };
-    let mut text = String::new();
-    for message in loaded.conversation.messages() {
-        let role = json!(message.role);
-        text += &format!("## {}\n\n", role.as_str().unwrap_or_default());
-        for block in &message.content {
-            text += &match block {
-                Block::Text { text } => format!("{}\n\n", text.trim_end()),
-                other => {
-                    let words = words(other);
-                    // A fence that nothing inside can end.
-                    let fence = "`".repeat(longest_run(&words).max(2) + 1);
-                    format!("{fence}text\n{}\n{fence}\n\n", words.trim_end())
-                }
-            };
-        }
+    match export::write(transcript, format, prices, file, existing) {
+        Err(ExportError::Exists { .. }) => anyhow::bail!(
+            "{} exists already and was not touched; name another file, or say --force",
+            file.display()
+        ),
+        written => written?,
     }
-    match file {
-        None => show::line(text.trim_end())?,
-        Some(file) => {
-            let new = OpenOptions::new().write(true).create_new(true).open(file);
-            let new = new.and_then(|mut new| new.write_all(text.as_bytes()));
-            new.with_context(|| file.display().to_string())?;
-        }
-    }
+    show::line(&format!(
+        "{} is written",
+        show::clean(&file.display().to_string())
+    ))?;
     Ok(())
-}
-
-/// How many backticks stand side by side at most.
-fn longest_run(text: &str) -> usize {
-    let runs = text.split(|mark| mark != '`').map(str::len);
-    runs.max().unwrap_or_default()
 }
 
 fn list(listed: &[Listed], as_json: bool) -> anyhow::Result<()> {

@@ -7,7 +7,9 @@
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
-//! - `mcp_serve`, `mcp_clients`: MCP clients that use it
+//! - `login`: a key that is kept
+//! - `mcp_login`: logging in to MCP servers; `mcp_serve`, `mcp_clients`: MCP clients that use it
+//! - `page`: the page of a session, in a browser
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
 //! - `read_once`: what is worked out once for a call
@@ -43,9 +45,12 @@ mod help;
 mod hostile;
 mod interrupt;
 mod listing;
+mod login;
 mod mcp_clients;
+mod mcp_login;
 mod mcp_serve;
 mod names;
+mod page;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod permissions;

@@ -12,7 +12,8 @@ use std::{
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, CallContext, Check, Confined, Confinement,
-    ConfinementStrength, ContextPatch, JudgedPaths, Permission, PermissionMode, RuleList, ToolUse,
+    ConfinementStrength, ContextPatch, JudgedPaths, Permission, PermissionMode, RuleList,
+    RuleScope, ToolUse,
 };
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ use super::{
 use crate::{
     Engine, SessionContext,
     permissions::{
-        Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide, suggest,
+        Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide, parts, suggest,
     },
     scheduler::Slot,
 };
@@ -94,7 +95,7 @@ pub(crate) async fn admit(
         slot,
         kept: JudgedState::default(),
         rewritten: false,
-        consented: false,
+        consented: None,
         hooks_ask: None,
         deferred: false,
     };
@@ -116,6 +117,8 @@ pub(crate) async fn admit(
 pub(crate) struct JudgedState {
     /// Rules that a person wants from now on.
     pub(crate) rules: Vec<String>,
+    /// Where they want them.
+    pub(crate) scope: RuleScope,
     /// Changes of the session that a hook wants.
     pub(crate) patches: Vec<ContextPatch>,
     /// What hooks want said.
@@ -132,8 +135,9 @@ struct Judge<'a> {
     kept: JudgedState,
     /// A hook has written the input anew: what still asks is put to a person, not to it again.
     rewritten: bool,
-    /// The input is a person's own: what they wrote needs no second word of theirs.
-    consented: bool,
+    /// The input is a person's own: what they wrote needs no second word of theirs. What they were asked
+    /// about.
+    consented: Option<Because>,
     /// Hooks want a person asked: which, and why.
     hooks_ask: Option<String>,
     /// Hooks have put the call off.
@@ -324,8 +328,22 @@ impl Judge<'_> {
         facts: &Facts,
         because: &Because,
     ) -> Result<Option<Value>, EarlyResult> {
-        if self.consented {
-            return Ok(None);
+        match (&self.consented, because) {
+            (None, _) => {}
+            // They were not asked about this, and no slip of a hand may do it.
+            (Some(asked), Because::Critical(_)) if asked != because => {
+                let name = prepared.name();
+                let message = format!(
+                    "Permission to use {name} has been denied: as the user has changed it, {because}, and \
+                     they were asked about something else."
+                );
+                return Err(rejected(
+                    prepared,
+                    unasked(because.kind(), because),
+                    message,
+                ));
+            }
+            (Some(_), _) => return Ok(None),
         }
         let rules = suggest(&self.policy, facts, &self.context.bases());
         let requested = if self.rewritten {
@@ -367,11 +385,21 @@ impl Judge<'_> {
             None => why,
         };
         let preview = prepared.bound.preview(&self.judging(facts)).await;
+        let asked_parts = parts::parts(&self.policy, facts);
+        let keeper = self.engine.keeper.as_ref().filter(|_| !rules.is_empty());
         let question = ApprovalRequest {
             kind: prepared.spec().profile.approval,
             call: self.cx.call,
             tool: prepared.name().to_owned(),
-            card: preview.unwrap_or_else(|| prepared.card()),
+            card: prepared.card(),
+            preview,
+            because: match &self.hooks_ask {
+                Some(why) if *because == Because::Hook => vec![why.clone()],
+                _ => parts::reasons(because, &asked_parts),
+            },
+            parts: asked_parts,
+            confinement: parts::confined(&self.policy, facts),
+            saves: keeper.map(|keeper| keeper.places()).unwrap_or_default(),
             reason,
             rules: rules.clone(),
             asked: Some(ToolUse {
@@ -402,18 +430,22 @@ impl Judge<'_> {
             Some(ApprovalAnswer::Allow) => return Ok(None),
             Some(ApprovalAnswer::Changed { input }) => {
                 self.rewritten = true;
-                self.consented = true;
+                self.consented = Some(because.clone());
                 return Ok(Some(input));
             }
             Some(ApprovalAnswer::Updated {
                 input,
                 patches,
                 keep,
+                scope,
             }) => {
                 self.kept.patches.extend(patches);
                 self.kept.rules.extend(keep);
-                self.rewritten |= input.is_some();
-                self.consented |= input.is_some();
+                self.kept.scope = scope.unwrap_or_default();
+                if input.is_some() {
+                    self.rewritten = true;
+                    self.consented = Some(because.clone());
+                }
                 return Ok(input);
             }
             Some(ApprovalAnswer::Always) => {

@@ -111,6 +111,9 @@ pub struct Metadata {
     /// From the call's turn to its result, waiting for a person included.
     #[serde(skip)]
     pub duration: Duration,
+    /// How much of that was waiting for the one who was asked.
+    #[serde(skip)]
+    pub waited: Duration,
 }
 
 /// The same with everything in it: what programs read of a call leaves some out.
@@ -125,6 +128,8 @@ struct WholeMetadata {
     denied: Option<Denied>,
     deferred: bool,
     duration: Duration,
+    #[serde(default)]
+    waited: Duration,
 }
 
 /// Why a call was not permitted.
@@ -278,6 +283,7 @@ mod tests {
                 }),
                 deferred: true,
                 duration: Duration::from_micros(1_500_001),
+                waited: Duration::from_millis(3),
             },
             card: Card::new("Edit", "a.rs")
                 .with_summary("refused")

@@ -9,6 +9,7 @@ use std::{
 
 use haft_contract::{
     CallContext, CallId, CancellationToken, ContextPatch, NestedCalls, Progress, RuleList,
+    RuleScope,
 };
 
 use super::{CallObserver, Shared, slots::Slot};
@@ -52,11 +53,12 @@ impl CallRun<'_> {
                 let notes = std::mem::take(&mut *settled.notes);
                 let mut finished = settled.finish(call, id);
                 finished.metadata.duration = started.elapsed();
+                finished.metadata.waited = self.slot.waited();
                 return (finished, notes);
             }
         };
         let kept = admitted.take_kept();
-        shared.keep(&kept.rules, &kept.patches);
+        shared.keep(&kept.rules, kept.scope, &kept.patches);
         if let Some(observer) = self.observer {
             observer.started(&admitted);
         }
@@ -68,6 +70,7 @@ impl CallRun<'_> {
         }
         notes.extend(hooks::after(engine, &mut outcome, cx, context, duration).await);
         let mut finished = finish(outcome, &engine.results, duration);
+        finished.metadata.waited = self.slot.waited();
         if !self.patches {
             finished.patches.clear();
         }
@@ -121,7 +124,7 @@ impl Shared {
     }
 
     /// Keeps rules that a person agreed to: for the session at once, and where the session says.
-    fn keep(&self, rules: &[String], patches: &[ContextPatch]) {
+    fn keep(&self, rules: &[String], scope: RuleScope, patches: &[ContextPatch]) {
         if rules.is_empty() && patches.is_empty() {
             return;
         }
@@ -136,8 +139,11 @@ impl Shared {
             context.context.apply(patch);
         }
         drop(context);
-        if let Some(keeper) = self.engine.keeper.as_ref().filter(|_| !rules.is_empty()) {
-            keeper.keep(rules);
+        if rules.is_empty() || scope == RuleScope::Session {
+            return;
+        }
+        if let Some(keeper) = &self.engine.keeper {
+            keeper.keep(rules, scope);
         }
     }
 }

@@ -12,6 +12,7 @@ mod call;
 pub mod claims;
 mod nested;
 mod observer;
+mod person;
 mod slots;
 mod turn;
 

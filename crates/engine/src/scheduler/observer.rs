@@ -1,12 +1,21 @@
-//! Who writes down what ran.
+//! Who records what runs.
 
-use crate::{CallResult, pipeline::Admitted};
+use crate::{
+    CallResult,
+    pipeline::{Admitted, Prepared},
+};
 
 /// Observes calls as they start and end, in whatever order that happens: results are handed back in
 /// the order of the calls, so a call that ended may otherwise wait unseen behind an earlier one.
 ///
 /// Called from the call's own task, between its steps: be quick, and do not panic.
 pub trait CallObserver: Send + Sync {
+    /// The call fits its tool. It has not been permitted, and may wait for others. Called from where it
+    /// was pushed, before anything else happens to it.
+    fn bound(&self, call: &Prepared) {
+        let _ = call;
+    }
+
     /// The call is permitted and its tool is run as soon as this returns. A call that is refused or
     /// makes no sense never gets here.
     fn started(&self, call: &Admitted);

@@ -1,6 +1,9 @@
 //! How many calls run at once.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -9,6 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct Slot {
     slots: Arc<Semaphore>,
     permit: Option<OwnedSemaphorePermit>,
+    /// How long it was given back.
+    waited: Duration,
 }
 
 impl Slot {
@@ -17,6 +22,7 @@ impl Slot {
         let mut slot = Self {
             slots: Arc::clone(slots),
             permit: None,
+            waited: Duration::ZERO,
         };
         slot.retake().await;
         slot
@@ -28,15 +34,23 @@ impl Slot {
         Self {
             slots: Arc::new(Semaphore::new(1)),
             permit: None,
+            waited: Duration::ZERO,
         }
     }
 
     /// Waits for something that is none of our work, with the slot free for others.
     pub(crate) async fn without<T>(&mut self, waiting: impl Future<Output = T>) -> T {
         self.permit = None;
+        let since = Instant::now();
         let answer = waiting.await;
+        self.waited += since.elapsed();
         self.retake().await;
         answer
+    }
+
+    /// How long it was free for others so far.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
     }
 
     async fn retake(&mut self) {

@@ -229,6 +229,10 @@ impl Inner {
         let names = (tool_use.id.clone(), tool_use.name.clone());
         let original = behind_a_patch.then(|| tool_use.clone());
         let (prepared, prepared_at) = self.prepare(id, tool_use);
+        if let (Ok(prepared), Some(witness)) = (&prepared, self.witness()) {
+            // A tool that cannot draw its call is no reason not to make it.
+            let _ = caught(|| witness.bound(prepared));
+        }
         let claims = Claims::new(effects_of(&prepared));
         let claimed_at = state.fences;
         let cancel = self.cancel.child_token();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, PermissionMode, Profile,
-    Services, Tool, ToolError, ToolOrigin, ToolOutput,
+    RuleScope, Services, Tool, ToolError, ToolOrigin, ToolOutput,
 };
 use haft_engine::{
     Engine, Registry, Scheduler, SessionContext,
@@ -62,7 +62,7 @@ struct Keeper {
 }
 
 impl RuleStore for Keeper {
-    fn keep(&self, rules: &[String]) {
+    fn keep(&self, rules: &[String], _: RuleScope) {
         self.local.add(rules).unwrap();
         self.kept.lock().unwrap().push(rules.to_vec());
     }

@@ -105,7 +105,7 @@ struct Person(Mutex<Vec<ApprovalAnswer>>, Mutex<Vec<String>>);
 
 impl Approver for Person {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        self.1.lock().unwrap().push(question.card.to_string());
+        self.1.lock().unwrap().push(question.shown().to_string());
         let answer = self
             .0
             .lock()

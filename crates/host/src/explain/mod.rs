@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use haft_contract::Confinement;
 use haft_engine::permissions::{
-    Behavior, Covered, Decision, Facts, Policy, confine, decide, profile,
+    Behavior, Covered, Decision, Facts, Policy, confine, decide, parts, profile,
     sandbox::{ProfileReason, SettingsHosts},
     suggest, uncovered,
 };
@@ -48,6 +48,39 @@ pub struct ExplainedConfinement {
     pub hosts: SettingsHosts,
     /// What was asked for that this machine cannot do.
     pub missing: Option<&'static str>,
+}
+
+impl ExplainedCall {
+    /// All of it, as a text.
+    pub fn in_words(&self) -> String {
+        let Decision { behavior, because } = &self.decision;
+        let mut text = format!("{}: {because}", behavior.name());
+        if let Some(shell) = &self.facts.shell {
+            let all = &shell.analysis.parts;
+            for (at, covered) in &self.parts {
+                let part = &all[*at];
+                let indent = "  ".repeat(parts::part_depth(all, part) + 1);
+                let covered = match covered {
+                    Covered::Harmless => "harmless".to_owned(),
+                    Covered::By(because) => format!("allowed: {because}"),
+                    Covered::Nothing(why) => format!("asks: {why}"),
+                };
+                let name = parts::part_text(part, &shell.line).replace('\n', " ");
+                text += &format!("\n{indent}{name}  {covered}");
+                for effect in &part.finding.effects {
+                    text += &format!("\n{indent}    {}", parts::effect_text(effect));
+                }
+            }
+        }
+        if let Some(confined) = &self.confinement {
+            let profile = confined.confinement.profile.name();
+            text += &format!("\nprofile: {profile}, because {}", confined.reason);
+        }
+        if !self.rules.is_empty() {
+            text += &format!("\nwould be allowed by: {}", self.rules.join(", "));
+        }
+        text
+    }
 }
 
 /// Judges a call as a session of this configuration would find it.

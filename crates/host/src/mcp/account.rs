@@ -58,7 +58,7 @@ async fn log_in(
 }
 
 fn log_out(config: &SessionConfig, name: &str) -> anyhow::Result<bool> {
-    let (config, servers) = super::check::named(config)?;
+    let (config, _, servers) = super::check::named(config)?;
     let server = servers.server(name).map_err(anyhow::Error::msg)?;
     let (kind, _) = server
         .entry()

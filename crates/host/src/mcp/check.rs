@@ -5,12 +5,15 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use haft_contract::{BoxFuture, CancellationToken};
 use haft_mcp::client::{ClientHost, Elicitation, ElicitationAnswer, ServerList, Servers};
 
-use super::{approvals::Decides, gather, options};
+use super::{
+    approvals::{Decides, PinnedTools},
+    gather, options,
+};
 use crate::{OpenError, SessionConfig, extensions::Extensions, plugins, settings::Permitted};
 
 /// The servers that a session of this configuration would have. Nothing is connected.
 pub fn named_servers(config: &SessionConfig) -> Result<ServerList, OpenError> {
-    Ok(named(config)?.1.list())
+    Ok(named(config)?.2.list())
 }
 
 /// The same, with each of them connected, looked at and let go. Only this one, where one is named.
@@ -24,6 +27,13 @@ pub async fn check_servers(
 /// Approves the tools of a server as they are now.
 pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<(), OpenError> {
     Ok(approve(config, name).await?)
+}
+
+/// Forgets what was approved of the servers of this project: it is asked about, or pinned, anew. Says whether there was
+/// anything.
+pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
+    let forgotten = PinnedTools::of(config, Decides::no_one()).forget();
+    Ok(forgotten.map_err(anyhow::Error::from)?)
 }
 
 async fn approve(config: &SessionConfig, name: &str) -> anyhow::Result<()> {
@@ -47,10 +57,10 @@ pub(super) async fn checked(
     only: Option<&str>,
     decides: Decides,
 ) -> anyhow::Result<(SessionConfig, Servers)> {
-    let (config, servers) = named(config)?;
+    let (config, permitted, servers) = named(config)?;
     servers.disable(|entry| only.is_some_and(|only| entry.name != only));
     let folder = config.environment.temporary_folder();
-    let options = options(&config, &folder, decides)?;
+    let options = options(&config, &permitted, &folder, decides)?;
     let limit = options.connect + Duration::from_secs(1);
     let host = Silent {
         cwd: config.cwd.clone(),
@@ -62,7 +72,7 @@ pub(super) async fn checked(
     Ok((config, servers))
 }
 
-pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Servers)> {
+pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Permitted, Servers)> {
     let permitted = Permitted::load(config).map_err(OpenError::into_inner)?;
     let config = SessionConfig {
         environment: permitted.environment.clone(),
@@ -71,7 +81,7 @@ pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Se
     let extensions = Extensions::load(&config, &permitted);
     let brought = plugins::additions(&extensions.places, &permitted);
     let servers = gather(&config, &permitted, &brought.servers)?;
-    Ok((config, servers))
+    Ok((config, permitted, servers))
 }
 
 /// No one is told anything: it is all in the list.

@@ -13,7 +13,6 @@ use haft_contract::{
     ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, HttpStreams,
     ToolUse, secrets,
 };
-use haft_engine::settings::trust;
 use haft_mcp::client::oauth::TokenStore;
 use haft_mcp::client::{
     ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ElicitationKind, ServerLaunch,
@@ -22,18 +21,31 @@ use haft_mcp::client::{
 use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};
 
-use super::approvals::{Decides, PinnedTools};
-use crate::{Environment, SessionConfig, event::Events};
+use super::{
+    approvals::{Decides, PinnedTools},
+    server_sandbox,
+};
+use crate::{Environment, SessionConfig, event::Events, settings::Permitted};
 
 /// A character of a result is about a quarter of a token.
 const TOKEN: usize = 4;
 /// The longest result, in tokens.
 const RESULT_TOKENS: u32 = 25_000;
 
+/// A program that puts forms of servers to people as they are.
+pub trait ElicitationHost: Send + Sync {
+    /// Can it be asked?
+    fn is_there(&self) -> bool;
+
+    /// What a person answers; `None`: it cannot put such a thing to people.
+    fn elicit<'a>(&'a self, asked: &'a Elicitation) -> BoxFuture<'a, Option<ElicitationAnswer>>;
+}
+
 /// A session, as servers see it.
 pub(crate) struct SessionHost {
     pub(crate) events: Arc<Events>,
     pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) program: Option<Arc<dyn ElicitationHost>>,
     pub(crate) roots: Arc<Mutex<Vec<PathBuf>>>,
 }
 
@@ -52,11 +64,16 @@ impl ClientHost for SessionHost {
     }
 
     fn can_elicit(&self) -> bool {
-        self.approver.is_there()
+        self.program().is_some() || self.approver.is_there()
     }
 
     fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async move {
+            if let Some(program) = self.program()
+                && let Some(answer) = program.elicit(&asked).await
+            {
+                return answer;
+            }
             let fields = fields(&asked);
             if fields.is_empty() {
                 return ElicitationAnswer::Decline;
@@ -75,7 +92,7 @@ impl ClientHost for SessionHost {
                     name: "AskUserQuestion".to_owned(),
                     input,
                 }),
-                agent: None,
+                ..ApprovalRequest::default()
             };
             match self.approver.ask(request).await {
                 ApprovalAnswer::Changed { input } => answered(&asked, &fields, &input["answers"]),
@@ -83,6 +100,12 @@ impl ClientHost for SessionHost {
                 _ => ElicitationAnswer::Cancel,
             }
         })
+    }
+}
+
+impl SessionHost {
+    fn program(&self) -> Option<&Arc<dyn ElicitationHost>> {
+        self.program.as_ref().filter(|program| program.is_there())
     }
 }
 
@@ -244,6 +267,7 @@ fn value_of(schema: &Value, answer: &Value) -> Option<Value> {
 /// How servers of a session are connected.
 pub(crate) fn options(
     config: &SessionConfig,
+    permitted: &Permitted,
     folder: &Path,
     decides: Decides,
 ) -> anyhow::Result<ClientOptions> {
@@ -265,7 +289,6 @@ pub(crate) fn options(
     let tokens = environment
         .number("MAX_MCP_OUTPUT_TOKENS")?
         .filter(|given| *given > 0);
-    let places = environment.settings_places(&config.cwd);
     let inherits = environment.clone();
     let looks = environment.clone();
     Ok(ClientOptions {
@@ -281,15 +304,11 @@ pub(crate) fn options(
             .map(|folder| folder.join("mcp-tools")),
         http: Some(http(environment)),
         tokens: Some(Arc::new(token_store(environment, &config.cwd))),
-        approvals: Some(Arc::new(PinnedTools {
-            file: places.user.join("haft/mcp-approvals.json"),
-            directory: trust::directory(&places).to_string_lossy().into_owned(),
-            decides,
-            lock: Mutex::default(),
-        })),
+        approvals: Some(Arc::new(PinnedTools::of(config, decides))),
         launch: ServerLaunch {
             guard: config.program.clone(),
             cwd: config.cwd.clone(),
+            sandbox: server_sandbox::of(permitted),
         },
         environment: Arc::new(move |scope| environment_of(&inherits, scope)),
         variable: Arc::new(move |name| looks.raw_variable(name)),

@@ -6,7 +6,10 @@ use std::{
 };
 
 use anyhow::Context;
-use haft_engine::{permissions::Scope, settings::files::repository_root};
+use haft_engine::{
+    permissions::Scope,
+    settings::{SettingsPlaces, files::repository_root},
+};
 use haft_mcp::client::{ServerEntry, ServerScope, Servers, SkippedServer, entries};
 use serde_json::{Map, Value};
 
@@ -23,10 +26,9 @@ pub(crate) fn gather(
 ) -> anyhow::Result<Servers> {
     let servers = Servers::default();
     let places = &permitted.settings.places;
-    let managed = places.managed.join("managed-mcp.json");
     let policy = ServerPolicy::of(&permitted.settings);
     // The administrator's are the only ones, where there are any.
-    if managed.is_file() {
+    if let Some(managed) = managed_file(places) {
         servers.add(of_file(&managed, ServerScope::Managed));
         servers.retain(|entry| policy.refuses(entry));
         return Ok(servers);
@@ -52,6 +54,18 @@ pub(crate) fn gather(
     }
     servers.retain(|entry| policy.refuses(entry));
     Ok(servers)
+}
+
+/// The administrator's file, where there is one.
+pub(super) fn managed_file(places: &SettingsPlaces) -> Option<PathBuf> {
+    let file = places.managed.join("managed-mcp.json");
+    file.is_file().then_some(file)
+}
+
+/// Names of servers that are switched off here, wherever they are named.
+pub(super) fn disabled(config: &SessionConfig, permitted: &Permitted) -> Vec<String> {
+    let places = &permitted.settings.places;
+    UserFile::read(&places.home, &places.user, &config.cwd).disabled
 }
 
 /// Those of `--mcp-config`: files, or JSON itself. The same name again takes the place of the first.

@@ -1,4 +1,4 @@
-//! Whether tools may be offered as their server describes them now.
+//! Whether a server may be used as it is written now, and its tools be offered as it describes them.
 
 use haft_contract::BoxFuture;
 use serde_json::Value;
@@ -7,6 +7,9 @@ use super::ServerEntry;
 
 /// Decides which tools of a server are offered: those that a person has approved as they are now.
 pub trait ToolApprovals: Send + Sync {
+    /// May a server be started or reached as its entry says now? The error says why not. May ask a person.
+    fn may_start<'a>(&'a self, entry: &'a ServerEntry) -> BoxFuture<'a, Result<(), String>>;
+
     /// The tools, as the server lists them, that may be offered. May ask a person.
     fn approved<'a>(
         &'a self,

@@ -17,7 +17,7 @@ use super::{
     transport::{Opened, TransportControl},
 };
 use crate::{
-    message::code,
+    message::{RpcError, code},
     peer::{Patience, Peer, PeerError},
     revision::{Revision, meta},
 };
@@ -28,6 +28,8 @@ const MOST_PAGES: usize = 100;
 const MOST_ENTRIES: usize = 10_000;
 /// How often a server may ask for something before it answers (2026-07-28).
 const MOST_ROUNDS: usize = 10;
+/// More addresses than this are not visited for one call.
+const MOST_VISITS: usize = 5;
 /// How often a list is asked for where a passing problem comes between.
 const LIST_TRIES: u32 = 3;
 /// How long a server that was asked about revisions may be silent before it is greeted the old way.
@@ -131,7 +133,7 @@ impl Connection {
             Ok(Err(error @ (PeerError::Closed(_) | PeerError::Unauthorized { .. }))) => {
                 return Err(error);
             }
-            Ok(asked) => match modern(asked) {
+            Ok(asked) => match modern(self.asked_again(asked, capabilities).await) {
                 Some(found) => return self.is_modern(found, capabilities),
                 None => {
                     self.control.agreed(Revision::NEWEST_WITH_INITIALIZE);
@@ -159,6 +161,30 @@ impl Connection {
         }
     }
 
+    /// A server that does not take the revision it was asked in may name one that both know: then it is asked in that.
+    async fn asked_again(
+        &self,
+        asked: Result<Value, PeerError>,
+        capabilities: &Value,
+    ) -> Result<Value, PeerError> {
+        let Err(PeerError::Answered(error)) = &asked else {
+            return asked;
+        };
+        let data = error.data.as_ref();
+        let named = data
+            .map(|data| texts(&data["supported"]))
+            .unwrap_or_default();
+        let known = Revision::newest_of(named.iter().map(String::as_str));
+        match known.filter(|known| !known.has_initialize()) {
+            Some(known) if error.code == code::UNSUPPORTED_REVISION => {
+                let params = json!({"_meta": own_meta(known, capabilities)});
+                self.control.agreed(known);
+                self.peer.request("server/discover", params).await
+            }
+            _ => asked,
+        }
+    }
+
     fn is_modern(
         &mut self,
         (revision, answer): (Revision, Value),
@@ -182,7 +208,9 @@ impl Connection {
 
     fn is_initialized(&mut self, answer: &Value) -> Result<(), PeerError> {
         let date = answer["protocolVersion"].as_str().unwrap_or_default();
-        self.revision = Revision::parse(date).ok_or_else(|| {
+        // One without `initialize` is no answer to it.
+        let revision = Revision::parse(date).filter(|one| one.has_initialize());
+        self.revision = revision.ok_or_else(|| {
             let known: Vec<&str> = Revision::ALL.iter().map(|one| one.as_str()).collect();
             PeerError::Transport(format!(
                 "it speaks revision {date:?} of the protocol, which is not known here (known: {})",
@@ -244,7 +272,8 @@ impl Connection {
 
     /// Its tools.
     pub async fn list_tools(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
-        self.list("tools", "tools/list", "tools", patience).await
+        let listed = self.list("tools", "tools/list", "tools", patience).await?;
+        Ok(self.control.usable_tools(listed))
     }
 
     /// Its prompts.
@@ -384,10 +413,19 @@ impl Connection {
     ) -> Result<Value, PeerError> {
         for _ in 0..MOST_ROUNDS {
             let asked = self.with_meta(params.clone());
-            let answer = self
+            let answered = self
                 .peer
                 .request_within(method, asked, patience, &mut on_progress)
-                .await?;
+                .await;
+            let answer = match answered {
+                Err(PeerError::Answered(error)) if error.code == code::URL_ELICITATION_REQUIRED => {
+                    if !self.has_visited(&error).await {
+                        return Err(PeerError::Answered(error));
+                    }
+                    continue;
+                }
+                answered => answered?,
+            };
             if answer["resultType"] != "input_required" {
                 return Ok(answer);
             }
@@ -402,13 +440,38 @@ impl Connection {
             }
             if let Some(params) = params.as_object_mut() {
                 params.insert("inputResponses".to_owned(), Value::Object(responses));
-                if let Some(state) = answer.get("requestState") {
-                    params.insert("requestState".to_owned(), state.clone());
-                }
+                match answer.get("requestState") {
+                    Some(state) => params.insert("requestState".to_owned(), state.clone()),
+                    // One of an earlier round is of no use to it.
+                    None => params.shift_remove("requestState"),
+                };
             }
         }
         let why = format!("it asked for more {MOST_ROUNDS} times and never answered");
         Err(PeerError::Transport(why))
+    }
+
+    /// Asks a person to visit the addresses that a server names as what must happen first. Did they?
+    async fn has_visited(&self, refused: &RpcError) -> bool {
+        let data = refused.data.as_ref();
+        let wanted = data.and_then(|data| data["elicitations"].as_array());
+        let Some(wanted) = wanted.filter(|wanted| (1..=MOST_VISITS).contains(&wanted.len())) else {
+            return false;
+        };
+        for one in wanted {
+            let Value::Object(mut params) = one.clone() else {
+                return false;
+            };
+            params.insert("mode".to_owned(), json!("url"));
+            let answer = self
+                .inputs
+                .answer("elicitation/create", params.into())
+                .await;
+            if !answer.is_ok_and(|answer| answer["action"] == "accept") {
+                return false;
+            }
+        }
+        true
     }
 
     async fn request(

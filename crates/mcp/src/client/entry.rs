@@ -66,6 +66,17 @@ pub struct ServerEntry {
     pub timeout: Option<Duration>,
     /// Its tools are always sent in full, and the first turn waits for it.
     pub always_load: bool,
+    /// How its process is confined; `None`: it is not.
+    pub sandbox: Option<ServerSandbox>,
+}
+
+/// How the process of a server is confined: `"sandbox": true`, or `{"profile": …, "network": …}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerSandbox {
+    /// May it change files in the working directories?
+    pub is_read_only: bool,
+    /// May it reach other machines?
+    pub has_network: bool,
 }
 
 /// How a server is reached.
@@ -146,6 +157,7 @@ impl ServerEntry {
             kind: ServerKind::Sdk,
             timeout: None,
             always_load: false,
+            sandbox: None,
         }
     }
 
@@ -204,6 +216,12 @@ impl ServerEntry {
             }
         };
         let timeout = config["timeout"].as_u64().filter(|ms| *ms >= SHORTEST);
+        let sandbox = sandbox(&config["sandbox"]).map_err(|why| invalid(&why))?;
+        if sandbox.is_some() && !matches!(kind, ServerKind::Stdio { .. }) {
+            return Err(invalid(
+                "`sandbox` is for servers that are started (type stdio)",
+            ));
+        }
         Ok(Self {
             name: name.to_owned(),
             scope,
@@ -211,6 +229,7 @@ impl ServerEntry {
             kind,
             timeout: timeout.map(Duration::from_millis),
             always_load: config["alwaysLoad"] == true,
+            sandbox,
         })
     }
 
@@ -263,6 +282,42 @@ impl ServerEntry {
             ServerKind::Sdk => "run by the program at the other end".to_owned(),
         }
     }
+}
+
+/// What cannot be read is an error: a server must not run with more than was meant.
+fn sandbox(value: &Value) -> Result<Option<ServerSandbox>, String> {
+    let default = ServerSandbox {
+        is_read_only: false,
+        has_network: false,
+    };
+    let fields = match value {
+        Value::Null | Value::Bool(false) => return Ok(None),
+        Value::Bool(true) => return Ok(Some(default)),
+        Value::Object(fields) => fields,
+        _ => return Err("`sandbox` is neither true, false nor an object".to_owned()),
+    };
+    let mut sandbox = default;
+    for (name, value) in fields {
+        match (name.as_str(), value) {
+            ("profile", Value::String(profile)) if profile == "workspace" => {}
+            ("profile", Value::String(profile)) if profile == "readonly" => {
+                sandbox.is_read_only = true;
+            }
+            ("profile", _) => {
+                return Err(
+                    "`sandbox.profile` is neither \"workspace\" nor \"readonly\"".to_owned(),
+                );
+            }
+            ("network", Value::Bool(network)) => sandbox.has_network = *network,
+            ("network", _) => return Err("`sandbox.network` is neither true nor false".to_owned()),
+            (other, _) => {
+                return Err(format!(
+                    "`sandbox.{other}` is not known; there are `profile` and `network`"
+                ));
+            }
+        }
+    }
+    Ok(Some(sandbox))
 }
 
 fn list(config: &Value, key: &str) -> Result<Vec<String>, String> {
@@ -325,6 +380,38 @@ mod tests {
             })
             .collect();
         insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn how_a_server_is_confined_is_read_or_refused_and_never_guessed() {
+        let confined = |is_read_only, has_network| {
+            Some(Some(ServerSandbox {
+                is_read_only,
+                has_network,
+            }))
+        };
+        let cases = [
+            (json!(null), Some(None)),
+            (json!(false), Some(None)),
+            (json!(true), confined(false, false)),
+            (json!({}), confined(false, false)),
+            (
+                json!({"profile": "workspace", "network": true}),
+                confined(false, true),
+            ),
+            (json!({"profile": "readonly"}), confined(true, false)),
+            (json!({"profile": "full"}), None),
+            (json!({"network": "no"}), None),
+            (json!({"netwrok": false}), None),
+            (json!("workspace"), None),
+        ];
+        for (written, expected) in cases {
+            let config = json!({"command": "x", "sandbox": written});
+            let read = ServerEntry::read("s", &config, ServerScope::User);
+            assert_eq!(read.ok().map(|entry| entry.sandbox), expected, "{written}");
+        }
+        let address = json!({"type": "http", "url": "https://a", "sandbox": true});
+        assert!(ServerEntry::read("s", &address, ServerScope::User).is_err());
     }
 
     #[test]

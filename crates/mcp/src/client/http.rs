@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::{
+    param_headers::{ParamHeaders, header_value},
     remote::RemoteAccess,
     transport::{Opened, QueueSink, TransportControl},
 };
@@ -71,6 +72,8 @@ struct WayState {
     is_listening: bool,
     /// Requests that are under way.
     requests: HashMap<RpcId, AbortHandle>,
+    /// What calls of tools say of themselves in headers.
+    params: ParamHeaders,
     tasks: Vec<AbortHandle>,
 }
 
@@ -352,6 +355,7 @@ impl HttpWay {
         ];
         if self.is_stateless() {
             headers.extend(standard_headers(message));
+            headers.extend(self.state().params.of(message));
         }
         let body = message.to_value().to_string().into_bytes();
         self.exchange(HttpMethod::Post, headers, body).await
@@ -401,6 +405,13 @@ impl TransportControl for HttpWay {
         self.state().revision = Some(revision);
     }
 
+    fn usable_tools(&self, tools: Vec<Value>) -> Vec<Value> {
+        match self.is_stateless() {
+            false => tools,
+            true => self.state().params.learn(tools),
+        }
+    }
+
     fn begun(self: Arc<Self>) {
         let mut state = self.state();
         let has_streams = state.revision.is_some_and(Revision::has_initialize);
@@ -448,16 +459,4 @@ fn standard_headers(message: &RpcMessage) -> Vec<(String, String)> {
     };
     headers.extend(name.map(|name| ("mcp-name".to_owned(), header_value(name))));
     headers
-}
-
-/// A text as the value of a header: what is not plain is encoded.
-fn header_value(text: &str) -> String {
-    let is_plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-    if is_plain && text.trim() == text && !text.starts_with("=?base64?") {
-        return text.to_owned();
-    }
-    format!(
-        "=?base64?{}?=",
-        data_encoding::BASE64.encode(text.as_bytes())
-    )
 }

@@ -1,9 +1,11 @@
 //! MCP servers of other programs, and their tools among ours.
 //!
 //! - `entry`, `expand`: what stands in a configuration
-//! - `transport`, `stdio`, `http`, `sse`: how messages get to a server and back; `remote`: what is sent with them
+//! - `transport`, `stdio`, `http`, `sse`: how messages get to a server and back; `remote`,
+//!   `param_headers`: what is sent with them;
+//!   `confined`: a program in a sandbox
 //! - `handler`: what servers may ask of us; `connection`: what we may ask of them
-//! - `server`: one server, kept connected; `servers`: those of a session; `cache`: what is known from the last time
+//! - `server`: one server, kept connected; `opening`: the way to it; `servers`: those of a session; `cache`: what is known from the last time
 //! - `resources`, `prompts`: what else servers offer
 //! - `definition`, `schema`, `tool`, `result`: its tools as tools of ours
 //!
@@ -12,6 +14,7 @@
 
 mod approval;
 mod cache;
+mod confined;
 mod connection;
 mod definition;
 mod entry;
@@ -19,7 +22,9 @@ mod expand;
 mod handler;
 mod http;
 pub mod oauth;
+mod opening;
 mod options;
+mod param_headers;
 mod prompts;
 mod remote;
 mod resources;
@@ -34,7 +39,9 @@ mod transport;
 
 pub use approval::ToolApprovals;
 pub use connection::{Connection, ServerFacts};
-pub use entry::{RemoteServer, ServerEntry, ServerKind, ServerScope, SkippedServer, entries};
+pub use entry::{
+    RemoteServer, ServerEntry, ServerKind, ServerSandbox, ServerScope, SkippedServer, entries,
+};
 pub use handler::{ClientHost, Elicitation, ElicitationAnswer, ElicitationKind};
 pub use options::{ClientOptions, EnvironmentOf, VariableOf};
 pub use prompts::ServerPrompt;
@@ -45,4 +52,4 @@ pub use server::ServerHandle;
 pub use servers::{
     SeenTools, ServerChanges, ServerDetails, ServerList, Servers, ToolChange, is_waited_for,
 };
-pub use transport::{ServerLaunch, ServerLink};
+pub use transport::{SandboxOf, ServerLaunch, ServerLink};

@@ -68,8 +68,8 @@ impl Default for ClientOptions {
             tokens: None,
             approvals: None,
             launch: ServerLaunch {
-                guard: None,
                 cwd: PathBuf::from("/"),
+                ..ServerLaunch::default()
             },
             environment: Arc::new(|_| std::env::vars_os().collect()),
             variable: Arc::new(|name| std::env::var(name).ok()),

@@ -22,30 +22,31 @@ pub struct ServerPrompt {
     pub argument_hint: String,
 }
 
+impl ServerHandle {
+    /// Its prompts.
+    pub(super) fn prompts(&self) -> Vec<ServerPrompt> {
+        let listed = self.listed_prompts();
+        let prompts = listed.iter().filter_map(|prompt| {
+            let hints = arguments(prompt).map(|(name, is_required)| match is_required {
+                true => format!("<{name}>"),
+                false => format!("[{name}]"),
+            });
+            let about = prompt["description"].as_str().unwrap_or_default();
+            Some(ServerPrompt {
+                command: definition::name(self.name(), prompt["name"].as_str()?),
+                description: about.to_owned(),
+                argument_hint: hints.collect::<Vec<_>>().join(" "),
+            })
+        });
+        prompts.collect()
+    }
+}
+
 impl Servers {
     /// The prompts of all servers that are connected.
     pub fn prompts(&self) -> Vec<ServerPrompt> {
-        let mut prompts = Vec::new();
-        for server in self.all() {
-            for prompt in server.listed_prompts() {
-                let Some(name) = prompt["name"].as_str() else {
-                    continue;
-                };
-                let hints = arguments(&prompt).map(|(name, is_required)| match is_required {
-                    true => format!("<{name}>"),
-                    false => format!("[{name}]"),
-                });
-                prompts.push(ServerPrompt {
-                    command: definition::name(server.name(), name),
-                    description: prompt["description"]
-                        .as_str()
-                        .unwrap_or_default()
-                        .to_owned(),
-                    argument_hint: hints.collect::<Vec<_>>().join(" "),
-                });
-            }
-        }
-        prompts
+        let servers = self.all();
+        servers.iter().flat_map(|server| server.prompts()).collect()
     }
 
     /// What a prompt says with these arguments, in the order that it names them. `None`: there is no such prompt.

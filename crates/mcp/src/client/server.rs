@@ -1,7 +1,6 @@
 //! One server: connected, kept connected, and what it offers.
 
 use std::{
-    ffi::OsString,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -17,16 +16,12 @@ use tokio::{
 };
 
 use super::{
-    ClientHost, ClientOptions, Connection, RemoteServer, ServerEntry, ServerKind, ServerLink,
+    ClientHost, ClientOptions, Connection, ServerEntry, ServerKind, ServerLink,
     cache::{self, KeptList},
     connection::Greeting,
     definition::{Defaults, Definition},
     handler::{ClientHandler, ServerNews},
-    http,
-    remote::RemoteAccess,
-    sse, stdio,
     tool::ServerTool,
-    transport::{self, Opened},
 };
 use crate::{
     peer::{Patience, PeerError},
@@ -94,6 +89,14 @@ pub struct ServerHandle {
     version: AtomicU64,
     shared: OnceLock<Arc<ClientShared>>,
     stop: Mutex<CancellationToken>,
+}
+
+/// A server that was connected just now.
+struct Greeted {
+    connection: Arc<Connection>,
+    news: mpsc::UnboundedReceiver<ServerNews>,
+    /// What it offers, approved or not.
+    offered: Offered,
 }
 
 /// What a server offers.
@@ -308,6 +311,12 @@ impl ServerHandle {
 
     /// Connects it, and again whenever it goes away, until that makes no sense any more.
     async fn supervise(&self, shared: &Arc<ClientShared>) {
+        if let Some(approvals) = &shared.options.approvals
+            && let Err(why) = approvals.may_start(&self.entry).await
+        {
+            self.failed(shared, &PeerError::Transport(why));
+            return;
+        }
         let (mut failures, mut has_lived) = (0, false);
         loop {
             let attempt = timeout(shared.options.connect, self.connect(shared)).await;
@@ -318,7 +327,13 @@ impl ServerHandle {
                 )))
             });
             match attempt {
-                Ok((connection, news)) => {
+                Ok(Greeted {
+                    connection,
+                    news,
+                    offered,
+                }) => {
+                    // A person may be asked, who takes as long as it takes.
+                    self.take_over(shared, &connection, offered).await;
                     let began = Instant::now();
                     let why = self.attend(shared, &connection, news).await;
                     if began.elapsed() > LIVED {
@@ -423,10 +438,7 @@ impl ServerHandle {
     }
 
     /// Connects it once, and asks for what it offers.
-    async fn connect(
-        &self,
-        shared: &Arc<ClientShared>,
-    ) -> Result<(Arc<Connection>, mpsc::UnboundedReceiver<ServerNews>), PeerError> {
+    async fn connect(&self, shared: &Arc<ClientShared>) -> Result<Greeted, PeerError> {
         let kept = self.kept_list(shared);
         let is_old = kept.is_some_and(|kept| {
             Revision::parse(&kept.revision).is_some_and(Revision::has_initialize)
@@ -440,7 +452,8 @@ impl ServerHandle {
         let (connection, news) = loop {
             let (sender, news) = mpsc::unbounded_channel();
             let handler = Arc::new(ClientHandler::new(self.name(), &shared.host, sender));
-            let opened = self.open(shared, &handler).map_err(PeerError::Transport)?;
+            let opened = self.open(shared, &handler).await;
+            let opened = opened.map_err(PeerError::Transport)?;
             match Connection::greet(opened, greeting, &capabilities, handler).await {
                 Ok(connection) => break (Arc::new(connection), news),
                 Err(failed) if failed.is_old => greeting = Greeting::Initialize,
@@ -449,83 +462,29 @@ impl ServerHandle {
         };
         let limit = Patience::of(shared.options.connect);
         let tools = connection.list_tools(limit).await?;
-        let tools = self.approved(shared, tools).await;
+        // Not worth more of the time than its tools.
+        let limit = Patience::of(shared.options.connect / 3);
         let prompts = connection.list_prompts(limit).await.unwrap_or_default();
-        self.keep_list(shared, &connection, &tools);
-        *self.offered() = Offered { tools, prompts };
-        self.status
-            .send_replace(ServerStatus::Connected(Arc::clone(&connection)));
-        self.changed();
-        Ok((connection, news))
-    }
-
-    fn open(&self, shared: &ClientShared, handler: &Arc<ClientHandler>) -> Result<Opened, String> {
-        let options = &shared.options;
-        let (kind, unset) = self.entry.expanded(&*options.variable);
-        if let [first, ..] = unset.as_slice() {
-            shared.host.warn(&format!(
-                "MCP server {}: the variable {first} is not set and has no default; ${{{first}}} stays as it is",
-                self.name()
-            ));
-        }
-        match kind {
-            ServerKind::Sdk => match &shared.link {
-                Some(link) => Ok(transport::open_link(
-                    self.name(),
-                    link,
-                    Arc::clone(handler) as _,
-                )),
-                None => Err(
-                    "a server of type sdk is run by a program at the other end, and there is none"
-                        .to_owned(),
-                ),
-            },
-            ServerKind::Stdio { command, args, env } => {
-                let mut environment = (options.environment)(self.entry.scope);
-                let own = [
-                    (
-                        "CLAUDE_PROJECT_DIR".into(),
-                        options.launch.cwd.clone().into_os_string(),
-                    ),
-                    ("CLAUDECODE".into(), OsString::from("1")),
-                ];
-                environment.extend(own);
-                environment.extend(
-                    env.into_iter()
-                        .map(|(name, value)| (name.into(), value.into())),
-                );
-                stdio::open(
-                    &command,
-                    &args,
-                    &environment,
-                    &options.launch,
-                    Arc::clone(handler) as _,
-                )
-            }
-            ServerKind::Http(server) => Ok(http::open(
-                self.access(shared, server)?,
-                Arc::clone(handler) as _,
-            )),
-            ServerKind::Sse(server) => Ok(sse::open(
-                self.access(shared, server)?,
-                Arc::clone(handler) as _,
-            )),
-            ServerKind::WebSocket(_) => {
-                Err("servers of type ws cannot be reached from here".to_owned())
-            }
-        }
-    }
-
-    fn access(&self, shared: &ClientShared, server: RemoteServer) -> Result<RemoteAccess, String> {
-        let streams = shared.options.http.clone();
-        Ok(RemoteAccess {
-            name: self.name().to_owned(),
-            server,
-            streams: streams.ok_or("nothing can be reached over HTTP from here")?,
-            tokens: shared.options.tokens.clone(),
-            environment: (shared.options.environment)(self.entry.scope),
-            printed: Mutex::default(),
+        Ok(Greeted {
+            connection,
+            news,
+            offered: Offered { tools, prompts },
         })
+    }
+
+    /// Offers what is approved of that.
+    async fn take_over(
+        &self,
+        shared: &ClientShared,
+        connection: &Arc<Connection>,
+        offered: Offered,
+    ) {
+        let tools = self.approved(shared, offered.tools).await;
+        self.keep_list(shared, connection, &tools);
+        *self.offered() = Offered { tools, ..offered };
+        self.status
+            .send_replace(ServerStatus::Connected(Arc::clone(connection)));
+        self.changed();
     }
 
     async fn approved(&self, shared: &ClientShared, tools: Vec<Value>) -> Vec<Value> {

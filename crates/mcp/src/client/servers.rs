@@ -58,6 +58,8 @@ pub struct ServerDetails {
     pub instructions: Option<String>,
     /// Its tools as it lists them, once it is connected.
     pub tools: Option<Vec<Value>>,
+    /// Its prompts, as the commands that people type, once it is connected.
+    pub commands: Vec<String>,
 }
 
 /// What came of setting servers.
@@ -214,6 +216,31 @@ impl Servers {
         }
     }
 
+    /// Further servers that are connected as these are, for one who needs them for a while; their tools are sent in
+    /// full. They end with these at the latest. `None`: these were not started.
+    pub fn beside(
+        &self,
+        entries: impl IntoIterator<Item = Result<ServerEntry, SkippedServer>>,
+    ) -> Option<Self> {
+        let own = self.shared.get()?;
+        let shared = ClientShared {
+            options: ClientOptions {
+                deferred: false,
+                ..own.options.clone()
+            },
+            host: Arc::clone(&own.host),
+            link: own.link.clone(),
+            changes: watch::Sender::new(0),
+            over: own.over.child_token(),
+        };
+        let beside = Self::default();
+        beside.add(entries);
+        if beside.shared.set(Arc::new(shared)).is_ok() {
+            beside.start_all(&beside.all());
+        }
+        Some(beside)
+    }
+
     fn start_all(&self, servers: &[Arc<ServerHandle>]) {
         if let Some(shared) = self.shared.get() {
             for server in servers {
@@ -257,6 +284,13 @@ impl Servers {
             tools.extend(server.tools());
         }
         (tools, seen)
+    }
+
+    /// The tools of one server, once it is connected; why it is not.
+    pub async fn tools_of(&self, name: &str) -> Result<Vec<Arc<dyn DynTool>>, String> {
+        let server = self.server(name)?;
+        server.connected().await?;
+        Ok(server.tools())
     }
 
     /// Waits until something is offered that was not taken over, and says what; `None`: the session is over.
@@ -464,6 +498,8 @@ impl Servers {
                     details.revision = Some(connection.revision().as_str());
                     details.instructions.clone_from(&facts.instructions);
                     details.tools = Some(server.listed_tools());
+                    let prompts = server.prompts().into_iter();
+                    details.commands = prompts.map(|prompt| prompt.command).collect();
                 }
             }
             details

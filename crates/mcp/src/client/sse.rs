@@ -72,34 +72,37 @@ impl SseWay {
 
     async fn read(self: Arc<Self>) {
         let why = match self.read_stream().await {
-            Ok(()) => "its stream ended".to_owned(),
+            Ok(()) => PeerError::Closed("its stream ended".to_owned()),
             Err(why) => why,
         };
         if let Some(peer) = self.peer() {
-            peer.close(why);
+            peer.close_with(why);
         }
     }
 
-    async fn read_stream(&self) -> Result<(), String> {
+    async fn read_stream(&self) -> Result<(), PeerError> {
         let request = HttpRequest {
             method: HttpMethod::Get,
             url: self.access.url().to_owned(),
             headers: vec![("accept".to_owned(), "text/event-stream".to_owned())],
             body: Vec::new(),
         };
-        let mut response = self
-            .exchange(request)
-            .await
-            .map_err(|error| error.to_string())?;
-        if response.status != 200 {
-            return Err(format!("HTTP {}", response.status));
+        let mut response = self.exchange(request).await?;
+        match response.status {
+            200 => {}
+            status @ 500.. => return Err(PeerError::Closed(format!("HTTP {status}"))),
+            status => return Err(PeerError::Transport(format!("HTTP {status}"))),
         }
-        while let Some(event) = response.body.event(LONGEST_FRAME).await? {
+        let next = |error: String| PeerError::Closed(error);
+        while let Some(event) = response.body.event(LONGEST_FRAME).await.map_err(next)? {
             match event.name.as_str() {
                 "endpoint" => {
                     let place = within(self.access.url(), event.data.trim());
                     let place = place.ok_or_else(|| {
-                        format!("it wants messages sent to another server: {}", event.data)
+                        let to = &event.data;
+                        PeerError::Transport(format!(
+                            "it wants messages sent to another server: {to}"
+                        ))
                     })?;
                     self.place.send_replace(Some(place));
                 }

@@ -13,7 +13,7 @@ use std::{
 
 use haft_contract::BoxFuture;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufRead, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
     process::{Child, ChildStdin, ChildStdout, Command},
     sync::{mpsc, watch},
     time::timeout,
@@ -29,9 +29,9 @@ use crate::{
 /// How much of what a server writes beside its messages is kept.
 const KEPT_WORDS: usize = 8 * 1024;
 /// How long a server may take to end by itself: once its input is closed, once it is asked to.
-const GRACE: Duration = Duration::from_millis(300);
+pub(super) const GRACE: Duration = Duration::from_millis(300);
 /// Read so much of its output at once.
-const BUFFER: usize = 64 * 1024;
+pub(super) const BUFFER: usize = 64 * 1024;
 
 /// Starts a server. `environment` is all that it gets.
 pub(crate) fn open(
@@ -70,12 +70,7 @@ pub(crate) fn open(
     let words = Arc::new(Mutex::new(VecDeque::new()));
     let reading_words = tokio::spawn(keep_words(stderr, Arc::clone(&words)));
     let (sender, receiver) = mpsc::unbounded_channel();
-    let peer = Peer::new(
-        Arc::new(Lines {
-            sender: sender.downgrade(),
-        }),
-        handler,
-    );
+    let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
     tokio::spawn(write(stdin, receiver, peer.downgrade()));
     let (ended, end) = watch::channel(None);
     let program = Arc::new(Program {
@@ -101,7 +96,7 @@ pub(crate) fn open(
 }
 
 /// The program that a command names: one that is not there is no reason to try again.
-fn find(
+pub(super) fn find(
     command: &str,
     environment: &BTreeMap<OsString, OsString>,
     cwd: &Path,
@@ -132,11 +127,19 @@ fn find(
 }
 
 /// Where messages wait to be written.
-struct Lines {
+pub(super) struct LineSink {
     sender: mpsc::WeakUnboundedSender<RpcMessage>,
 }
 
-impl MessageSink for Lines {
+impl LineSink {
+    pub(super) fn new(sender: &mpsc::UnboundedSender<RpcMessage>) -> Self {
+        Self {
+            sender: sender.downgrade(),
+        }
+    }
+}
+
+impl MessageSink for LineSink {
     fn send(&self, message: RpcMessage) -> Result<(), PeerError> {
         let closed = || PeerError::Closed("its input is closed".to_owned());
         let sender = self.sender.upgrade().ok_or_else(closed)?;
@@ -177,22 +180,7 @@ async fn follow(
     reading_words: tokio::task::JoinHandle<()>,
     ended: watch::Sender<Option<String>>,
 ) {
-    let mut frames = FrameReader::new(BufReader::with_capacity(BUFFER, stdout), LONGEST_FRAME);
-    let failed = loop {
-        let next = frames.next().await;
-        let Some(peer) = peer.upgrade() else {
-            break None;
-        };
-        match next {
-            Ok(Some(Frame::Line(line))) => peer.receive_text(&line),
-            Ok(Some(Frame::TooLong { ends, length })) => {
-                peer.passed_over(&ends, length, LONGEST_FRAME)
-            }
-            Ok(None) => break None,
-            Err(error) => break Some(error.to_string()),
-        }
-    };
-    drop(frames);
+    let failed = read_frames(BufReader::with_capacity(BUFFER, stdout), &peer).await;
     // It says nothing more, so it is of no use, whatever else it does.
     let status = match timeout(GRACE, child.wait()).await {
         Ok(status) => status,
@@ -208,24 +196,58 @@ async fn follow(
         }
     };
     let _ = timeout(GRACE, reading_words).await; // a grandchild may hold it open
-    let mut why = match (failed, status) {
+    let why = match (failed, status) {
         (Some(error), _) => format!("its output cannot be read: {error}"),
         (None, Ok(status)) => format!("it ended ({status})"),
         (None, Err(error)) => format!("it ended ({error})"),
     };
-    let words = program.last_words();
-    if let Some(line) = words.lines().rev().find(|line| !line.trim().is_empty()) {
-        let line: String = line.trim().chars().take(300).collect();
-        why = format!("{why}; the last it wrote: {line}");
-    }
+    let why = with_last_line(why, &program.last_words());
     let _ = ended.send(Some(why.clone())); // no one may wait for it
     if let Some(peer) = peer.upgrade() {
         peer.close(why);
     }
 }
 
+/// Hands on messages until there are no more; why they cannot be read.
+pub(super) async fn read_frames(
+    output: impl AsyncBufRead + Unpin,
+    peer: &WeakPeer,
+) -> Option<String> {
+    let mut frames = FrameReader::new(output, LONGEST_FRAME);
+    loop {
+        let next = frames.next().await;
+        let peer = peer.upgrade()?;
+        match next {
+            Ok(Some(Frame::Line(line))) => peer.receive_text(&line),
+            Ok(Some(Frame::TooLong { ends, length })) => {
+                peer.passed_over(&ends, length, LONGEST_FRAME)
+            }
+            Ok(None) => return None,
+            Err(error) => return Some(error.to_string()),
+        }
+    }
+}
+
+/// Why a server is gone, with the last line that it wrote beside its messages.
+pub(super) fn with_last_line(why: String, words: &str) -> String {
+    match words.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(line) => {
+            let line: String = line.trim().chars().take(300).collect();
+            format!("{why}; the last it wrote: {line}")
+        }
+        None => why,
+    }
+}
+
+/// What was kept of them.
+pub(super) fn words(kept: &Mutex<VecDeque<u8>>) -> String {
+    let words = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let bytes: Vec<u8> = words.iter().copied().collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// What it writes beside its messages; a flood of it passes by.
-async fn keep_words(mut stderr: impl AsyncRead + Unpin, kept: Arc<Mutex<VecDeque<u8>>>) {
+pub(super) async fn keep_words(mut stderr: impl AsyncRead + Unpin, kept: Arc<Mutex<VecDeque<u8>>>) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(length) = stderr.read(&mut buffer).await {
         if length == 0 {
@@ -291,8 +313,6 @@ impl TransportControl for Program {
     }
 
     fn last_words(&self) -> String {
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = words.iter().copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+        words(&self.words)
     }
 }

@@ -7,8 +7,11 @@ use std::{
 };
 
 use haft_contract::BoxFuture;
+use haft_sandbox::SandboxProfile;
 use serde_json::Value;
 use tokio::{sync::mpsc, task::AbortHandle};
+
+use super::ServerSandbox;
 
 use crate::{
     message::{RpcId, RpcMessage},
@@ -35,6 +38,11 @@ pub(crate) trait TransportControl: Send + Sync {
     /// The greeting is over.
     fn begun(self: Arc<Self>) {}
 
+    /// Those of the tools that can be called this way; what their calls need is remembered.
+    fn usable_tools(&self, tools: Vec<Value>) -> Vec<Value> {
+        tools
+    }
+
     /// Ends it: a program that was started is asked to end, then made to.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
@@ -56,13 +64,18 @@ pub trait ServerLink: Send + Sync {
     fn notify(&self, server: &str, message: Value);
 }
 
+/// What the process of a server may touch, out of what its entry says.
+pub type SandboxOf = Arc<dyn Fn(ServerSandbox) -> SandboxProfile + Send + Sync>;
+
 /// The program that guards servers when it is started again, and where servers are started.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct ServerLaunch {
     /// `None`: servers are started without a guard, and may outlive a process that is killed.
     pub guard: Option<PathBuf>,
     /// The directory they are started in.
     pub cwd: PathBuf,
+    /// `None`: a server that is to be confined is not started.
+    pub sandbox: Option<SandboxOf>,
 }
 
 /// A server at the other end of a [`ServerLink`].

@@ -11,12 +11,8 @@ use crate::{
     setting::{Setting, text},
 };
 
-#[tokio::test]
-async fn server_everything_lists_calls_reports_and_is_interrupted() {
-    let Some(bin) = node() else { return };
-    let named = json!({"s": entry(&bin, "mcp-server-everything", &["stdio"])});
-    let setting = Setting::new(&named).settled().await;
-    assert_eq!(setting.status("s"), ("connected".to_owned(), None));
+/// What server-everything does the same way however it is reached.
+async fn calls_and_reports(setting: &Setting) {
     let sum = setting
         .call("mcp__s__get-sum", json!({"a": 2, "b": 40}))
         .await
@@ -32,6 +28,15 @@ async fn server_everything_lists_calls_reports_and_is_interrupted() {
         matches!(first, Some(Update::Step { total: Some(2), .. })),
         "{first:?}"
     );
+}
+
+#[tokio::test]
+async fn server_everything_lists_calls_reports_and_is_interrupted() {
+    let Some(bin) = node() else { return };
+    let named = json!({"s": entry(&bin, "mcp-server-everything", &["stdio"])});
+    let setting = Setting::new(&named).settled().await;
+    assert_eq!(setting.status("s"), ("connected".to_owned(), None));
+    calls_and_reports(&setting).await;
     let image = setting
         .call("mcp__s__get-tiny-image", json!({}))
         .await
@@ -185,17 +190,7 @@ async fn server_everything_over_http_and_over_events() {
             ("connected".to_owned(), None),
             "{mode}"
         );
-        let sum = setting
-            .call("mcp__s__get-sum", json!({"a": 2, "b": 40}))
-            .await
-            .unwrap();
-        assert_eq!(text(&sum), "The sum of 2 and 40 is 42.");
-        let steps = json!({"duration": 1, "steps": 2});
-        let (done, mut updates) = setting
-            .call_in("mcp__s__trigger-long-running-operation", steps)
-            .await;
-        assert!(text(&done.unwrap()).contains("completed"));
-        assert!(updates.recv().await.is_some());
+        calls_and_reports(&setting).await;
         setting.servers.close().await;
     }
 }

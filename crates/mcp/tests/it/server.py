@@ -87,6 +87,14 @@ def call(request):
         send({"jsonrpc": "2.0", "id": "q1", "method": method, "params": asked})
         reply = json.loads(sys.stdin.readline())
         return answer(request, text(json.dumps(reply.get("result", reply.get("error")))))
+    if what == "visit":
+        state["visits"] = state.get("visits", 0) + 1
+        if state["visits"] > 1:
+            return answer(request, text("visited"))
+        wanted = [{"mode": "url", "elicitationId": "e1", "url": "https://login.example/x", "message": "Log in."}]
+        return send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32042, "message": "visit it first", "data": {"elicitations": wanted}}})
+    if what == "capabilities":
+        return answer(request, text(json.dumps(state["capabilities"])))
     if what == "structured":
         return answer(request, {"content": [], "structuredContent": {"n": 1}})
     return answer(request, text(json.dumps({"calls": state["calls"], "env": {name: os.environ.get(name) for name in ("CLAUDECODE", "CLAUDE_PROJECT_DIR", "OWN")}, "meta": params.get("_meta", {}), "cwd": os.getcwd()})))
@@ -109,6 +117,7 @@ for line in sys.stdin:
     if method == "server/discover" and "modern" in modes:
         answer(message, {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "fake", "version": "1"}}})
     elif method == "initialize" and "modern" not in modes:
+        state["capabilities"] = message["params"]["capabilities"]
         version = "1999-01-01" if "odd" in modes else "2025-06-18"
         answer(message, {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}}, "serverInfo": {"name": "fake", "version": "1"}, "instructions": "Be kind."})
     elif method == "tools/list":

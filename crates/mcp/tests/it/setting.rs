@@ -73,8 +73,8 @@ impl Setting {
             folder: dir.path().join("kept"),
             cache: Some(dir.path().join("cache")),
             launch: ServerLaunch {
-                guard: None,
                 cwd: dir.path().to_path_buf(),
+                ..ServerLaunch::default()
             },
             ..ClientOptions::default()
         };

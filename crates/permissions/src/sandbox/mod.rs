@@ -16,8 +16,9 @@ mod services;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use haft_contract::{Confined, Confinement, NetworkAccess, PermissionMode};
+use haft_contract::{Confined, Confinement, NetworkAccess, PermissionMode, RuleMatch};
 use haft_settings::join;
+use serde_json::Value;
 
 use super::{
     Facts, Policy,
@@ -173,6 +174,20 @@ impl SandboxSettings {
     }
 }
 
+/// Whom a command so confined may reach.
+pub(super) fn network(
+    policy: &Policy,
+    confined: Confined,
+    reason: &ProfileReason,
+) -> NetworkAccess {
+    match (confined, policy.sandbox.enabled) {
+        (Confined::Full, _) => NetworkAccess::Anybody,
+        (Confined::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => NetworkAccess::Nobody,
+        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::of(policy).judge()),
+        _ => NetworkAccess::Anybody,
+    }
+}
+
 /// How the command of a call is to be confined, if it has one and may run. Looks at files: which of
 /// those that matter exist.
 pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
@@ -197,11 +212,7 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         homes.open.extend(stores_of(shell, home));
         paths.writable = services::sockets_of(shell, home);
     }
-    let network = match (confined, sandbox.enabled) {
-        (Confined::ReadOnly, _) if !asks_services => NetworkAccess::Nobody,
-        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::of(policy).judge()),
-        _ => NetworkAccess::Anybody,
-    };
+    let network = network(policy, confined, &reason);
     Some(Confinement {
         profile: confined,
         writable: paths.writable.into(),
@@ -222,4 +233,23 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         required: sandbox.required && sandbox.enabled == Some(true),
         may_be_lifted: sandbox.may_be_lifted && policy.mode != PermissionMode::DontAsk,
     })
+}
+
+/// How a program that no call starts, such as an MCP server, is confined: as a command of which only this is known.
+/// Looks at files, like [`confine`].
+pub fn confine_program(policy: &Policy, confined: Confined, network: NetworkAccess) -> Confinement {
+    let facts = Facts::of_nothing("", RuleMatch::NameOnly, Value::Null);
+    let paths = paths::of(policy, &facts, confined);
+    Confinement {
+        profile: confined,
+        writable: paths.writable.into(),
+        caches: paths.caches.into(),
+        judged: paths.judged.into(),
+        protected: paths.protected.into(),
+        hidden: paths.hidden.into(),
+        stores: paths.stores.into(),
+        control: paths.control,
+        network,
+        ..Confinement::default()
+    }
 }

@@ -128,7 +128,7 @@ pub(crate) async fn ask(
         ),
         rules: Vec::new(),
         asked: Some(call.asked),
-        agent: None,
+        ..ApprovalRequest::default()
     };
     let answer = if cx.permissions.mode == PermissionMode::DontAsk {
         ApprovalAnswer::Nobody

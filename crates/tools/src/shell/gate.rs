@@ -113,7 +113,7 @@ impl HostGate {
                     ),
                     rules: Vec::new(),
                     asked: Some(asker.named.asked),
-                    agent: None,
+                    ..ApprovalRequest::default()
                 };
                 asker.approver.ask(question).await
             }

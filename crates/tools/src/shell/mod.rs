@@ -23,7 +23,7 @@ mod gate;
 mod job;
 mod limits;
 mod ports;
-mod profile;
+pub(crate) mod profile;
 mod read_tracking;
 mod refusal;
 mod run;

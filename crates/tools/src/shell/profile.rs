@@ -47,6 +47,23 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
     }
 }
 
+/// The same for a program that we talk to by files: of one that only reads these would be its own.
+pub(crate) fn shared(confinement: &Confinement) -> SandboxProfile {
+    match of(confinement) {
+        SandboxProfile::ReadOnly(Reading { hidden, closed }) => {
+            SandboxProfile::Workspace(Workspace {
+                writable: Vec::new(),
+                protected: Vec::new(),
+                hidden,
+                guarded: None,
+                closed,
+                network: Network::None,
+            })
+        }
+        other => other,
+    }
+}
+
 fn network(access: &NetworkAccess) -> Network {
     match access {
         NetworkAccess::Nobody => Network::None,

@@ -166,6 +166,7 @@ fn meant(line: &Value) -> Result<ApprovalAnswer, String> {
                 input: input.cloned(),
                 patches: patches.collect(),
                 keep: Vec::new(),
+                scope: None,
             })
         }
         Some("deny") => Ok(ApprovalAnswer::Deny {

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -24,6 +24,8 @@ pub(super) const CLOSED: &str = "the other end has closed its input";
 pub(super) struct Channel {
     pub(super) output: Arc<Output>,
     next: AtomicU64,
+    /// The other end has introduced itself.
+    is_initialized: AtomicBool,
     waiting: Mutex<Waiting>,
 }
 
@@ -40,6 +42,7 @@ impl Channel {
         Self {
             output,
             next: AtomicU64::new(1),
+            is_initialized: AtomicBool::new(false),
             waiting: Mutex::default(),
         }
     }
@@ -96,6 +99,15 @@ impl Channel {
             .put_control(&SessionMessage::ControlResponse(ControlResponse {
                 response,
             }));
+    }
+
+    /// The other end has introduced itself (`initialize`).
+    pub(super) fn initialized(&self) {
+        self.is_initialized.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_initialized(&self) -> bool {
+        self.is_initialized.load(Ordering::Relaxed)
     }
 
     /// Can no answer come any more?

@@ -153,6 +153,7 @@ impl Reader {
             agents: request.agents,
             servers: request.sdk_mcp_servers,
         })?;
+        self.channel.initialized();
         let extensions = self.session.extensions();
         Ok(SessionAnswer::Initialize(Box::new(InitializeAnswer {
             commands: extensions.commands.iter().map(status::command).collect(),

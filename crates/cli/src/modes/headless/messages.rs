@@ -65,7 +65,7 @@ pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> 
         mcp_servers: status::servers_in_short(&facts.servers),
         model: (&began.model).into(),
         permission_mode: began.mode.name().into(),
-        slash_commands: Cow::Borrowed(&facts.told.commands),
+        slash_commands: commands(facts),
         api_key_source: facts.key_source.into(),
         claude_code_version: LEVEL.into(),
         output_style: (&facts.told.output_style).into(),
@@ -78,6 +78,17 @@ pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> 
         session_id: None,
         uuid: None,
     }))
+}
+
+/// What can be typed after a slash: prompts of servers, too.
+fn commands(facts: &Facts) -> Cow<'_, [String]> {
+    let servers = &facts.servers.servers;
+    let prompts = servers.iter().flat_map(|server| &server.commands);
+    let mut prompts = prompts.peekable();
+    match prompts.peek() {
+        None => Cow::Borrowed(&facts.told.commands),
+        Some(_) => facts.told.commands.iter().chain(prompts).cloned().collect(),
+    }
 }
 
 pub(super) fn assistant(said: &ReplyBlock) -> AssistantMessage<'_> {

@@ -5,11 +5,12 @@
 //! - `face`, `output`: the session's events, as what goes out; `messages`, `stream_events`, `tasks`, `status`
 //!   and `line_limit` say how it looks
 //! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
-//!   `--input-format stream-json`; `permission`: it is asked
+//!   `--input-format stream-json`; `permission`, `elicitation`: it is asked
 
 mod callbacks;
 mod channel;
-mod config;
+pub(crate) mod config;
+mod elicitation;
 mod face;
 pub(crate) mod flags;
 mod input;
@@ -39,6 +40,7 @@ use haft_host::{
 
 use self::{
     channel::Channel,
+    elicitation::ProgramElicitations,
     face::ProgramServers,
     flags::{Headless, InputFormat, OutputFormat},
     input::Reader,
@@ -51,8 +53,10 @@ use crate::{
     args::SessionArgs,
     exit::Exit,
     line_input::{self, Waited},
+    modes::doctor,
     show,
     signals::Signals,
+    tui::InteractiveStart,
 };
 
 const NO_PROMPT: &str =
@@ -63,6 +67,27 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// More than this on stdin is no prompt.
 const LONGEST_PROMPT: u64 = 10 << 20;
+
+/// The same flags where a person is at the terminal.
+pub(crate) fn interactive(
+    session: SessionArgs,
+    mut flags: Headless,
+) -> anyhow::Result<InteractiveStart> {
+    check(&flags)?;
+    let picks_session = flags.session.resume.as_deref() == Some("");
+    if picks_session {
+        flags.session.resume = None;
+    }
+    let mut config = config::of(&session, &flags)?;
+    config.one_result = false;
+    config.hooks_may_begin = false;
+    Ok(InteractiveStart {
+        config,
+        prompt: flags.prompt.filter(|text| !text.trim().is_empty()),
+        is_still: flags.screen.still,
+        picks_session,
+    })
+}
 
 pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
     let output = Arc::new(Output::new(&flags, &Environment::of_process()));
@@ -82,7 +107,10 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     if flags.is_for_people() {
         output.is_read_by(Person::new(&config.cwd));
     }
-    let session = AgentSession::open(config, parts(flags, output, &channel))?;
+    let looked_at = config.clone();
+    let parts =
+        parts(flags, output, &channel).doctor(move || Box::pin(doctor::report(looked_at.clone())));
+    let session = AgentSession::open(config, parts)?;
     let input = session.input();
     output.follows(input.clone());
     signals.end(&input);
@@ -112,7 +140,9 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
 fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> SessionParts {
     let mut parts = SessionParts::shared(Arc::clone(output) as _);
     if flags.input_format == InputFormat::StreamJson {
-        parts = parts.servers(Arc::new(ProgramServers(Arc::clone(channel))));
+        parts = parts
+            .servers(Arc::new(ProgramServers(Arc::clone(channel))))
+            .elicitations(Arc::new(ProgramElicitations::new(Arc::clone(channel))));
     }
     match flags.permission_prompt_tool.as_deref() {
         None => match Terminal::of_person().filter(|_| flags.is_for_people()) {

@@ -444,6 +444,8 @@ impl Sink for Output {
                 self.hear_subagent(state, agent, event);
                 return;
             }
+            // No message tells it, and it may come in the middle of a reply.
+            AgentEvent::Calling { .. } | AgentEvent::Progress { .. } => return,
             _ => {}
         }
         if state.pieces.has_stopped() {

@@ -190,6 +190,7 @@ fn updated(
         input,
         patches,
         keep,
+        scope: None,
     }
 }
 

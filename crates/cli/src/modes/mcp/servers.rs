@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use anyhow::Context;
 use haft_host::{
-    ServerDetails, ServerList, add_server, approve_server, check_servers, login_server,
-    logout_server, named_servers, remove_server,
+    ServerDetails, ServerList, add_server, approve_server, check_servers, forget_approvals,
+    login_server, logout_server, named_servers, remove_server,
 };
 use serde_json::{Map, Value, json};
 
@@ -41,6 +41,13 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
                 "The tools of {} are approved as they are now",
                 show::clean(&name)
             ))?;
+        }
+        McpServers::ResetProjectChoices => {
+            let said = match forget_approvals(&config)? {
+                true => "What you approved of the servers of this project is forgotten",
+                false => "Nothing is approved for this project",
+            };
+            show::line(said)?;
         }
         McpServers::Login { name } => {
             let visit = |address: &str| {
@@ -146,7 +153,7 @@ fn pairs(
 }
 
 /// What its tools cost in each request, about.
-fn tokens(server: &ServerDetails) -> usize {
+pub(crate) fn tokens(server: &ServerDetails) -> usize {
     let tools = server.tools.iter().flatten();
     tools.map(|tool| tool.to_string().len()).sum::<usize>() / TOKEN
 }

@@ -1,9 +1,11 @@
 //! A decision as a tree: the parts of the call, what they do, what decided, and how a command would
 //! be confined.
 
-use haft::engine::permissions::{Covered, Decision, Facts, Touched};
+use haft::engine::permissions::{
+    Covered, Decision, Facts, Touched,
+    parts::{arg_text, effect_text, part_depth, part_text, touched_text},
+};
 use haft_host::{ExplainedCall, SessionParts, explain_call};
-use haft_shell::{Arg, Effect, LinePart, Value as ArgValue, WriteKind};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
@@ -60,14 +62,9 @@ impl Explained<'_> {
         if let Some(shell) = &self.0.facts.shell {
             for (at, covered) in &self.0.parts {
                 let part = &shell.analysis.parts[*at];
-                let depth = depth(&shell.analysis.parts, part);
+                let depth = part_depth(&shell.analysis.parts, part);
                 let indent = "  ".repeat(depth + 1);
-                let name = if part.text.is_empty() {
-                    let line = shell.line.get(part.span.start..part.span.end);
-                    line.unwrap_or_default()
-                } else {
-                    &part.text
-                };
+                let name = part_text(part, &shell.line);
                 let said = match words(covered) {
                     (word, None) => word.to_owned(),
                     (word, Some(why)) => format!("{word}: {}", show::clean(&why)),
@@ -83,10 +80,10 @@ impl Explained<'_> {
             }
         } else {
             for touched in self.only_read() {
-                text += &format!("  reads {}\n", path_text(touched));
+                text += &format!("  reads {}\n", show::clean(&touched_text(touched)));
             }
             for touched in &self.0.facts.writes {
-                text += &format!("  writes {}\n", path_text(touched));
+                text += &format!("  writes {}\n", show::clean(&touched_text(touched)));
             }
             for target in &self.0.facts.fetches {
                 text += &format!("  contacts {}\n", show::clean(&target.host));
@@ -157,61 +154,11 @@ impl Explained<'_> {
     }
 }
 
-fn path_text(touched: &Touched) -> String {
-    let [given, real] = touched
-        .both()
-        .map(|path| show::clean(&path.display().to_string()));
-    if given == real {
-        given
-    } else {
-        format!("{given}, which is {real}")
-    }
-}
-
 /// What is to be said of a part by itself; a rule that denies is about the whole call.
 fn words(covered: &Covered) -> (&'static str, Option<String>) {
     match covered {
         Covered::Harmless => ("harmless", None),
         Covered::By(because) => ("allowed", Some(because.to_string())),
         Covered::Nothing(why) => ("asks", Some(why.clone())),
-    }
-}
-
-fn depth(parts: &[LinePart], part: &LinePart) -> usize {
-    let mut depth = 0;
-    let mut outer = part.outer;
-    while let Some(at) = outer {
-        depth += 1;
-        outer = parts[at].outer;
-    }
-    depth
-}
-
-fn effect_text(effect: &Effect) -> String {
-    match effect {
-        Effect::Read(read) if read.walks => {
-            format!("reads everything below {}", arg_text(&read.path))
-        }
-        Effect::Read(read) if read.content => format!("reads {}", arg_text(&read.path)),
-        Effect::Read(read) => format!("looks at {}", arg_text(&read.path)),
-        Effect::Write(write) => match write.how {
-            WriteKind::Removal => format!("removes {}", arg_text(&write.path)),
-            WriteKind::Tree => format!("writes what is below {}", arg_text(&write.path)),
-            WriteKind::Work | WriteKind::Twist | WriteKind::Redirect => {
-                format!("writes {}", arg_text(&write.path))
-            }
-        },
-        Effect::Net(Some(host)) => format!("contacts {host}"),
-        Effect::Net(None) => "contacts a host".to_owned(),
-        Effect::Service(service) => service.reason().trim_start_matches("it ").to_owned(),
-        Effect::Env(name) => format!("sets {name}"),
-        Effect::Opaque(why) => format!("runs something unseen: {why}"),
-    }
-}
-
-fn arg_text(arg: &Arg) -> String {
-    match &arg.value {
-        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text) => text.clone(),
-        ArgValue::Unknown { prefix, .. } => format!("{prefix}…"),
     }
 }

@@ -17,18 +17,18 @@ use crate::binary::haft;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/it/server.py");
 
-fn entry(modes: &[&str]) -> Value {
+pub(super) fn entry(modes: &[&str]) -> Value {
     let mut args = vec![SCRIPT];
     args.extend(modes);
     json!({"command": "python3", "args": args})
 }
 
-fn named(modes: &[&str]) -> String {
+pub(super) fn named(modes: &[&str]) -> String {
     json!({"mcpServers": {"s": entry(modes)}}).to_string()
 }
 
 /// What the calls of a run came to.
-fn results(command: &mut Command) -> (Vec<String>, Vec<Value>, String) {
+pub(super) fn results(command: &mut Command) -> (Vec<String>, Vec<Value>, String) {
     command.args(["-p", "go", "--output-format", "stream-json"]);
     let ran = answer(command);
     assert_eq!(ran.code, 0, "{}\n{}", ran.stderr, ran.stdout);
@@ -71,6 +71,7 @@ fn tools_of_a_program_are_offered_called_and_held_to_their_schema() {
         init["mcp_servers"],
         json!([{"name": "s", "status": "connected"}])
     );
+    assert!(init["slash_commands"].to_string().contains("mcp__s__greet"));
     assert!(init["tools"].to_string().contains("mcp__s__echo"));
     assert_eq!(texts[0], "over stdio");
     assert!(texts[1].contains("`text` is required"), "{}", texts[1]);
@@ -114,6 +115,127 @@ fn a_prompt_of_a_server_is_a_command_and_a_resource_can_be_mentioned() {
     let ran = answer(&mut command);
     let all = format!("{}{}", ran.stdout, ran.stderr);
     assert!(all.contains("needs the argument who"), "{all}");
+}
+
+#[test]
+fn a_resource_that_a_prompt_mentions_goes_with_it() {
+    let dir = tempdir().unwrap();
+    let mut command = scripted(dir.path(), &json!([[text("seen")]]));
+    command.args([
+        "--mcp-config",
+        &named(&[]),
+        "-p",
+        "Look at @s:x://a and @s: and @nobody:x",
+    ]);
+    let ran = answer(&mut command);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    let mut found = Vec::new();
+    let mut left = vec![dir.path().join(".claude/projects")];
+    while let Some(folder) = left.pop() {
+        for path in fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
+            match path.is_dir() {
+                true => left.push(path),
+                false => found.push(fs::read_to_string(path).unwrap_or_default()),
+            }
+        }
+    }
+    let all = found.concat();
+    assert!(
+        all.contains("Contents of x://a of the MCP server s:\\ninside"),
+        "{all}"
+    );
+}
+
+/// A server that takes its time to start stands in the user's file: the first turn does not wait for it.
+#[test]
+fn a_search_for_tools_waits_for_servers_that_are_being_connected() {
+    let dir = tempdir().unwrap();
+    let slow = json!({"command": "sh", "args": ["-c", format!("sleep 2; exec python3 {SCRIPT}")]});
+    let file = json!({"mcpServers": {"s": slow}}).to_string();
+    fs::write(dir.path().join(".claude.json"), file).unwrap();
+    let calls = json!([
+        [call("ToolSearch", json!({"query": "select:mcp__s__echo"}))],
+        [call("mcp__s__echo", json!({"text": "found late"}))],
+        [text("done")],
+    ]);
+    let mut command = scripted(dir.path(), &calls);
+    command.args(["--allowedTools", "mcp__s"]);
+    let (texts, messages, _) = results(&mut command);
+    let init = messages
+        .iter()
+        .find(|one| one["subtype"] == "init")
+        .unwrap();
+    assert_eq!(
+        init["mcp_servers"],
+        json!([{"name": "s", "status": "pending"}])
+    );
+    assert_eq!(texts[1], "found late", "{texts:?}");
+}
+
+#[test]
+fn the_doctor_connects_servers_and_says_what_they_are_and_cost() {
+    let dir = tempdir().unwrap();
+    let servers = json!({"mcpServers": {"s": entry(&[]), "dead": entry(&["dies"]), "ws": {"type": "ws", "url": "wss://x"}}});
+    fs::write(dir.path().join(".claude.json"), servers.to_string()).unwrap();
+    let ran = answer(
+        haft(dir.path())
+            .args(["doctor", "--json"])
+            .env("MCP_TIMEOUT", "20000"),
+    );
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let sections = report["sections"].as_array().unwrap();
+    let mcp = sections
+        .iter()
+        .find(|section| section["name"] == "mcp")
+        .unwrap();
+    let row = |name: &str| {
+        let mut rows = mcp["rows"].as_array().unwrap().iter();
+        rows.find(|row| row["name"] == name).unwrap().clone()
+    };
+    let good = row("s");
+    assert_eq!(good["state"], "ok");
+    let told = good["text"].as_str().unwrap();
+    for part in [
+        "connected",
+        "user scope",
+        "revision 2025-06-18",
+        "3 tools",
+        "tokens",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(row("dead")["state"], "bad");
+    assert!(
+        row("dead")["text"]
+            .as_str()
+            .unwrap()
+            .contains("cannot work here")
+    );
+    assert!(
+        row("ws")["text"]
+            .as_str()
+            .unwrap()
+            .contains("not supported")
+    );
+    assert_eq!((report["ok"].as_bool(), ran.code), (Some(false), 1));
+}
+
+/// Names come from files of others.
+#[test]
+fn names_of_servers_do_not_act_on_the_terminal() {
+    let dir = tempdir().unwrap();
+    let odd = "a\u{1b}[2Jb";
+    let servers = json!({"mcpServers": {odd: {"command": "true"}}}).to_string();
+    fs::write(dir.path().join(".mcp.json"), &servers).unwrap();
+    fs::write(dir.path().join(".claude.json"), &servers).unwrap();
+    for args in [&["doctor"][..], &["mcp", "list"], &["mcp", "get", odd]] {
+        let ran = answer(haft(dir.path()).args(args));
+        assert!(!ran.stdout.contains('\u{1b}'), "{args:?}: {}", ran.stdout);
+        assert!(!ran.stderr.contains('\u{1b}'), "{args:?}: {}", ran.stderr);
+    }
 }
 
 #[test]
@@ -199,6 +321,10 @@ fn servers_are_named_listed_shown_and_taken_out() {
         shown.stdout
     );
     assert_eq!(haft(&["get", "x"]).code, 1);
+    for said in ["is forgotten", "Nothing is approved"] {
+        let reset = haft(&["reset-project-choices"]);
+        assert!(reset.stdout.contains(said), "{}", reset.stdout);
+    }
     assert_eq!(haft(&["remove", "s"]).code, 0);
     assert_eq!(haft(&["remove", "team"]).code, 0);
     assert!(
@@ -279,7 +405,7 @@ fn kill(guards: bool) {
     }
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(

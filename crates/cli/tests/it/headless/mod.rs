@@ -13,7 +13,8 @@
 //! - `sessions`: going on, forking, forgetting, listing; `settings`: those that act on the model
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
-//! - `mcp_programs`: MCP servers that are programs; `server`: a provider on this machine
+//! - `mcp_programs`: MCP servers that are programs; `mcp_agents`: those of subagents; `mcp_sandbox`: confined ones;
+//!   `mcp_elicitation`: what they want to know; `server`: a provider on this machine
 //! - `tools_on_demand`: tools that are sent by name only
 
 mod answers;
@@ -24,7 +25,10 @@ mod ends;
 mod extensions;
 mod hook_vectors;
 mod hooks;
+mod mcp_agents;
+mod mcp_elicitation;
 mod mcp_programs;
+mod mcp_sandbox;
 mod models;
 mod planning;
 mod plugins;

@@ -3,7 +3,7 @@ use std::fs;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::{answer, call, lines, scripted, text};
+use super::{Talk, answer, call, lines, scripted, text};
 use crate::binary::haft;
 
 fn result(ran: &crate::binary::Ran) -> Value {
@@ -237,11 +237,39 @@ fn a_session_is_renamed_exported_and_deleted_by_the_beginning_of_its_id() {
     assert_eq!(exported.code, 0, "{}", exported.stderr);
     let text = fs::read_to_string(&file).unwrap();
     assert!(
-        text.starts_with("## user\n\n") && text.contains("Some ``` words."),
+        text.starts_with("# my work\n\n") && text.contains("> Some ``` words."),
         "{text}"
     );
-    // What is there is not written over.
-    assert_eq!(sessions(&["export", begin, file.to_str().unwrap()]).code, 1);
+    // What is there is not written over, unless that is said.
+    let refused = sessions(&["export", begin, file.to_str().unwrap()]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("--force"), "{}", refused.stderr);
+    let page = cwd.join("said.html");
+    let both = sessions(&[
+        "export",
+        begin,
+        "--html",
+        page.to_str().unwrap(),
+        "--md",
+        file.to_str().unwrap(),
+        "--force",
+    ]);
+    assert_eq!(both.code, 0, "{}", both.stderr);
+    assert!(
+        both.stdout.ends_with("said.md is written\n"),
+        "{}",
+        both.stdout
+    );
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("<title>my work</title>"));
+    // From within, the same.
+    let typed = "/export within.html";
+    let within = answer(scripted(cwd, &json!([])).args(["-p", typed, "--resume", &id]));
+    assert_eq!(within.code, 0, "{}", within.stderr);
+    let within = fs::read_to_string(cwd.join("within.html")).unwrap();
+    assert!(within.starts_with("<!doctype html>") && within.contains("Some ``` words."));
+    let shown = sessions(&["export", begin, "--md"]);
+    assert_eq!(shown.stdout.trim_end(), text.trim_end());
     let unasked = sessions(&["delete", begin]);
     assert_eq!(unasked.code, 1);
     assert!(unasked.stderr.contains("--yes"), "{}", unasked.stderr);
@@ -269,4 +297,51 @@ fn a_session_is_renamed_exported_and_deleted_by_the_beginning_of_its_id() {
     // Too short to name one.
     assert_eq!(sessions(&["show", "fff"]).code, 1);
     assert_eq!(sessions(&["show", "ffff"]).code, 0);
+}
+
+#[test]
+fn a_transcript_says_how_long_a_person_was_waited_for_and_what_a_reply_came_to() {
+    let dir = tempdir().unwrap();
+    let turns = json!([
+        [call("Bash", json!({"command": "touch one"}))],
+        [text("Done.")]
+    ]);
+    let mut command = scripted(dir.path(), &turns);
+    let mut talk = Talk::new(command.args(["--permission-prompt-tool", "stdio"]));
+    talk.user("go");
+    let heard = talk.hear_until("control_request");
+    let question = heard.last().unwrap().clone();
+    assert_eq!(question["request"]["subtype"], "can_use_tool");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let input = json!({"command": "touch one"});
+    talk.respond(
+        &question,
+        &json!({"behavior": "allow", "updatedInput": input}),
+    );
+    talk.hear_until("result");
+    assert_eq!(talk.end().1, 0);
+    let project = fs::read_dir(dir.path().join(".claude/projects")).unwrap();
+    let project = project.last().unwrap().unwrap().path();
+    let mut files = fs::read_dir(project)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let transcript = files.find(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    let lines = fs::read_to_string(transcript.unwrap()).unwrap();
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let waited = lines.iter().find_map(|line| line["haftWaitedMs"].as_u64());
+    assert!(waited >= Some(50), "{waited:?}");
+    let replies: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["type"] == "haft-reply")
+        .collect();
+    assert_eq!(replies.len(), 1);
+    assert_eq!(replies[0]["usage"]["output_tokens"], 5);
+    assert!(
+        lines
+            .iter()
+            .any(|line| line["requestId"] == replies[0]["requestId"])
+    );
 }

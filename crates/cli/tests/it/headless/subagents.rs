@@ -11,7 +11,7 @@ use tempfile::tempdir;
 use super::{Talk, answer, call, kinds, lines, text};
 use crate::binary::haft;
 
-fn turn(content: Value) -> Value {
+pub(super) fn turn(content: Value) -> Value {
     json!({"content": content, "usage": {"input": 10, "output": 5}})
 }
 
@@ -19,12 +19,12 @@ fn errand(prompt: &str) -> Value {
     json!({"description": "Runs an errand", "prompt": prompt})
 }
 
-fn aside(when: &str, turns: &[Value]) -> Value {
+pub(super) fn aside(when: &str, turns: &[Value]) -> Value {
     json!({"when": when, "turns": turns})
 }
 
 /// `haft` with a script that speaks for subagents too.
-fn scripted(cwd: &Path, turns: &[Value], conversations: &[Value]) -> Command {
+pub(super) fn scripted(cwd: &Path, turns: &[Value], conversations: &[Value]) -> Command {
     let script = cwd.join(".haft-test-script.json");
     let said = json!({"turns": turns, "conversations": conversations});
     fs::write(&script, said.to_string()).unwrap();
@@ -33,7 +33,7 @@ fn scripted(cwd: &Path, turns: &[Value], conversations: &[Value]) -> Command {
     command
 }
 
-fn streamed(command: &mut Command) -> Vec<Value> {
+pub(super) fn streamed(command: &mut Command) -> Vec<Value> {
     let ran = answer(command.args(["-p", "go", "--output-format", "stream-json"]));
     assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
     lines(&ran)
@@ -46,14 +46,14 @@ fn of_kind<'a>(told: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 /// The result of a call, as the stream tells it.
-fn result_of<'a>(told: &'a [Value], id: &str) -> &'a Value {
+pub(super) fn result_of<'a>(told: &'a [Value], id: &str) -> &'a Value {
     let mut users = told.iter().filter(|message| message["type"] == "user");
     users
         .find(|message| message["message"]["content"][0]["tool_use_id"] == id)
         .unwrap()
 }
 
-fn transcripts(cwd: &Path) -> Vec<PathBuf> {
+pub(super) fn transcripts(cwd: &Path) -> Vec<PathBuf> {
     let projects = cwd.join(".claude/projects");
     let mut found = Vec::new();
     let mut left = vec![projects];

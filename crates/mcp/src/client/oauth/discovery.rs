@@ -3,7 +3,7 @@
 use haft_contract::HttpStreams;
 use serde_json::Value;
 
-use super::{form, get_json, secure};
+use super::{form, get_json, is_local, secure};
 use crate::client::remote::origin;
 
 /// Who gives tokens for a server, and how.
@@ -19,6 +19,10 @@ pub(super) struct Authority {
     /// How a client shows at `token` who it is.
     pub(super) auth_methods: Vec<String>,
     pub(super) issuer: Option<String>,
+    /// Browsers that come back from there say who sent them.
+    pub(super) names_itself: bool,
+    /// A client may be known by the address of a document about it.
+    pub(super) reads_documents: bool,
 }
 
 /// Finds out who gives tokens for the server at `url`; `challenge` is what it refused with.
@@ -43,6 +47,7 @@ pub(super) async fn discover(
         .as_ref()
         .and_then(|found| found["authorization_servers"][0].as_str());
     let issuer = named.unwrap_or(base).trim_end_matches('/').to_owned();
+    reachable(url, &issuer)?;
     let found = authority(http, &issuer).await?;
     let asked = form::parameter(challenge, "scope");
     let scopes = |value: &Value| {
@@ -67,8 +72,17 @@ pub(super) async fn discover(
             register: Some(format!("{base}/register")),
             auth_methods: Vec::new(),
             issuer: None,
+            names_itself: false,
+            reads_documents: false,
         });
     };
+    if let Some(said) = found["issuer"].as_str()
+        && !is_issuer(said, &issuer, named.is_some())
+    {
+        return Err(format!(
+            "{issuer} says that it is {said}, which is another one"
+        ));
+    }
     let methods = found["code_challenge_methods_supported"].as_array();
     if methods.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
         return Err(format!("{issuer} does not know PKCE with S256"));
@@ -100,9 +114,13 @@ pub(super) async fn discover(
             .map(str::to_owned)
             .collect(),
         issuer: place("issuer"),
+        names_itself: found["authorization_response_iss_parameter_supported"] == true,
+        reads_documents: found["client_id_metadata_document_supported"] == true,
     };
-    for place in [&authority.authorize, &authority.token] {
+    let places = [&authority.authorize, &authority.token];
+    for place in places.into_iter().chain(&authority.register) {
         secure(place)?;
+        reachable(url, place)?;
     }
     Ok(authority)
 }
@@ -116,6 +134,7 @@ async fn protected_resource(
     challenge: &str,
 ) -> Result<Option<Value>, String> {
     if let Some(named) = form::parameter(challenge, "resource_metadata") {
+        reachable(url, &named)?;
         return get_json(http, &named).await;
     }
     let base = origin(url).unwrap_or_default();
@@ -148,6 +167,23 @@ async fn authority(http: &dyn HttpStreams, issuer: &str) -> Result<Option<Value>
     Ok(None)
 }
 
+/// Is the one that a document names the one that was asked for it? Else anyone could speak for another (RFC 8414,
+/// 3.3). Many differ by a slash at the end; where no one named an issuer (2025-03-26), it is one of the same server.
+fn is_issuer(said: &str, asked: &str, was_named: bool) -> bool {
+    match was_named {
+        true => said.trim_end_matches('/') == asked,
+        false => origin(said) == origin(asked),
+    }
+}
+
+/// May the server at `url` name this place? One elsewhere must not lead us to what listens on this machine.
+fn reachable(url: &str, place: &str) -> Result<(), String> {
+    match is_local(place) && !is_local(url) {
+        false => Ok(()),
+        true => Err(format!("{url} names {place}, which is on this machine")),
+    }
+}
+
 /// The path of an address, without a slash at its end.
 fn path(url: &str) -> &str {
     let base = origin(url).unwrap_or_default();
@@ -170,6 +206,26 @@ fn covers(resource: &str, url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_elsewhere_names_no_place_on_this_machine() {
+        let far = "https://mcp.example/mcp";
+        for place in [
+            "http://localhost:8080/x",
+            "http://127.0.0.1/x",
+            "https://127.8.8.8/x",
+            "https://[::1]:9/x",
+            "https://LOCALHOST/x",
+            "https://a@0.0.0.0/",
+        ] {
+            assert!(reachable(far, place).is_err(), "{place}");
+            assert!(
+                reachable("http://127.0.0.1:1/mcp", place).is_ok(),
+                "{place}"
+            );
+        }
+        assert!(reachable(far, "https://login.example").is_ok());
+    }
 
     #[test]
     fn a_resource_covers_what_is_below_it() {

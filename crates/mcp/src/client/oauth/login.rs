@@ -31,6 +31,8 @@ pub struct OAuthClient {
     pub secret: Option<String>,
     /// The port that browsers come back to; `None`: any.
     pub port: Option<u16>,
+    /// Where a document about us is, for those who take its address as our name.
+    pub document: Option<String>,
 }
 
 impl OAuthClient {
@@ -43,6 +45,7 @@ impl OAuthClient {
             port: entry["callbackPort"]
                 .as_u64()
                 .and_then(|port| u16::try_from(port).ok()),
+            document: text("clientMetadataUrl"),
         }
     }
 }
@@ -65,7 +68,12 @@ pub async fn login(
     store: &TokenStore,
     request: LoginRequest<'_>,
 ) -> Result<(), String> {
-    let authority = discover(http, request.url, request.challenge).await?;
+    let mut authority = discover(http, request.url, request.challenge).await?;
+    // What is permitted already is not given up for more.
+    if form::parameter(request.challenge, "error").as_deref() == Some("insufficient_scope") {
+        let before = store.scope(request.url, &authority.token);
+        authority.scope = union(before, authority.scope);
+    }
     let port = request.client.port.unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await;
     let listener = listener
@@ -105,11 +113,7 @@ pub async fn login(
         authority.authorize,
         form::encode(&query)
     ));
-    let waiting = timeout(
-        PATIENCE,
-        code(&listener, &state, authority.issuer.as_deref()),
-    )
-    .await;
+    let waiting = timeout(PATIENCE, code(&listener, &state, &authority)).await;
     let code =
         waiting.map_err(|_| format!("no one came back from the browser within {PATIENCE:?}"))??;
     let grant = [
@@ -120,8 +124,22 @@ pub async fn login(
         ("resource", resource),
     ];
     let answer = ask_for_token(http, &authority.token, &us, &grant).await?;
-    let token = KeptToken::of(&answer, &authority.token, resource, us)?;
+    let mut token = KeptToken::of(&answer, &authority.token, resource, us)?;
+    token.scope = token.scope.or(authority.scope);
     store.keep(request.url, token)
+}
+
+/// The scopes of both, each once.
+fn union(first: Option<String>, second: Option<String>) -> Option<String> {
+    let (Some(mut all), Some(more)) = (first.clone(), second.clone()) else {
+        return first.or(second);
+    };
+    for scope in more.split(' ') {
+        if !all.split(' ').any(|known| known == scope) {
+            all = format!("{all} {scope}");
+        }
+    }
+    Some(all)
 }
 
 /// Who we are at the one who gives tokens.
@@ -144,6 +162,13 @@ async fn register(
             id: id.clone(),
             secret: client.secret.clone(),
             method: method(authority, client.secret.is_some(), None),
+        });
+    }
+    if let (Some(document), true) = (&client.document, authority.reads_documents) {
+        return Ok(Registration {
+            id: document.clone(),
+            secret: None,
+            method: "none".to_owned(),
         });
     }
     let Some(place) = &authority.register else {
@@ -231,7 +256,11 @@ pub(super) async fn ask_for_token(
 }
 
 /// Waits for the browser to come back with a code.
-async fn code(listener: &TcpListener, state: &str, issuer: Option<&str>) -> Result<String, String> {
+async fn code(
+    listener: &TcpListener,
+    state: &str,
+    authority: &Authority,
+) -> Result<String, String> {
     loop {
         let (mut stream, _) = listener.accept().await.map_err(|error| error.to_string())?;
         let Some(query) = callback(&mut stream).await else {
@@ -253,7 +282,7 @@ async fn code(listener: &TcpListener, state: &str, issuer: Option<&str>) -> Resu
             continue;
         }
         let said = match (value("code"), value("error")) {
-            _ if value("iss").is_some_and(|named| issuer.is_some_and(|issuer| issuer != named)) => {
+            _ if !is_sender(value("iss").as_deref(), authority) => {
                 Err("the browser comes from another place than it was sent to".to_owned())
             }
             (Some(code), None) => Ok(code),
@@ -271,6 +300,14 @@ async fn code(listener: &TcpListener, state: &str, issuer: Option<&str>) -> Resu
         };
         let _ = reply(&mut stream, "200 OK", words).await; // the browser may be gone
         return said;
+    }
+}
+
+/// Does a browser come from where it was sent to (RFC 9207)? The names are compared as they are written.
+fn is_sender(named: Option<&str>, authority: &Authority) -> bool {
+    match (named, authority.issuer.as_deref()) {
+        (Some(named), issuer) => issuer == Some(named),
+        (None, _) => !authority.names_itself,
     }
 }
 
@@ -337,6 +374,20 @@ impl KeptToken {
             place: place.to_owned(),
             resource: resource.to_owned(),
             client: us,
+            scope: text("scope").filter(|scope| !scope.is_empty()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_joined_each_once() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(union(some("a b"), some("b c")), some("a b c"));
+        assert_eq!(union(None, some("a")), some("a"));
+        assert_eq!(union(some("a"), None), some("a"));
     }
 }

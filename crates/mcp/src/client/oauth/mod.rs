@@ -86,20 +86,33 @@ fn secure(url: &str) -> Result<(), String> {
     if url.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control()) {
         return Err(format!("{url:?} is no address"));
     }
-    let plain = url.strip_prefix("http://").map(|rest| {
-        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-        match host.strip_prefix('[') {
-            Some(inner) => inner.split(']').next().unwrap_or_default(),
-            None => host.split(':').next().unwrap_or_default(),
-        }
-    });
+    let plain = url.starts_with("http://").then(|| host(url));
     match plain {
         None if url.starts_with("https://") => Ok(()),
         Some("localhost" | "127.0.0.1" | "::1") => Ok(()),
         _ => Err(format!(
             "{url} is not HTTPS, so that anyone on the way could read what is sent there"
         )),
+    }
+}
+
+/// The host of an address.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    match host.strip_prefix('[') {
+        Some(inner) => inner.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    }
+}
+
+/// Is a place on this machine?
+fn is_local(url: &str) -> bool {
+    let host = host(url).trim_end_matches('.').to_ascii_lowercase();
+    match host.parse::<std::net::IpAddr>() {
+        Ok(address) => address.is_loopback() || address.is_unspecified(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
     }
 }
 

@@ -36,8 +36,8 @@ use super::{
 };
 use crate::blocking::blocking;
 
-/// How often the call tells of new output.
-const PROGRESS: Duration = Duration::from_millis(250);
+/// How often the call reports new output: at most 30 times a second.
+const PROGRESS: Duration = Duration::from_millis(40);
 /// How much of new output it tells, in bytes: the newest.
 const PROGRESS_TAIL: usize = 4 << 10;
 /// How often a person is asked to let one command through.
@@ -239,6 +239,7 @@ impl Run<'_> {
         let longest = self.limits.foreground(self.input.timeout);
         let wish = self.shell.wish(self.cx);
         let mut told = 0;
+        let is_followed = !self.cx.progress.is_silent();
         let mut ticks = interval(PROGRESS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let over = sleep(longest);
@@ -250,7 +251,7 @@ impl Run<'_> {
                 () = self.cx.cancel.cancelled() => return Waited::Interrupted,
                 () = wish.told() => return Waited::Wished,
                 () = &mut over => return Waited::TimedOut(longest),
-                _ = ticks.tick() => self.tell(&job.capture, &mut told),
+                _ = ticks.tick(), if is_followed => self.tell(&job.capture, &mut told),
             }
         }
     }

@@ -1,0 +1,89 @@
+//! What MCP servers want to know of a person, put to the program at the other end as they say it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use haft::BoxFuture;
+use haft_host::{Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind};
+use haft_protocol::{ElicitationReply, ElicitationRequest, SessionRequest};
+use serde_json::Value;
+
+use super::channel::Channel;
+
+/// Asks a program that has introduced itself. One that answers with an error is not asked again: there is no other
+/// way to learn that it does not know such requests.
+pub(super) struct ProgramElicitations {
+    channel: Arc<Channel>,
+    is_unable: AtomicBool,
+}
+
+impl ProgramElicitations {
+    pub(super) fn new(channel: Arc<Channel>) -> Self {
+        Self {
+            channel,
+            is_unable: AtomicBool::new(false),
+        }
+    }
+}
+
+impl ElicitationHost for ProgramElicitations {
+    fn is_there(&self) -> bool {
+        self.channel.is_initialized()
+            && !self.channel.is_closed()
+            && !self.is_unable.load(Ordering::Relaxed)
+    }
+
+    fn elicit<'a>(&'a self, asked: &'a Elicitation) -> BoxFuture<'a, Option<ElicitationAnswer>> {
+        Box::pin(async move {
+            let waits = self.channel.output.waits();
+            let request = SessionRequest::Elicitation(Box::new(request(asked)));
+            let reply = self.channel.ask(request).await;
+            drop(waits);
+            match reply {
+                Ok(reply) => Some(meant(reply.into())),
+                Err(why) => {
+                    tracing::debug!(why, "the program does not put forms of servers to people");
+                    self.is_unable.store(true, Ordering::Relaxed);
+                    None
+                }
+            }
+        })
+    }
+}
+
+fn request(asked: &Elicitation) -> ElicitationRequest<'_> {
+    let plain = ElicitationRequest {
+        mcp_server_name: (&asked.server).into(),
+        message: (&asked.message).into(),
+        mode: None,
+        url: None,
+        elicitation_id: None,
+        requested_schema: None,
+    };
+    match &asked.kind {
+        ElicitationKind::Form { schema } => ElicitationRequest {
+            mode: Some("form".into()),
+            requested_schema: Some(std::borrow::Cow::Borrowed(schema)),
+            ..plain
+        },
+        ElicitationKind::Url { url, id } => ElicitationRequest {
+            mode: Some("url".into()),
+            url: Some(url.into()),
+            elicitation_id: Some(id.into()).filter(|_| !id.is_empty()),
+            ..plain
+        },
+    }
+}
+
+/// What is neither a yes nor a no is neither.
+fn meant(reply: ElicitationReply) -> ElicitationAnswer {
+    match reply.action.as_deref() {
+        Some("accept") => {
+            ElicitationAnswer::Accept(reply.content.map_or(Value::Null, Value::Object))
+        }
+        Some("decline") => ElicitationAnswer::Decline,
+        _ => ElicitationAnswer::Cancel,
+    }
+}

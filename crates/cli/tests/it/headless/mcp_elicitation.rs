@@ -1,0 +1,121 @@
+//! What MCP servers want to know of a person, put to the program at the other end: here that is this test.
+
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use super::{Talk, call, mcp_programs::named, scripted, text};
+
+fn act(what: &str) -> Value {
+    call("mcp__s__act", json!({"what": what}))
+}
+
+/// A session with a server that is asked to do this.
+fn talk(dir: &std::path::Path, what: &str, flags: &[&str]) -> Talk {
+    let turns = json!([[act(what)], [text("done")]]);
+    let mut command = scripted(dir, &turns);
+    command
+        .args(["--mcp-config", &named(&[]), "--allowedTools", "mcp__s"])
+        .args(flags);
+    Talk::new(&mut command)
+}
+
+/// What the call came to.
+fn result(heard: &[Value]) -> String {
+    let mut results = heard.iter().filter(|one| one["type"] == "user");
+    results.next().unwrap()["message"]["content"][0]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn a_program_is_asked_what_a_server_wants_to_know() {
+    let dir = tempdir().unwrap();
+    let mut talk = talk(dir.path(), "ask", &[]);
+    talk.request("i", &json!({"subtype": "initialize", "hooks": null}));
+    talk.hear_until("control_response");
+    talk.user("go");
+    let asked = talk.hear_until("control_request").pop().unwrap();
+    assert_eq!(
+        asked["request"],
+        json!({
+            "subtype": "elicitation",
+            "mcp_server_name": "s",
+            "message": "Who?",
+            "mode": "form",
+            "requested_schema": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "n": {"type": "integer", "default": 7}},
+            },
+        })
+    );
+    talk.respond(
+        &asked,
+        &json!({"action": "accept", "content": {"name": "Ada"}}),
+    );
+    let heard = talk.hear_until("result");
+    let answer: Value = serde_json::from_str(&result(&heard)).unwrap();
+    assert_eq!(
+        answer,
+        json!({"action": "accept", "content": {"name": "Ada", "n": 7}})
+    );
+    assert_eq!(talk.end().1, 0);
+}
+
+#[test]
+fn an_address_that_must_be_visited_first_is_put_to_it_and_the_call_made_again() {
+    for (action, expected) in [("accept", "visited"), ("decline", "visit it first")] {
+        let dir = tempdir().unwrap();
+        let mut talk = talk(dir.path(), "visit", &[]);
+        talk.request("i", &json!({"subtype": "initialize", "hooks": null}));
+        talk.hear_until("control_response");
+        talk.user("go");
+        let asked = talk.hear_until("control_request").pop().unwrap();
+        let request = &asked["request"];
+        assert_eq!(request["subtype"], "elicitation");
+        assert_eq!(request["mode"], "url");
+        assert_eq!(request["url"], "https://login.example/x");
+        assert_eq!(request["elicitation_id"], "e1");
+        talk.respond(&asked, &json!({"action": action}));
+        let heard = talk.hear_until("result");
+        let told = result(&heard);
+        assert!(told.contains(expected), "{action}: {told}");
+        assert_eq!(talk.end().1, 0);
+    }
+}
+
+/// As an SDK does that does not know such requests: the question is put in the other way that there is.
+#[test]
+fn a_program_that_does_not_know_such_requests_is_asked_as_for_a_tool() {
+    let dir = tempdir().unwrap();
+    let mut talk = talk(dir.path(), "ask", &["--permission-prompt-tool", "stdio"]);
+    talk.request("i", &json!({"subtype": "initialize", "hooks": null}));
+    talk.hear_until("control_response");
+    talk.user("go");
+    let asked = talk.hear_until("control_request").pop().unwrap();
+    assert_eq!(asked["request"]["subtype"], "elicitation");
+    talk.fail(&asked, "Unsupported control request subtype: elicitation");
+    let asked = talk.hear_until("control_request").pop().unwrap();
+    let request = &asked["request"];
+    assert_eq!(request["subtype"], "can_use_tool");
+    let questions = request["input"]["questions"].as_array().unwrap();
+    let first = questions[0]["question"].as_str().unwrap();
+    let mut input = request["input"].clone();
+    input["answers"] = json!({first: "Ada"});
+    talk.respond(&asked, &json!({"behavior": "allow", "updatedInput": input}));
+    let heard = talk.hear_until("result");
+    assert!(result(&heard).contains("Ada"), "{}", result(&heard));
+    assert_eq!(talk.end().1, 0);
+}
+
+/// One that has not introduced itself cannot be asked, and servers learn that.
+#[test]
+fn without_anyone_to_ask_servers_are_not_told_that_they_may() {
+    let dir = tempdir().unwrap();
+    let mut talk = talk(dir.path(), "capabilities", &[]);
+    talk.user("go");
+    let heard = talk.hear_until("result");
+    let told = result(&heard);
+    assert!(!told.contains("elicitation"), "{told}");
+    assert_eq!(talk.end().1, 0);
+}

@@ -1,0 +1,100 @@
+//! A call that a person made themselves, beside the model's: no one is asked whether it may run, deny rules
+//! hold, and what a sandbox keeps it from is still put to them.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use futures_util::FutureExt;
+use haft_contract::{
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallId, CancellationToken, ContextPatch,
+    PermissionMode, ToolUse,
+};
+
+use super::{
+    CallObserver, Scheduler,
+    call::{CallRun, NestedNotes, panicked},
+    nested,
+    slots::Slot,
+};
+use crate::pipeline::{Author, CallResult, prepare, without_outcome};
+
+impl Scheduler {
+    /// Runs a call that a person made themselves, between two turns of the model's. Where relative paths
+    /// start may be another place afterwards.
+    pub async fn run_for_person(
+        &mut self,
+        tool_use: ToolUse,
+        cancel: CancellationToken,
+        observer: &dyn CallObserver,
+    ) -> CallResult {
+        let (id, name) = (tool_use.id.clone(), tool_use.name.clone());
+        let call = CallId::new();
+        let run = AssertUnwindSafe(self.run_one(call, tool_use, cancel, observer));
+        let finished = run
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|panic| without_outcome(call, &id, &name, &panicked(&name, &*panic)));
+        for patch in &finished.patches {
+            self.apply(patch);
+        }
+        finished
+    }
+
+    async fn run_one(
+        &self,
+        call: CallId,
+        tool_use: ToolUse,
+        cancel: CancellationToken,
+        observer: &dyn CallObserver,
+    ) -> CallResult {
+        let shared = &self.shared;
+        let mut context = self.context();
+        // What would be refused because no one may be asked was asked for.
+        if matches!(context.mode, PermissionMode::DontAsk | PermissionMode::Plan) {
+            context.apply(&ContextPatch::SetMode {
+                mode: PermissionMode::Default,
+            });
+        }
+        let started = Instant::now();
+        let id = tool_use.id.clone();
+        let pool = shared.engine.pool();
+        let prepared = match prepare(&pool, tool_use, Author::Model, call, &context.place()) {
+            Ok(prepared) => prepared,
+            Err(settled) => return settled.finish(call, id),
+        };
+        observer.bound(&prepared);
+        let notes = NestedNotes::default();
+        let inside = nested::inside(shared, &notes);
+        let mut cx = shared.call_context(call, id.into(), &context, cancel, inside);
+        let asked = Arc::clone(cx.services.approver());
+        cx.services = cx.services.with_approver(Arc::new(TypedByPerson(asked)));
+        let run = CallRun {
+            shared,
+            cx: &cx,
+            context: &context,
+            slot: &mut Slot::inner(),
+            started,
+            observer: Some(observer),
+            inner: Some(&notes),
+            patches: true,
+        };
+        let (finished, notes) = run.run(prepared).await;
+        finished.with_notes(notes)
+    }
+}
+
+/// The person has typed it: that is their word on whether it may run.
+struct TypedByPerson(Arc<dyn Approver>);
+
+impl Approver for TypedByPerson {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        // Questions of a running command, about a host or about its sandbox, have no reason of ours.
+        match question.because.is_empty() {
+            true => self.0.ask(question),
+            false => Box::pin(async { ApprovalAnswer::Allow }),
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.is_there()
+    }
+}

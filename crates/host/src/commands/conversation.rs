@@ -1,0 +1,118 @@
+//! `/clear`, `/compact`, `/resume`, `/rename`: which conversation it is.
+
+use haft_agent::Session;
+use haft_contract::SessionId;
+
+use super::{Acts, BuiltIn, CommandAnswer, CommandContext, blocking, short, table};
+use crate::{SessionEvent, SessionInput, moment};
+
+/// So many conversations are listed.
+const LISTED: usize = 20;
+
+pub(super) static CLEAR: BuiltIn = BuiltIn {
+    name: "clear",
+    hint: "[name]",
+    description: "Forget the conversation",
+    acts: Acts::Between(|context, name| Box::pin(clear(context, name))),
+};
+
+pub(super) static COMPACT: BuiltIn = BuiltIn {
+    name: "compact",
+    hint: "[what matters]",
+    description: "Sum the conversation up; what follows says what matters",
+    acts: Acts::Between(|context, matters| Box::pin(compact(context, matters))),
+};
+
+pub(super) static RESUME: BuiltIn = BuiltIn {
+    name: "resume",
+    hint: "[id or title]",
+    description: "List earlier conversations, or go on with one",
+    acts: Acts::Between(|context, name| Box::pin(resume(context, name))),
+};
+
+pub(super) static RENAME: BuiltIn = BuiltIn {
+    name: "rename",
+    hint: "<title>",
+    description: "Give the conversation a title",
+    acts: Acts::Anytime(|input, title| Box::pin(async move { rename(input, title) })),
+};
+
+async fn clear(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
+    let successor = context.commands.successor.as_ref();
+    let next = successor.map(|successor| successor());
+    let next = next.unwrap_or_else(|| Ok(Session::in_memory(SessionId::new())));
+    let next = next.map_err(|error| format!("The conversation cannot be cleared: {error:#}"))?;
+    let id = next.id();
+    let name = name.trim();
+    if !name.is_empty() {
+        // The one that ends is found by it.
+        context.agent.transcript().set_title(name);
+    }
+    // Still in the name of the conversation that ends.
+    context.events.emit(&SessionEvent::Reset(id));
+    context.agent.clear(next, context.events).await;
+    context.commands.begins(id);
+    Ok("The conversation is forgotten.".to_owned())
+}
+
+async fn compact(context: &mut CommandContext<'_>, instructions: &str) -> CommandAnswer {
+    let control = context.agent.control();
+    let run = context.agent.compact(instructions, context.events);
+    tokio::pin!(run);
+    let done = tokio::select! {
+        biased;
+        done = &mut run => done,
+        () = context.stop.wait() => {
+            control.interrupt();
+            run.await
+        }
+    };
+    match done {
+        Ok(true) => Ok("The conversation was summarized.".to_owned()),
+        Ok(false) => Ok("There was nothing to sum up, or it was held up.".to_owned()),
+        Err(error) => Err(format!("The conversation could not be summarized: {error}")),
+    }
+}
+
+async fn resume(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
+    let name = name.trim();
+    if name.is_empty() {
+        let input = context.input.clone();
+        return blocking(move || list(&input)).await;
+    }
+    let opens = context.commands.opens.as_ref();
+    let next = opens.map(|opens| opens(name));
+    let next = next.ok_or("this session cannot go on with another conversation")?;
+    let next = next.map_err(|error| format!("{error:#}"))?;
+    let id = next.id();
+    context.events.emit(&SessionEvent::Reset(id));
+    context.agent.take_up(next, context.events).await;
+    context.commands.begins(id);
+    let messages = context.agent.conversation().messages().len();
+    Ok(format!(
+        "The conversation {id} goes on: {messages} messages."
+    ))
+}
+
+fn list(input: &SessionInput) -> CommandAnswer {
+    let entries = input.session_entries(false);
+    let entries = entries.map_err(|error| error.to_string())?;
+    if entries.is_empty() {
+        return Ok("There is no earlier conversation in this directory.".to_owned());
+    }
+    let rows = entries.into_iter().take(LISTED).map(|entry| {
+        let said = entry.title.or(entry.first_prompt).unwrap_or_default();
+        let changed = moment::show(entry.changed);
+        vec![entry.id.to_string(), changed, short(&said, 60)]
+    });
+    Ok(table(&rows.collect::<Vec<_>>()))
+}
+
+fn rename(input: &SessionInput, title: &str) -> CommandAnswer {
+    let title = title.trim();
+    if title.is_empty() {
+        return Err("say the title: /rename TITLE".to_owned());
+    }
+    input.rename(title)?;
+    Ok(format!("The conversation is called {title:?}."))
+}

@@ -1,0 +1,35 @@
+//! `/export`: the conversation as a text, or as a page.
+
+use super::{Acts, BuiltIn, CommandAnswer, blocking};
+use crate::{
+    ExistingFile, ExportFormat, SessionInput,
+    export::{prices, render, write},
+};
+
+pub(super) static EXPORT: BuiltIn = BuiltIn {
+    name: "export",
+    hint: "[FILE]",
+    description: "Write the conversation to a file: Markdown, or a page if its name ends in .html",
+    acts: Acts::Anytime(|input, file| {
+        let (input, file) = (input.clone(), file.trim().to_owned());
+        Box::pin(blocking(move || export(&input, &file)))
+    }),
+};
+
+fn export(input: &SessionInput, file: &str) -> CommandAnswer {
+    let transcript = input.transcript_path();
+    let transcript = transcript.filter(|path| path.exists());
+    let transcript = transcript.ok_or("nothing was said yet, or the session is not kept")?;
+    let config = &input.0.config;
+    let prices = prices(config);
+    if file.is_empty() {
+        let text = render(&transcript, ExportFormat::Markdown, &prices);
+        return text.map_err(|error| error.to_string());
+    }
+    let path = config.cwd.join(file);
+    let format = ExportFormat::of_file(&path);
+    // What is there stays: a slip must not cost a file.
+    let written = write(&transcript, format, &prices, &path, ExistingFile::Keep);
+    written.map_err(|error| error.to_string())?;
+    Ok(format!("Written to {}.", path.display()))
+}

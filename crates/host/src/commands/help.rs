@@ -1,0 +1,35 @@
+//! `/help`: what there is.
+
+use super::{Acts, BuiltIn, CommandInfo, CommandSource, short};
+use crate::SessionInput;
+
+/// How wide names and what may stand behind them usually are.
+const NAMES: usize = 24;
+
+pub(super) static HELP: BuiltIn = BuiltIn {
+    name: "help",
+    hint: "",
+    description: "List the commands",
+    acts: Acts::Anytime(|input, _| Box::pin(async move { Ok(help(input)) })),
+};
+
+fn help(input: &SessionInput) -> String {
+    let commands = input.commands();
+    let (ours, others): (Vec<_>, Vec<_>) = commands
+        .into_iter()
+        .partition(|command| command.source == CommandSource::BuiltIn);
+    let rows = |list: Vec<CommandInfo>| -> String {
+        let rows = list.into_iter().map(|command| {
+            let called = format!("/{} {}", command.name, command.argument_hint);
+            let said = short(&command.description, 80);
+            // A long one does not push all the others to the right.
+            format!("{:NAMES$}  {said}", called.trim_end())
+        });
+        rows.collect::<Vec<_>>().join("\n")
+    };
+    let mut text = format!("Commands:\n{}", rows(ours));
+    if !others.is_empty() {
+        text += &format!("\n\nOf yours, the project and servers:\n{}", rows(others));
+    }
+    text
+}

@@ -1,0 +1,23 @@
+//! `/memory`: files that people write for the model to know.
+
+use super::{Acts, BuiltIn, table};
+use crate::SessionInput;
+
+pub(super) static MEMORY: BuiltIn = BuiltIn {
+    name: "memory",
+    hint: "",
+    description: "List the memory files",
+    acts: Acts::Anytime(|input, _| Box::pin(async move { Ok(list(input)) })),
+};
+
+fn list(input: &SessionInput) -> String {
+    let rows = input.memory_files().into_iter().map(|place| {
+        let state = if place.exists { "" } else { "not there yet" };
+        vec![
+            place.scope.name().to_owned(),
+            place.path.display().to_string(),
+            state.to_owned(),
+        ]
+    });
+    table(&rows.collect::<Vec<_>>())
+}

@@ -1,0 +1,144 @@
+//! `/rewind`: goes back to before a message.
+
+use haft_contract::Services;
+use uuid::Uuid;
+
+use super::{Acts, BuiltIn, CommandAnswer, CommandContext, blocking, short, table, undo};
+use crate::{
+    RewindKind, SessionEvent, SessionInput, UndoReport, UndoWhich, access::NOT_BEGUN, moment,
+};
+
+pub(super) static REWIND: BuiltIn = BuiltIn {
+    name: "rewind",
+    hint: "[MESSAGE both|talk|files|summary]",
+    description: "List the messages, or go back to before one",
+    acts: Acts::Between(|context, arguments| Box::pin(rewind(context, arguments))),
+};
+
+async fn rewind(context: &mut CommandContext<'_>, arguments: &str) -> CommandAnswer {
+    let words: Vec<&str> = arguments.split_whitespace().collect();
+    let (message, kind) = match words.as_slice() {
+        [] => {
+            let input = context.input.clone();
+            return blocking(move || list(&input)).await;
+        }
+        [message] => (*message, None),
+        [message, kind] => (*message, RewindKind::named(kind)),
+        _ => (words[0], None),
+    };
+    let message: Uuid = message
+        .parse()
+        .map_err(|_| format!("{message:?} is no message; /rewind lists them"))?;
+    let Some(kind) = kind else {
+        let input = context.input.clone();
+        return blocking(move || preview(&input, message)).await;
+    };
+    // What was the last message before may be gone back to again.
+    if let Some(back) = talk_again(context, message, kind) {
+        return back;
+    }
+    let said = context.input.said();
+    let point = said.into_iter().find(|one| one.uuid == message);
+    let point = point.ok_or_else(|| format!("the session has no message {message}"))?;
+    let mut told = Vec::new();
+    if matches!(kind, RewindKind::Both | RewindKind::Files) {
+        let input = context.input.clone();
+        let report = blocking(move || files(&input, message)).await?;
+        match report {
+            Some(report) => told.push(undo::told(&report)?),
+            None => told.push("No file had changed.".to_owned()),
+        }
+    }
+    let before = point.parent.as_deref();
+    let last = match kind {
+        RewindKind::Both | RewindKind::Talk => Some(context.agent.go_back(before)?),
+        RewindKind::Files => None,
+        RewindKind::Summary => {
+            let agent = &mut *context.agent;
+            let done = agent
+                .sum_up_from(&point.text, before, context.events)
+                .await?;
+            match done {
+                Some(last) => Some(Some(last)),
+                None => return Err("it was interrupted; nothing has changed".to_owned()),
+            }
+        }
+    };
+    if let Some(last) = last {
+        told.push(format!(
+            "The conversation goes on before: {}",
+            short(&point.text, 60)
+        ));
+        if let Some(last) = last {
+            told.push(format!("To take this back: /rewind {last} talk"));
+        }
+    }
+    let to = message;
+    context.events.emit(&SessionEvent::Rewound { to, kind });
+    Ok(told.join("\n"))
+}
+
+/// Goes on from a message that was left: not before it, but with all that was said to it.
+fn talk_again(
+    context: &mut CommandContext<'_>,
+    message: Uuid,
+    kind: RewindKind,
+) -> Option<CommandAnswer> {
+    let is_prompt = context.input.said().iter().any(|one| one.uuid == message);
+    if is_prompt || kind != RewindKind::Talk {
+        return None;
+    }
+    Some(match context.agent.go_back(Some(&message.to_string())) {
+        Ok(_) => Ok("The conversation goes on where it was.".to_owned()),
+        Err(why) => Err(why),
+    })
+}
+
+/// Makes the files what they were; `None`: none had changed.
+fn files(input: &SessionInput, message: Uuid) -> Result<Option<UndoReport>, String> {
+    let _: &Services = input.0.access.services().ok_or(NOT_BEGUN)?;
+    let points = input.rewind_points()?;
+    let point = points.iter().find(|point| point.uuid == message);
+    if point.is_none_or(|point| point.files.is_empty()) {
+        return Ok(None);
+    }
+    let report = input.undo(&UndoWhich::Since(message), true)?;
+    if let Some(conflict) = report.conflict {
+        return Err(format!("nothing has changed: {conflict}"));
+    }
+    input.undo(&UndoWhich::Since(message), false).map(Some)
+}
+
+fn list(input: &SessionInput) -> CommandAnswer {
+    let points = input.rewind_points()?;
+    if points.is_empty() {
+        return Ok("Nothing was said yet.".to_owned());
+    }
+    let rows = points.into_iter().map(|point| {
+        let time = point.time.map(moment::show).unwrap_or_default();
+        let changed = undo::files(&point.files);
+        vec![
+            point.uuid.to_string(),
+            time,
+            short(&point.text, 50),
+            changed,
+        ]
+    });
+    Ok(table(&rows.collect::<Vec<_>>()))
+}
+
+fn preview(input: &SessionInput, message: Uuid) -> CommandAnswer {
+    let points = input.rewind_points()?;
+    let after = points.iter().skip_while(|point| point.uuid != message);
+    let after: Vec<_> = after.collect();
+    let point = after
+        .first()
+        .ok_or_else(|| format!("the session has no message {message}"))?;
+    Ok(format!(
+        "Before {:?}: {} of your messages go, and {} changed since. Say how: /rewind {message} \
+         both|talk|files|summary",
+        short(&point.text, 50),
+        after.len(),
+        undo::files(&point.files)
+    ))
+}

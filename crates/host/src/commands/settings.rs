@@ -1,0 +1,85 @@
+//! `/config`: single settings.
+
+use std::path::PathBuf;
+
+use haft_contract::{SettingRisk, SettingsAccess};
+use haft_engine::settings::SettingsFiles;
+use serde_json::{Map, Value};
+
+use super::{Acts, BuiltIn, CommandAnswer, blocking};
+use crate::{SessionInput, settings::known_tools};
+
+pub(super) static CONFIG: BuiltIn = BuiltIn {
+    name: "config",
+    hint: "[key | key=value]",
+    description: "Show settings, or save one in your settings",
+    acts: Acts::AnytimeIf(
+        |arguments| !arguments.contains('='),
+        |input, arguments| Box::pin(config(input, arguments)),
+    ),
+};
+
+async fn config(input: &SessionInput, arguments: &str) -> CommandAnswer {
+    let arguments = arguments.trim();
+    let Some((key, value)) = arguments.split_once('=') else {
+        let shared = input.clone();
+        let key = arguments.to_owned();
+        return blocking(move || show(&shared, &key)).await;
+    };
+    let (key, value) = (key.trim().to_owned(), value.trim());
+    // What is no JSON is a text.
+    let value: Value =
+        serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+    let (shared, named, given) = (input.clone(), key.clone(), value.clone());
+    let file = blocking(move || shared.save_setting(&named, &given)).await?;
+    // What a running session can take over counts at once.
+    let mut now = Map::new();
+    now.insert(key.clone(), value);
+    let counts = match input.apply_settings(&now).await {
+        Ok(unused) if unused.is_empty() => "",
+        _ => "; it counts from the next session on",
+    };
+    Ok(format!("{key} is saved in {}{counts}.", file.display()))
+}
+
+fn show(input: &SessionInput, key: &str) -> CommandAnswer {
+    if key.is_empty() {
+        let merged = input.files().read("")?;
+        return serde_json::to_string_pretty(&merged).map_err(|error| error.to_string());
+    }
+    if let SettingRisk::Unknown(why) = input.files().weigh(key) {
+        return Err(why);
+    }
+    let value = input.files().read(key)?;
+    Ok(match value.is_null() {
+        true => format!("{key} is not set."),
+        false => format!("{key} = {value}"),
+    })
+}
+
+impl SessionInput {
+    /// Saves a setting in the user's own file, checked like one that is read; named with dots. Which file. Writes
+    /// a file: not for a task that others wait for.
+    pub fn save_setting(&self, key: &str, value: &Value) -> Result<PathBuf, String> {
+        let files = self.files();
+        if let SettingRisk::Unknown(why) = files.weigh(key) {
+            return Err(why);
+        }
+        Ok(files.write_user(key, value)?.file.into())
+    }
+
+    /// A setting as the files say it now, named with dots; `None` where no one has set it. Reads files.
+    pub fn setting(&self, key: &str) -> Option<Value> {
+        let value = self.files().read(key).ok()?;
+        (!value.is_null()).then_some(value)
+    }
+
+    fn files(&self) -> SettingsFiles {
+        SettingsFiles {
+            places: self.0.permitted.settings.places.clone(),
+            flags: self.0.permitted.flags.clone(),
+            tools: known_tools(),
+            check: haft_engine::check_settings,
+        }
+    }
+}

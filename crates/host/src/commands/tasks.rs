@@ -1,0 +1,47 @@
+//! `/tasks`: what runs beside the conversation.
+
+use super::{Acts, BuiltIn, CommandAnswer, blocking, short, table};
+use crate::SessionInput;
+
+pub(super) static TASKS: BuiltIn = BuiltIn {
+    name: "tasks",
+    hint: "[ID | stop ID]",
+    description: "List running tasks, show the output of one, or stop it",
+    acts: Acts::Anytime(|input, arguments| Box::pin(tasks(input, arguments))),
+};
+
+async fn tasks(input: &SessionInput, arguments: &str) -> CommandAnswer {
+    let words: Vec<&str> = arguments.split_whitespace().collect();
+    match words.as_slice() {
+        [] => Ok(list(input)),
+        ["stop", id] => {
+            input.stop_task(id)?;
+            Ok(format!("The task {id} is being stopped."))
+        }
+        ["output", id] | [id] => {
+            let (input, id) = (input.clone(), (*id).to_owned());
+            blocking(move || input.task_output(&id)).await
+        }
+        _ => Err("say /tasks, /tasks ID or /tasks stop ID".to_owned()),
+    }
+}
+
+fn list(input: &SessionInput) -> String {
+    let tasks = input.tasks();
+    if tasks.is_empty() {
+        return "Nothing runs.".to_owned();
+    }
+    let rows = tasks.into_iter().map(|task| {
+        let waited = match task.in_background {
+            true => "in the background",
+            false => "is waited for",
+        };
+        vec![
+            task.id,
+            task.kind.name().trim_start_matches("local_").to_owned(),
+            short(&task.description, 60),
+            waited.to_owned(),
+        ]
+    });
+    table(&rows.collect::<Vec<_>>())
+}

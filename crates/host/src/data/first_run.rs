@@ -1,0 +1,238 @@
+//! What a person is asked and told before a session: whether the directory is trusted, and where the key is.
+
+use std::{
+    fs,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
+};
+
+use haft_engine::settings::{Flags, Settings, Trust, TrustFile, trust};
+
+use crate::{Environment, ModelProvider, OpenError, Permitted, SessionConfig, key_helper, model};
+
+/// What of a directory would run or loosen something, and whether that is trusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustReport {
+    /// The directory that is trusted: the root of the repository, or this one.
+    pub directory: PathBuf,
+    /// It is, as it is now; also where there is nothing to trust.
+    pub is_trusted: bool,
+    /// What has changed since it was trusted.
+    pub changed: Vec<String>,
+    /// What would count.
+    pub things: Vec<TrustedThing>,
+}
+
+/// Something that counts only in a directory that is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedThing {
+    /// What it is and where it stands, such as `.claude/settings.json hooks`.
+    pub name: String,
+    /// What it says; empty where the name says it all.
+    pub contents: String,
+}
+
+/// Where a key was looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyPlace {
+    /// A variable, a setting or a file.
+    pub name: String,
+    /// It holds one.
+    pub is_set: bool,
+}
+
+/// Which key a session would use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyReport {
+    /// Where it comes from; `None`: there is none.
+    pub source: Option<String>,
+    /// Where it was looked for, in this order.
+    pub looked_at: Vec<KeyPlace>,
+    /// Where the model is asked.
+    pub base_url: String,
+}
+
+/// What of the directory of a session waits for trust.
+pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
+    let settings = settings(config);
+    let places = &settings.places;
+    let running = settings.running_things();
+    let known = TrustFile::read(places).changes(places, &running);
+    let trusted = Trust::of(places, &config.settings, &running);
+    let loosening = settings.loosening_things();
+    let mut things: Vec<TrustedThing> = Vec::new();
+    for (name, value) in &running {
+        let contents = serde_json::to_string_pretty(value).unwrap_or_default();
+        things.push(TrustedThing {
+            name: name.clone(),
+            contents,
+        });
+    }
+    things.extend(loosening.into_iter().map(|name| TrustedThing {
+        name,
+        contents: String::new(),
+    }));
+    Ok(TrustReport {
+        directory: trust::directory(places),
+        is_trusted: things.is_empty() || (trusted.runs && trusted.allows),
+        changed: known.unwrap_or_default(),
+        things,
+    })
+}
+
+/// Trusts the directory of a session, with everything in it as it is now. Gives the directory.
+pub fn accept_trust(config: &SessionConfig) -> Result<PathBuf, OpenError> {
+    let settings = settings(config);
+    let added = TrustFile::add(&settings.places, &settings.running_things());
+    Ok(added.map_err(anyhow::Error::from)?)
+}
+
+/// Whatever the flags leave out: later sessions may not.
+fn settings(config: &SessionConfig) -> Settings {
+    let places = config.environment.settings_places(&config.cwd);
+    Settings::load(places, &Flags::default(), Trust::default())
+}
+
+/// Where the key of a session would come from, and where it was looked for.
+pub fn key_report(config: &SessionConfig) -> Result<KeyReport, OpenError> {
+    let permitted = Permitted::load(config)?;
+    let environment = &permitted.environment;
+    let (_, source) = model::ask(&config.model, &permitted.settings, environment);
+    let provider = model::provider(&config.model, environment);
+    let mut looked_at = Vec::new();
+    let variables: &[&str] = match provider {
+        ModelProvider::Anthropic => &["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"],
+        ModelProvider::OpenAi => &["OPENAI_API_KEY"],
+    };
+    looked_at.extend(variables.iter().map(|name| KeyPlace {
+        name: (*name).to_owned(),
+        is_set: environment.variable(name).is_some(),
+    }));
+    let helper = key_helper::KeyCommand::of(&permitted.settings, environment);
+    let user = permitted.settings.places.user.join("settings.json");
+    looked_at.push(KeyPlace {
+        name: format!("{} in {}", key_helper::SETTING, user.display()),
+        is_set: helper.is_some(),
+    });
+    looked_at.push(KeyPlace {
+        name: key_file(environment).display().to_string(),
+        is_set: stored_key(environment).is_some(),
+    });
+    Ok(KeyReport {
+        source: (source != "none").then(|| source.to_owned()),
+        looked_at,
+        base_url: model::base_url(&config.model, provider, environment),
+    })
+}
+
+/// Where a key is kept that a person gave us.
+fn key_file(environment: &Environment) -> PathBuf {
+    let places = environment.settings_places(std::path::Path::new("/"));
+    places.user.join("haft/key")
+}
+
+/// The key that a person gave us. A file that others can read is no place for one, and is not read.
+pub(crate) fn stored_key(environment: &Environment) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let path = key_file(environment);
+    let is = fs::symlink_metadata(&path).ok()?;
+    let is_ours = is.is_file() && is.mode() & 0o077 == 0;
+    let key = fs::read_to_string(path).ok().filter(|_| is_ours)?;
+    let key = key.trim();
+    (!key.is_empty()).then(|| key.to_owned())
+}
+
+/// Keeps a key in a file that only the user can read. Gives the file.
+pub fn store_key(environment: &Environment, key: &str) -> Result<PathBuf, OpenError> {
+    let key = key.trim();
+    let is_plain = !key.is_empty() && key.chars().all(|letter| letter.is_ascii_graphic());
+    if !is_plain {
+        let problem = anyhow::anyhow!("a key is one word of plain characters");
+        return Err(problem.into());
+    }
+    let path = key_file(environment);
+    let write = || -> io::Result<()> {
+        let folder = path.parent().unwrap_or(std::path::Path::new("/"));
+        fs::create_dir_all(folder)?;
+        // Made anew: never readable by others for a moment, whatever stood there.
+        let partial = folder.join(format!(".key.{}.partial", std::process::id()));
+        let _ = fs::remove_file(&partial);
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&partial)?;
+        file.write_all(format!("{key}\n").as_bytes())?;
+        fs::rename(&partial, &path)
+    };
+    write().map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))?;
+    Ok(path)
+}
+
+/// Forgets the key that a person gave us. Gives the file, if there was one.
+pub fn remove_key(environment: &Environment) -> Result<Option<PathBuf>, OpenError> {
+    let path = key_file(environment);
+    match fs::remove_file(&path) {
+        Ok(()) => Ok(Some(path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let problem = anyhow::anyhow!("{} cannot be removed: {error}", path.display());
+            Err(problem.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rig() -> (tempfile::TempDir, SessionConfig) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        fs::create_dir(home.join("p")).unwrap();
+        let mut config = SessionConfig::new(home.join("p"));
+        config.environment = Environment::given([("HOME", home.to_str().unwrap())]);
+        (folder, config)
+    }
+
+    #[test]
+    fn a_key_is_kept_for_the_user_alone_and_used_last() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let (_folder, config) = rig();
+        let report = key_report(&config).unwrap();
+        assert_eq!(report.source, None);
+        let names: Vec<&str> = report.looked_at.iter().map(|one| &*one.name).collect();
+        assert_eq!(names[..2], ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"]);
+        assert!(names[2].starts_with("apiKeyHelper in "));
+        assert!(store_key(&config.environment, "two words").is_err());
+        let path = store_key(&config.environment, " sk-1 \n").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(stored_key(&config.environment), Some("sk-1".to_owned()));
+        let report = key_report(&config).unwrap();
+        assert_eq!(report.source.as_deref(), Some("haft login"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(stored_key(&config.environment), None);
+        assert_eq!(remove_key(&config.environment).unwrap(), Some(path));
+        assert_eq!(remove_key(&config.environment).unwrap(), None);
+    }
+
+    #[test]
+    fn what_would_run_is_shown_and_trusted_as_it_is() {
+        let (_folder, config) = rig();
+        let report = trust_report(&config).unwrap();
+        assert!(report.is_trusted && report.things.is_empty());
+        let hooks = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "make"}]}]}}"#;
+        let file = config.cwd.join(".claude/settings.json");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, hooks).unwrap();
+        let report = trust_report(&config).unwrap();
+        assert!(!report.is_trusted);
+        assert_eq!(report.things[0].name, ".claude/settings.json hooks");
+        assert!(report.things[0].contents.contains("make"));
+        assert_eq!(accept_trust(&config).unwrap(), config.cwd);
+        assert!(trust_report(&config).unwrap().is_trusted);
+        fs::write(&file, hooks.replace("make", "rm")).unwrap();
+        let report = trust_report(&config).unwrap();
+        assert!(!report.is_trusted);
+        assert_eq!(report.changed, [".claude/settings.json hooks has changed"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Files that people write for the model to know, as `#text` adds to them.
+
+use std::path::PathBuf;
+
+use haft_contract::SessionId;
+
+use crate::SessionInput;
+
+/// Whose a memory file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryScope {
+    /// The project's.
+    Project,
+    /// The person's, in this project.
+    Local,
+    /// The person's, everywhere.
+    User,
+}
+
+impl MemoryScope {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::Local => "local",
+            Self::User => "user",
+        }
+    }
+}
+
+/// A memory file, whether it is there or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryPlace {
+    /// Whose it is.
+    pub scope: MemoryScope,
+    /// Where it is.
+    pub path: PathBuf,
+    /// It is there.
+    pub exists: bool,
+}
+
+impl SessionInput {
+    /// Where something can be remembered: for the project, for the person in it, for the person everywhere.
+    pub fn memory_files(&self) -> Vec<MemoryPlace> {
+        let places = &self.0.permitted.settings.places;
+        let beside = places.cwd.join(".claude/CLAUDE.md");
+        let mut project = places.cwd.join("CLAUDE.md");
+        if !project.exists() && beside.exists() {
+            project = beside;
+        }
+        let all = [
+            (MemoryScope::Project, project),
+            (MemoryScope::Local, places.cwd.join("CLAUDE.local.md")),
+            (MemoryScope::User, places.user.join("CLAUDE.md")),
+        ];
+        let all = all.map(|(scope, path)| MemoryPlace {
+            scope,
+            exists: path.exists(),
+            path,
+        });
+        all.into()
+    }
+
+    /// Puts a line at the end of a memory file, as a change that can be undone. Gives the file. Writes a file:
+    /// not for a task that others wait for.
+    pub fn remember(&self, text: &str, scope: MemoryScope) -> Result<PathBuf, String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err("there is nothing to remember".to_owned());
+        }
+        let mut places = self.memory_files().into_iter();
+        let place = places.find(|place| place.scope == scope);
+        let path = place.map(|place| place.path).unwrap_or_default();
+        let line = match text.starts_with(['-', '*', '#']) {
+            true => text.to_owned(),
+            false => format!("- {text}"),
+        };
+        self.append(&path, &line)
+    }
+
+    #[cfg(feature = "fs")]
+    fn append(&self, path: &std::path::Path, line: &str) -> Result<PathBuf, String> {
+        let environment = &self.0.environment;
+        let folder = environment.session_folder(&self.0.config.cwd, SessionId::new());
+        let services = self.0.access.services();
+        haft_tools::append_line(services, &folder.join("undo"), path, line, "remember")
+    }
+
+    #[cfg(not(feature = "fs"))]
+    fn append(&self, _: &std::path::Path, _: &str) -> Result<PathBuf, String> {
+        let _ = SessionId::new();
+        Err("this build changes no files".to_owned())
+    }
+}

@@ -1,0 +1,25 @@
+//! What a session can be asked for as data: what a face shows, and what the text answers of commands are made
+//! of.
+
+mod costs;
+mod first_run;
+mod memory_places;
+mod rules;
+mod sessions;
+mod tasks;
+mod undo;
+
+pub use costs::{CostLine, CostReport};
+pub(crate) use first_run::stored_key;
+pub use first_run::{
+    KeyPlace, KeyReport, TrustReport, TrustedThing, accept_trust, key_report, remove_key,
+    store_key, trust_report,
+};
+pub use memory_places::{MemoryPlace, MemoryScope};
+pub use rules::RuleInfo;
+pub use sessions::{Exchange, ExchangePart, Exchanges, SessionEntry, exchanges, session_entries};
+pub(crate) use sessions::{TranscriptPrompt, prompts};
+pub use tasks::RunningTask;
+pub use undo::{
+    ChangedFile, FileChangeKind, RewindKind, RewindPoint, UndoEntry, UndoReport, UndoWhich,
+};

@@ -1,0 +1,279 @@
+//! Conversations that were kept: which there are, and what was said in them.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use haft_agent::Sessions;
+use haft_contract::SessionId;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{Environment, SessionInput, conversations, moment};
+
+/// A conversation that can be taken up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionEntry {
+    /// Its id.
+    pub id: SessionId,
+    /// What a person calls it.
+    pub title: Option<String>,
+    /// What was said first.
+    pub first_prompt: Option<String>,
+    /// When it was last changed.
+    pub changed: SystemTime,
+    /// Its file.
+    pub path: PathBuf,
+    /// Where it was held, where that is known.
+    pub cwd: Option<PathBuf>,
+}
+
+/// What was said in a conversation, the end of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Exchanges {
+    /// How many are not among these.
+    pub earlier: usize,
+    /// The last ones, the oldest first.
+    pub shown: Vec<Exchange>,
+}
+
+/// What a person said, and what was answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Exchange {
+    /// The id of the message.
+    pub uuid: Option<Uuid>,
+    /// What it says.
+    pub prompt: String,
+    /// The answer.
+    pub parts: Vec<ExchangePart>,
+}
+
+/// A part of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExchangePart {
+    /// The model's words.
+    Text(String),
+    /// A call.
+    Call {
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        input: Value,
+        /// Did it fail? `None`: it has no answer.
+        is_error: Option<bool>,
+    },
+}
+
+/// A message of a person's, and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct TranscriptPrompt {
+    pub(crate) uuid: Uuid,
+    /// The message before it.
+    pub(crate) parent: Option<String>,
+    pub(crate) time: Option<SystemTime>,
+    pub(crate) text: String,
+}
+
+/// The conversations of a directory, or of all, the newest first.
+pub fn session_entries(
+    environment: &Environment,
+    cwd: &Path,
+    all: bool,
+) -> io::Result<Vec<SessionEntry>> {
+    let here = conversations(environment, cwd);
+    let folder = environment.project_folder(cwd);
+    let projects = folder.as_deref().and_then(Path::parent);
+    let sessions = match projects.filter(|_| all) {
+        Some(projects) => Sessions::of_all_projects(projects)?,
+        None => vec![here],
+    };
+    let mut entries = Vec::new();
+    for sessions in sessions {
+        for listed in sessions.list()? {
+            let path = sessions.path(listed.id);
+            entries.push(SessionEntry {
+                cwd: if all {
+                    place(&path)
+                } else {
+                    Some(cwd.to_path_buf())
+                },
+                id: listed.id,
+                title: listed.title,
+                first_prompt: listed.first_prompt,
+                changed: listed.changed,
+                path,
+            });
+        }
+    }
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.changed));
+    Ok(entries)
+}
+
+/// Where a conversation was held: its first lines say so.
+fn place(path: &Path) -> Option<PathBuf> {
+    use std::io::BufRead;
+    let file = fs::File::open(path).ok()?;
+    let lines = io::BufReader::new(file).lines().take(20);
+    lines
+        .map_while(Result::ok)
+        .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
+        .find_map(|line| Some(PathBuf::from(line["cwd"].as_str()?)))
+}
+
+/// What was said in a conversation: the last exchanges of it, so many. Branches that were left do not count.
+pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
+    let lines = chain(&fs::read_to_string(transcript)?, None);
+    let mut all: Vec<Exchange> = Vec::new();
+    let mut answers: HashMap<String, bool> = HashMap::new();
+    for line in &lines {
+        for block in blocks(line).filter(|block| block["type"] == "tool_result") {
+            let id = block["tool_use_id"].as_str().unwrap_or_default();
+            answers.insert(id.to_owned(), block["is_error"] == true);
+        }
+    }
+    for line in &lines {
+        if let Some(prompt) = prompt_text(line) {
+            all.push(Exchange {
+                uuid: line["uuid"].as_str().and_then(|uuid| uuid.parse().ok()),
+                prompt,
+                parts: Vec::new(),
+            });
+        } else if line["type"] == "assistant"
+            && let Some(exchange) = all.last_mut()
+        {
+            for block in blocks(line) {
+                match block["type"].as_str() {
+                    Some("text") => {
+                        let text = block["text"].as_str().unwrap_or_default().to_owned();
+                        exchange.parts.push(ExchangePart::Text(text));
+                    }
+                    Some("tool_use") => exchange.parts.push(ExchangePart::Call {
+                        name: block["name"].as_str().unwrap_or_default().to_owned(),
+                        input: block["input"].clone(),
+                        is_error: answers
+                            .get(block["id"].as_str().unwrap_or_default())
+                            .copied(),
+                    }),
+                    _ => {}
+                }
+            }
+        }
+    }
+    let earlier = all.len().saturating_sub(most);
+    Ok(Exchanges {
+        earlier,
+        shown: all.split_off(earlier),
+    })
+}
+
+/// What a person has said in a conversation up to a message, the oldest first; `None`: up to the last.
+pub(crate) fn prompts(transcript: &Path, leaf: Option<Uuid>) -> Vec<TranscriptPrompt> {
+    let text = fs::read_to_string(transcript).unwrap_or_default();
+    let now = SystemTime::now();
+    let said = chain(&text, leaf).into_iter().filter_map(|line| {
+        Some(TranscriptPrompt {
+            text: prompt_text(&line)?,
+            uuid: line["uuid"].as_str()?.parse().ok()?,
+            parent: line["parentUuid"].as_str().map(str::to_owned),
+            time: line["timestamp"]
+                .as_str()
+                .and_then(|time| moment::parse(time, now)),
+        })
+    });
+    said.collect()
+}
+
+/// The lines of the conversation as it stands: from its last message back to the first.
+fn chain(text: &str, leaf: Option<Uuid>) -> Vec<Value> {
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines: Vec<Value> = lines
+        .filter(|line| {
+            let is_said = line["type"] == "user" || line["type"] == "assistant";
+            let is_boundary = line["type"] == "system" && line["subtype"] == "compact_boundary";
+            (is_said || is_boundary) && line["isSidechain"] != true
+        })
+        .collect();
+    let by_id: HashMap<&str, usize> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(at, line)| Some((line["uuid"].as_str()?, at)))
+        .collect();
+    let mut taken = vec![false; lines.len()];
+    let leaf = leaf.map(|leaf| leaf.to_string());
+    let leaf = leaf.and_then(|leaf| by_id.get(leaf.as_str()).copied());
+    let mut at = leaf.or(lines.len().checked_sub(1));
+    while let Some(index) = at {
+        if std::mem::replace(&mut taken[index], true) {
+            break;
+        }
+        let line = &lines[index];
+        let parent = line["parentUuid"].as_str();
+        let parent = parent.or_else(|| line["logicalParentUuid"].as_str());
+        at = parent.and_then(|parent| by_id.get(parent).copied());
+    }
+    // Answers may stand beside the chain: they belong to the message before them.
+    for (index, line) in lines.iter().enumerate() {
+        let parent = line["parentUuid"].as_str();
+        let parent = parent.and_then(|parent| by_id.get(parent).copied());
+        let is_answer = blocks(line).any(|block| block["type"] == "tool_result");
+        if is_answer && parent.is_some_and(|parent| taken[parent]) {
+            taken[index] = true;
+        }
+    }
+    let chosen = lines.into_iter().zip(taken).filter(|(_, taken)| *taken);
+    chosen.map(|(line, _)| line).collect()
+}
+
+fn blocks(line: &Value) -> impl Iterator<Item = &Value> {
+    line["message"]["content"].as_array().into_iter().flatten()
+}
+
+/// What a person said in a line, if one did.
+fn prompt_text(line: &Value) -> Option<String> {
+    let is_users = line["type"] == "user" && line["isMeta"] != true;
+    if !is_users || line["isCompactSummary"] == true {
+        return None;
+    }
+    let content = &line["message"]["content"];
+    let text = match content {
+        Value::String(text) => text.clone(),
+        Value::Array(all) => {
+            if all.iter().any(|block| block["type"] == "tool_result") {
+                return None;
+            }
+            // What was typed comes last; before it stands what belongs to it.
+            let mut texts = all.iter().filter_map(|block| block["text"].as_str());
+            texts.next_back()?.to_owned()
+        }
+        _ => return None,
+    };
+    if text.starts_with("[Request interrupted by user") {
+        return None;
+    }
+    Some(match text.strip_prefix("<bash-input>") {
+        Some(rest) => format!("!{}", rest.split("</bash-input>").next().unwrap_or(rest)),
+        None => text,
+    })
+}
+
+impl SessionInput {
+    /// The conversations of this directory, or of all, the newest first.
+    pub fn session_entries(&self, all: bool) -> io::Result<Vec<SessionEntry>> {
+        session_entries(&self.0.environment, &self.0.config.cwd, all)
+    }
+
+    /// The file of the conversation; `None` before the first message, or where it is not kept.
+    pub fn transcript_path(&self) -> Option<PathBuf> {
+        self.0.access.transcript_path()
+    }
+
+    /// Which conversation it is; `None` before the first message.
+    pub fn session_id(&self) -> Option<SessionId> {
+        self.0.access.session_id()
+    }
+}

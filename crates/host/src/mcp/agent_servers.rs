@@ -1,0 +1,343 @@
+//! Servers that a kind of agent names (`mcpServers`): by the name of one that the session has, or defined there. They
+//! go through the same door as all others: what settings deny, what a person approves, what waits for trust.
+
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use haft_agent::subagents::OwnTools;
+use haft_contract::BoxFuture;
+use haft_extensions::{AgentDefinition, ExtensionOrigin, ExtensionPlaces};
+use haft_mcp::client::{ServerEntry, ServerScope, Servers, SkippedServer};
+use serde_json::Value;
+
+use super::{policy::ServerPolicy, sources};
+use crate::{SessionConfig, event::Events, settings::Permitted};
+
+/// Connects the servers of agents.
+#[derive(Clone)]
+pub(crate) struct AgentServers {
+    /// Those of the session.
+    servers: Arc<Servers>,
+    door: Arc<Door>,
+    problems: Arc<SaidOnce>,
+}
+
+/// What cannot be used is said to people once, however many subagents want it.
+struct SaidOnce {
+    events: Arc<Events>,
+    said: Mutex<BTreeSet<String>>,
+}
+
+impl SaidOnce {
+    fn say(&self, problems: &[String]) {
+        for problem in problems {
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.insert(problem.clone()) {
+                self.events.warn(problem.as_str());
+            }
+        }
+    }
+}
+
+/// What decides about servers that an agent defines.
+struct Door {
+    policy: ServerPolicy,
+    /// Only other servers than those of agents may be used, and why.
+    exclusive: Option<&'static str>,
+    is_strict: bool,
+    trusted: bool,
+    places: ExtensionPlaces,
+    disabled: Vec<String>,
+}
+
+/// What an agent names, sorted.
+#[derive(Default)]
+struct NamedServers {
+    /// Servers of the session.
+    of_session: Vec<String>,
+    own: Vec<ServerEntry>,
+    /// What cannot be used, and why.
+    refused: Vec<SkippedServer>,
+}
+
+impl AgentServers {
+    pub(crate) fn new(
+        servers: &Arc<Servers>,
+        config: &SessionConfig,
+        permitted: &Permitted,
+        places: &ExtensionPlaces,
+        events: &Arc<Events>,
+    ) -> Self {
+        let settings = &permitted.settings;
+        let exclusive = sources::managed_file(&settings.places)
+            .is_some()
+            .then_some("an administrator says which servers there are (managed-mcp.json)");
+        let door = Door {
+            policy: ServerPolicy::of(settings),
+            exclusive,
+            is_strict: config.strict_mcp,
+            trusted: settings.trust.runs,
+            places: places.clone(),
+            disabled: sources::disabled(config, permitted),
+        };
+        Self {
+            servers: Arc::clone(servers),
+            door: Arc::new(door),
+            problems: Arc::new(SaidOnce {
+                events: Arc::clone(events),
+                said: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The servers of a session whose main agent is of this kind are those of the session.
+    pub(crate) fn join(&self, main: &AgentDefinition) {
+        let named = self.door.read(main);
+        let unknown = named.of_session.iter();
+        let unknown = unknown.filter(|name| !self.servers.has(name));
+        let mut problems: Vec<String> = unknown
+            .map(|name| {
+                format!(
+                    "the agent {} names the MCP server {name}, which is not there",
+                    main.name
+                )
+            })
+            .collect();
+        problems.extend(named.refused.iter().map(in_words));
+        self.servers.add(named.own.into_iter().map(Ok));
+        self.problems.say(&problems);
+    }
+
+    /// The tools of the servers that a kind names; `None`: it names none.
+    pub(crate) fn tools(&self, kind: &AgentDefinition) -> Option<BoxFuture<'static, OwnTools>> {
+        if kind.mcp_servers.is_empty() {
+            return None;
+        }
+        let (named, servers) = (self.door.read(kind), Arc::clone(&self.servers));
+        let problems = Arc::clone(&self.problems);
+        Some(Box::pin(async move {
+            let found = connect(named, servers).await;
+            problems.say(&found.missing);
+            found
+        }))
+    }
+}
+
+async fn connect(named: NamedServers, servers: Arc<Servers>) -> OwnTools {
+    let mut found = OwnTools {
+        missing: named.refused.iter().map(in_words).collect(),
+        ..OwnTools::default()
+    };
+    let own: Vec<String> = named.own.iter().map(|entry| entry.name.clone()).collect();
+    let beside = match own.is_empty() {
+        true => None,
+        false => servers.beside(named.own.into_iter().map(Ok)),
+    };
+    let beside = beside.map(|servers| EndsOwnServers(Arc::new(servers)));
+    let all = named.of_session.iter().map(|name| (name, Some(&servers)));
+    let own = own.iter();
+    let all = all.chain(own.map(|name| (name, beside.as_ref().map(|beside| &beside.0))));
+    // Each waits for its own server only, and all at once.
+    let asked = all.map(|(name, servers)| async move {
+        let tools = match servers {
+            Some(servers) => servers.tools_of(name).await,
+            None => Err("nothing is connected here".to_owned()),
+        };
+        (name.clone(), tools)
+    });
+    for (name, tools) in futures_util::future::join_all(asked).await {
+        match tools {
+            Ok(tools) => found.servers.push((name, tools)),
+            Err(why) => found.missing.push(format!("MCP server {name}: {why}")),
+        }
+    }
+    found.end = beside.map(|beside| -> BoxFuture<'static, ()> {
+        Box::pin(async move { beside.0.close().await })
+    });
+    found
+}
+
+/// However a subagent ends, its servers end with it.
+struct EndsOwnServers(Arc<Servers>);
+
+impl Drop for EndsOwnServers {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+impl Door {
+    fn read(&self, kind: &AgentDefinition) -> NamedServers {
+        let mut named = NamedServers::default();
+        for one in &kind.mcp_servers {
+            match one {
+                Value::String(name) => named.of_session.push(name.clone()),
+                Value::Object(entries) => {
+                    for (name, config) in entries {
+                        match self.entry(kind, name, config) {
+                            Ok(entry) => named.own.push(entry),
+                            Err(refused) => named.refused.push(refused),
+                        }
+                    }
+                }
+                other => {
+                    let what = format!("{other} is neither a name nor a server");
+                    named
+                        .refused
+                        .push(SkippedServer::new(&kind.name, "invalid_config", what));
+                }
+            }
+        }
+        named
+    }
+
+    fn entry(
+        &self,
+        kind: &AgentDefinition,
+        name: &str,
+        config: &Value,
+    ) -> Result<ServerEntry, SkippedServer> {
+        let refused = |category, why: &str| {
+            let why = format!("{why} (it is defined by the agent {})", kind.name);
+            SkippedServer::new(name, category, why)
+        };
+        let scope = match kind.origin {
+            ExtensionOrigin::Managed => ServerScope::Managed,
+            ExtensionOrigin::Given | ExtensionOrigin::BuiltIn => ServerScope::Given,
+            ExtensionOrigin::User => ServerScope::User,
+            ExtensionOrigin::Project if self.may_start_of(kind.file.as_deref()) => {
+                ServerScope::Project
+            }
+            ExtensionOrigin::Project => {
+                let why = "the directory is not trusted, or has changed since; look at it and trust it with `haft \
+                           permissions trust`";
+                return Err(refused("untrusted", why));
+            }
+            ExtensionOrigin::Plugin => {
+                return Err(refused("policy", "agents of plugins bring no servers"));
+            }
+        };
+        if let (Some(why), true) = (self.exclusive, scope != ServerScope::Managed) {
+            return Err(refused("policy", why));
+        }
+        if self.is_strict && !matches!(scope, ServerScope::Managed | ServerScope::Given) {
+            let why = "only servers that this run was given are used";
+            return Err(refused("policy", why));
+        }
+        if self.disabled.iter().any(|disabled| disabled == name) {
+            return Err(refused("policy", "it is switched off here"));
+        }
+        let entry = ServerEntry::read(name, config, scope)?;
+        match self.policy.refuses(&entry) {
+            Some(refused) => Err(refused),
+            None => Ok(entry),
+        }
+    }
+
+    /// Trust in the project says nothing about additional directories.
+    fn may_start_of(&self, file: Option<&Path>) -> bool {
+        self.trusted && file.is_some_and(|file| self.places.is_of_project(file))
+    }
+}
+
+fn in_words(refused: &SkippedServer) -> String {
+    format!(
+        "MCP server {} is left out: {}",
+        refused.name, refused.message
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn door(project: &Path) -> Door {
+        Door {
+            policy: ServerPolicy::default(),
+            exclusive: None,
+            is_strict: false,
+            trusted: true,
+            places: ExtensionPlaces {
+                cwd: project.to_path_buf(),
+                home: "/h".into(),
+                user: "/h/.claude".into(),
+                managed: "/m".into(),
+                directories: Vec::new(),
+                plugins: Vec::new(),
+                sources: Default::default(),
+            },
+            disabled: vec!["off".to_owned()],
+        }
+    }
+
+    #[test]
+    fn servers_of_agents_go_through_the_same_door() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("k.md");
+        std::fs::write(&file, "").unwrap();
+        let door = || door(dir.path());
+        let servers = json!(["github", {"own": {"command": "x"}, "off": {"command": "y"}}, {"bad": {"url": "z"}}, 7]);
+        let outcome = |door: &Door, origin: ExtensionOrigin| {
+            let mut kind = AgentDefinition::new("k", "d", "p", origin);
+            kind.file = Some(file.clone());
+            kind.mcp_servers = servers.as_array().cloned().unwrap();
+            let read = door.read(&kind);
+            let own = read
+                .own
+                .iter()
+                .map(|entry| entry.name.as_str())
+                .collect::<Vec<_>>();
+            let refused = read
+                .refused
+                .iter()
+                .map(|one| format!("{} {}", one.name, one.category));
+            (
+                read.of_session,
+                own.join(","),
+                refused.collect::<Vec<_>>().join(","),
+            )
+        };
+        let named = vec!["github".to_owned()];
+        let usual = "off policy,bad url_missing_type,k invalid_config";
+        let user = outcome(&door(), ExtensionOrigin::User);
+        assert_eq!(user, (named.clone(), "own".to_owned(), usual.to_owned()));
+        let trusted = outcome(&door(), ExtensionOrigin::Project);
+        assert_eq!(trusted.1, "own");
+        let closed = [
+            (
+                Door {
+                    trusted: false,
+                    ..door()
+                },
+                ExtensionOrigin::Project,
+                "untrusted",
+            ),
+            (
+                Door {
+                    is_strict: true,
+                    ..door()
+                },
+                ExtensionOrigin::User,
+                "policy",
+            ),
+            (
+                Door {
+                    exclusive: Some("m"),
+                    ..door()
+                },
+                ExtensionOrigin::Given,
+                "policy",
+            ),
+        ];
+        for (door, origin, category) in closed {
+            let (_, own, refused) = outcome(&door, origin);
+            assert_eq!(own, "");
+            assert!(refused.starts_with(&format!("own {category}")), "{refused}");
+        }
+    }
+}

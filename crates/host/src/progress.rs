@@ -1,0 +1,99 @@
+//! News of running calls, as events: whose call it is becomes known as calls are reported.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use haft_agent::{AgentEvent, Tag};
+use haft_contract::{CallId, Progress, Update, progress};
+use tokio::task::JoinHandle;
+
+use crate::{SessionEvent, event::Events};
+
+/// Calls that are bound and not answered.
+#[derive(Default)]
+pub(crate) struct OpenCalls(Mutex<HashMap<CallId, OpenCall>>);
+
+#[derive(Clone)]
+struct OpenCall {
+    tool_use_id: String,
+    agent: Option<Arc<Tag>>,
+}
+
+impl OpenCalls {
+    /// Learns from an event which calls there are.
+    pub(crate) fn note(&self, event: &AgentEvent) {
+        self.note_of(event, None);
+    }
+
+    fn note_of(&self, event: &AgentEvent, by: Option<&Arc<Tag>>) {
+        match event {
+            AgentEvent::Calling {
+                call, tool_use_id, ..
+            } => {
+                let open = OpenCall {
+                    tool_use_id: tool_use_id.clone(),
+                    agent: by.cloned(),
+                };
+                self.calls().insert(*call, open);
+            }
+            AgentEvent::Answered { finished, .. } => {
+                self.calls().remove(&finished.call);
+            }
+            AgentEvent::Subagent { agent, event } => self.note_of(event, Some(agent)),
+            _ => {}
+        }
+    }
+
+    /// News of a call, as the event it is. `None`: no one knows the call (any longer).
+    fn event(&self, call: CallId, update: Update) -> Option<AgentEvent> {
+        let OpenCall { tool_use_id, agent } = self.calls().get(&call).cloned()?;
+        let event = AgentEvent::Progress {
+            call,
+            tool_use_id,
+            update,
+        };
+        Some(match agent {
+            None => event,
+            Some(agent) => AgentEvent::Subagent {
+                agent,
+                event: Box::new(event),
+            },
+        })
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<CallId, OpenCall>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Passes news on until it is dropped.
+pub(crate) struct PassesProgress(JoinHandle<()>);
+
+impl Drop for PassesProgress {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Where calls report, and what passes it on: as events, and to the embedder's listener, which gets those of
+/// the main agent only.
+pub(crate) fn follow(events: &Arc<Events>, given: Option<Progress>) -> (Progress, PassesProgress) {
+    let (progress, mut updates) = progress::channel(CallId::new());
+    let events = Arc::clone(events);
+    let task = tokio::spawn(async move {
+        while let Some((call, update)) = updates.recv().await {
+            let event = events.open_calls.event(call, update.clone());
+            if let Some(given) = &given
+                && !matches!(event, Some(AgentEvent::Subagent { .. }))
+            {
+                given.of(call).report(update);
+            }
+            if let Some(event) = event {
+                events.emit(&SessionEvent::Agent(event));
+            }
+        }
+    });
+    (progress.of_subagents_too(), PassesProgress(task))
+}

@@ -1,0 +1,65 @@
+//! Command lines that a person types: run by the tool for commands, unasked, with deny rules in force. The
+//! model reads what came of them.
+
+use haft_agent::{Agent, AgentEvent, Prompt, random_id};
+use haft_contract::{Content, ToolUse};
+use serde_json::json;
+
+use crate::{event::Events, slash::PromptMeaning};
+
+/// The tool for commands.
+const TOOL: &str = "Bash";
+
+/// Runs a command line, the last text of the prompt. The model answers what came of it only where it is to.
+pub(crate) async fn run(
+    mut prompt: Prompt,
+    answers: bool,
+    agent: &mut Agent,
+    events: &Events,
+) -> PromptMeaning {
+    let typed = prompt.content.iter_mut().rev();
+    let typed = typed
+        .filter_map(|content| match content {
+            Content::Text { text } => Some(text),
+            _ => None,
+        })
+        .next();
+    let Some(typed) = typed else {
+        return PromptMeaning::Said(prompt);
+    };
+    let command = typed.trim().to_owned();
+    agent.announce(events);
+    let call = ToolUse {
+        id: format!("typed_{}", random_id().simple()),
+        name: TOOL.to_owned(),
+        input: json!({"command": command, "description": "typed by the person"}),
+    };
+    let finished = agent.run_for_person(call, events).await;
+    *typed = what_the_model_reads(&command, &finished.text(), finished.is_error);
+    let uuid = prompt.uuid.unwrap_or_else(random_id);
+    prompt.uuid = Some(uuid);
+    haft_agent::Sink::on_event(
+        events,
+        &AgentEvent::Answered {
+            uuid,
+            finished: Box::new(finished),
+        },
+    );
+    if answers {
+        return PromptMeaning::Said(prompt);
+    }
+    agent.note_for_model(prompt.content);
+    PromptMeaning::Answered(Box::new(agent.answer(Ok(String::new()))))
+}
+
+/// In the words that transcripts of others use, so that readers of transcripts know it.
+fn what_the_model_reads(command: &str, output: &str, failed: bool) -> String {
+    let (out, err) = match failed {
+        false => (output, ""),
+        true => ("", output),
+    };
+    format!(
+        "<bash-input>{command}</bash-input>\n<bash-stdout>{out}</bash-stdout>\
+         <bash-stderr>{err}</bash-stderr>"
+    )
+}

@@ -1,0 +1,282 @@
+//! Servers that are programs in a sandbox: confined like a command, and gone with it.
+//!
+//! What such a server writes comes through the output of its sandbox, which vouches that nothing hidden was open
+//! meanwhile. A command has no input and one output; a server needs both and a place for its words beside them, so
+//! these two are named pipes in the folder for its temporary files, which only it sees.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ffi::{OsStr, OsString},
+    fmt::Write as _,
+    io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use haft_contract::BoxFuture;
+use haft_sandbox::{
+    CommandEnd, ExitKind, Line, Mechanism, Running, Sandbox, SandboxProfile, Setup, system_shell,
+};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use tokio::{
+    io::{AsyncWriteExt, BufReader},
+    net::unix::pipe,
+    sync::{mpsc, watch},
+    time::timeout,
+};
+
+use super::{
+    stdio::{self, BUFFER, GRACE, LineSink},
+    transport::{Opened, TransportControl},
+};
+use crate::{
+    message::RpcMessage,
+    peer::{Peer, PeerHandler, WeakPeer},
+};
+
+/// How long the end of everything in a sandbox may take.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// What a server is started with.
+pub(crate) struct ConfinedStart<'a> {
+    /// The program that keeps sandboxes.
+    pub(crate) keeper: &'a Path,
+    pub(crate) profile: SandboxProfile,
+    /// The server's program, as it was found.
+    pub(crate) program: &'a Path,
+    pub(crate) args: &'a [String],
+    pub(crate) environment: BTreeMap<OsString, OsString>,
+    pub(crate) cwd: &'a Path,
+}
+
+/// Starts a server in a sandbox of its own. The second part says what does not hold here.
+pub(crate) async fn open(
+    start: ConfinedStart<'_>,
+    handler: Arc<dyn PeerHandler>,
+) -> Result<(Opened, Option<String>), String> {
+    let failed = |error: String| format!("it cannot be confined as `sandbox` says: {error}");
+    let shell = system_shell().ok_or_else(|| failed("there is no bash".to_owned()))?;
+    let scratch = scratch().map_err(failed)?;
+    let environment: Vec<(OsString, OsString)> = start.environment.into_iter().collect();
+    let sandbox = Sandbox::new(Setup {
+        program: start.keeper.to_path_buf(),
+        shell,
+        environment: Arc::new(move |_| environment.clone()),
+        scratch: scratch.clone(),
+        snapshot: None,
+        gate: None,
+        best: Mechanism::Namespaces,
+    });
+    let mechanism = sandbox.prepare(&start.profile).await;
+    let mechanism = mechanism.map_err(|error| failed(error.to_string()))?;
+    if mechanism == Mechanism::None {
+        sandbox.close().await;
+        return Err(failed(
+            "this machine has no way to do that; `haft doctor` says why".to_owned(),
+        ));
+    }
+    let (input, words) = (scratch.join("in"), scratch.join("err"));
+    let piped = || -> io::Result<(pipe::Sender, pipe::Receiver)> {
+        for place in [&input, &words] {
+            mknodat(CWD, place, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        }
+        // Both ways, so that neither end waits for the other to open it.
+        let mut options = pipe::OpenOptions::new();
+        options.read_write(true);
+        Ok((options.open_sender(&input)?, options.open_receiver(&words)?))
+    };
+    let (stdin, stderr) = piped().map_err(|error| failed(error.to_string()))?;
+    let line = Line {
+        text: line(start.program, start.args, &input, &words),
+        cwd: start.cwd.to_path_buf(),
+        sourced: None,
+        names: None,
+    };
+    let started = sandbox
+        .start_no_weaker(&start.profile, line, Mechanism::Reduced)
+        .await;
+    let mut running = started.map_err(|error| failed(error.to_string()))?;
+    let kept = Arc::new(Mutex::new(VecDeque::new()));
+    let reading_words = tokio::spawn(stdio::keep_words(stderr, Arc::clone(&kept)));
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
+    tokio::spawn(write(stdin, receiver));
+    let (ended, end) = watch::channel(None);
+    let (ending, wanted) = watch::channel(false);
+    let output = running.output.take();
+    tokio::spawn(follow(running, sandbox, wanted, ended));
+    let program = Arc::new(ConfinedProgram {
+        input: Mutex::new(Some(sender)),
+        words: kept,
+        end,
+        ending,
+    });
+    let following = Reading {
+        peer: peer.downgrade(),
+        program: Arc::clone(&program),
+    };
+    tokio::spawn(async move {
+        following.run(output).await;
+        reading_words.abort();
+    });
+    let opened = Opened {
+        peer,
+        control: program,
+    };
+    Ok((opened, weakness(mechanism)))
+}
+
+/// What does not hold, for a person.
+fn weakness(mechanism: Mechanism) -> Option<String> {
+    let holes = mechanism.holes();
+    (!holes.is_empty()).then(|| {
+        format!(
+            "it is confined only in part here. What does not hold: {}",
+            holes.join("; ")
+        )
+    })
+}
+
+/// A folder whose name others who may write where temporary files are cannot foresee.
+fn scratch() -> Result<PathBuf, String> {
+    let mut bytes = [0; 12];
+    getrandom::getrandom(&mut bytes).map_err(|error| error.to_string())?;
+    let name = data_encoding::HEXLOWER.encode(&bytes);
+    Ok(std::env::temp_dir().join(format!("haft-mcp-{name}")))
+}
+
+/// What bash is to run.
+fn line(program: &Path, args: &[String], input: &Path, words: &Path) -> String {
+    let mut line = format!("exec {}", quoted(program.as_os_str()));
+    for arg in args {
+        let _ = write!(line, " {}", quoted(OsStr::new(arg))); // into a text
+    }
+    let _ = write!(
+        line,
+        " <{} 2>{}",
+        quoted(input.as_os_str()),
+        quoted(words.as_os_str())
+    ); // into a text
+    line
+}
+
+/// A word that bash takes as it is.
+fn quoted(word: &OsStr) -> String {
+    let word = String::from_utf8_lossy(word.as_bytes());
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+async fn write(mut stdin: pipe::Sender, mut messages: mpsc::UnboundedReceiver<RpcMessage>) {
+    while let Some(message) = messages.recv().await {
+        if stdin.write_all(&message.to_line()).await.is_err() {
+            return; // its end is seen elsewhere
+        }
+    }
+}
+
+/// Waits for the end of the server, or brings it about, and of everything that it started.
+async fn follow(
+    mut running: Running,
+    sandbox: Sandbox,
+    mut wanted: watch::Receiver<bool>,
+    ended: watch::Sender<Option<String>>,
+) {
+    let end = tokio::select! {
+        end = running.exited() => Some(end),
+        // Also where no one is left who could want it.
+        _ = wanted.wait_for(|wanted| *wanted) => None,
+    };
+    running.kill(GRACE);
+    let _ = timeout(FAREWELL, running.gone()).await; // the sandbox ends what is left
+    drop(running);
+    let _ = timeout(FAREWELL, sandbox.close()).await; // it ends with this process at the latest
+    let how = match end {
+        Some(end) => in_words(&end),
+        None => "it was ended".to_owned(),
+    };
+    let _ = ended.send(Some(how)); // no one may wait for it
+}
+
+fn in_words(end: &CommandEnd) -> String {
+    match end.how {
+        ExitKind::Exited(code) => format!("it ended (exit status: {code})"),
+        ExitKind::Killed(signal) => format!("it ended (signal: {signal})"),
+        ExitKind::Lost => "it ended, and its sandbox with it".to_owned(),
+    }
+}
+
+/// Reads messages until the server is gone.
+struct Reading {
+    peer: WeakPeer,
+    program: Arc<ConfinedProgram>,
+}
+
+impl Reading {
+    async fn run(self, output: haft_sandbox::CommandOutput) {
+        let failed = stdio::read_frames(BufReader::with_capacity(BUFFER, output), &self.peer).await;
+        let mut end = self.program.end.clone();
+        if timeout(GRACE, end.wait_for(Option::is_some)).await.is_err() {
+            // It says nothing more, so it is of no use, whatever else it does.
+            self.program.ending.send_replace(true);
+            let _ = timeout(FAREWELL, end.wait_for(Option::is_some)).await; // it is said so below
+        }
+        let how = end.borrow().clone();
+        let how = match failed {
+            Some(error) => format!("its output cannot be read: {error}"),
+            None => how.unwrap_or_else(|| "it ended".to_owned()),
+        };
+        if let Some(peer) = self.peer.upgrade() {
+            peer.close(stdio::with_last_line(how, &self.program.last_words()));
+        }
+    }
+}
+
+struct ConfinedProgram {
+    /// Taken away, its input is closed once everything is written.
+    input: Mutex<Option<mpsc::UnboundedSender<RpcMessage>>>,
+    words: Arc<Mutex<VecDeque<u8>>>,
+    end: watch::Receiver<Option<String>>,
+    ending: watch::Sender<bool>,
+}
+
+impl TransportControl for ConfinedProgram {
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.input
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            let mut end = self.end.clone();
+            if timeout(GRACE, end.wait_for(Option::is_some)).await.is_err() {
+                self.ending.send_replace(true);
+                let _ = timeout(FAREWELL, end.wait_for(Option::is_some)).await; // it ends with us
+            }
+        })
+    }
+
+    fn last_words(&self) -> String {
+        stdio::words(&self.words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_taken_as_it_is() {
+        let args = ["a b".to_owned(), "it's".to_owned(), "$(x)\n".to_owned()];
+        let line = line(
+            Path::new("/p q/x"),
+            &args,
+            Path::new("/in"),
+            Path::new("/err"),
+        );
+        assert_eq!(
+            line,
+            "exec '/p q/x' 'a b' 'it'\\''s' '$(x)\n' <'/in' 2>'/err'"
+        );
+    }
+}

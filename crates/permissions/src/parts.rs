@@ -1,0 +1,135 @@
+//! What is said to a person about a call that is asked about: the parts of its command line, why it is asked
+//! about, and how it would be confined. `haft permissions explain` says the same.
+
+use haft_contract::{ApprovalPart, Confined, NetworkAccess};
+use haft_shell::{Arg, Effect, LinePart, Value, WriteKind};
+
+use super::{Because, Covered, Facts, Policy, Touched, profile, sandbox, uncovered};
+
+/// Meanings are no longer than this.
+const LONGEST: usize = 160;
+
+/// The parts of a call's command line, and what each does.
+pub fn parts(policy: &Policy, facts: &Facts) -> Vec<ApprovalPart> {
+    let Some(shell) = &facts.shell else {
+        return Vec::new();
+    };
+    let all = &shell.analysis.parts;
+    uncovered(policy, facts)
+        .into_iter()
+        .map(|(at, covered)| ApprovalPart {
+            text: part_text(&all[at], &shell.line).to_owned(),
+            meaning: meaning(&all[at], &covered),
+            depth: part_depth(all, &all[at]),
+            asks: matches!(covered, Covered::Nothing(_)),
+        })
+        .collect()
+}
+
+/// Why a call is asked about, a line each: the reason itself, then every part that nothing lets through.
+pub fn reasons(because: &Because, parts: &[ApprovalPart]) -> Vec<String> {
+    let named = match because {
+        Because::Command { part, .. } => Some(part.as_str()),
+        _ => None,
+    };
+    let others = parts
+        .iter()
+        .filter(|part| part.asks && Some(part.text.as_str()) != named)
+        .map(|part| format!("no rule for {}", part.text));
+    std::iter::once(because.to_string()).chain(others).collect()
+}
+
+/// How a call's command would be confined, in a few words; `None` where it has none.
+pub fn confined(policy: &Policy, facts: &Facts) -> Option<String> {
+    let (confined, reason) = profile(policy, facts)?;
+    let network = match sandbox::network(policy, confined, &reason) {
+        NetworkAccess::Nobody => "none",
+        NetworkAccess::ByRule(_) => "by rule",
+        NetworkAccess::Anybody => "open",
+    };
+    Some(match confined {
+        Confined::Full => format!("not confined: {reason}"),
+        _ => format!("profile {}, network {network}", confined.name()),
+    })
+}
+
+/// A part as it was written.
+pub fn part_text<'a>(part: &'a LinePart, line: &'a str) -> &'a str {
+    match part.text.is_empty() {
+        true => line.get(part.span.start..part.span.end).unwrap_or_default(),
+        false => &part.text,
+    }
+}
+
+/// How many parts start this one, one by the other.
+pub fn part_depth(parts: &[LinePart], part: &LinePart) -> usize {
+    let mut depth = 0;
+    let mut outer = part.outer;
+    while let Some(at) = outer {
+        depth += 1;
+        outer = parts[at].outer;
+    }
+    depth
+}
+
+fn meaning(part: &LinePart, covered: &Covered) -> String {
+    let does = || -> Option<String> {
+        let effects = part.finding.effects.iter();
+        // That something is looked at is no news beside what is done.
+        let telling = effects.filter(|effect| !matches!(effect, Effect::Read(_) | Effect::Env(_)));
+        let texts: Vec<String> = telling.map(effect_text).collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    };
+    let text = match covered {
+        Covered::Harmless => "harmless".to_owned(),
+        Covered::By(because) => match does() {
+            Some(does) => format!("{does}; {because}"),
+            None => because.to_string(),
+        },
+        Covered::Nothing(why) => does().unwrap_or_else(|| why.clone()),
+    };
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// What an effect is, in a few words.
+pub fn effect_text(effect: &Effect) -> String {
+    match effect {
+        Effect::Read(read) if read.walks => {
+            format!("reads everything below {}", arg_text(&read.path))
+        }
+        Effect::Read(read) if read.content => format!("reads {}", arg_text(&read.path)),
+        Effect::Read(read) => format!("looks at {}", arg_text(&read.path)),
+        Effect::Write(write) => match write.how {
+            WriteKind::Removal => format!("removes {}", arg_text(&write.path)),
+            WriteKind::Tree => format!("writes what is below {}", arg_text(&write.path)),
+            WriteKind::Work | WriteKind::Twist | WriteKind::Redirect => {
+                format!("writes {}", arg_text(&write.path))
+            }
+        },
+        Effect::Net(Some(host)) => format!("contacts {host}"),
+        Effect::Net(None) => "contacts a host".to_owned(),
+        Effect::Service(service) => service.reason().trim_start_matches("it ").to_owned(),
+        Effect::Env(name) => format!("sets {name}"),
+        Effect::Opaque(why) => format!("runs something unseen: {why}"),
+    }
+}
+
+/// A word of a command line, as far as it is known.
+pub fn arg_text(arg: &Arg) -> String {
+    match &arg.value {
+        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text.clone(),
+        Value::Unknown { prefix, .. } => format!("{prefix}…"),
+    }
+}
+
+/// A path as given, and what it really is where that is another.
+pub fn touched_text(touched: &Touched) -> String {
+    let [given, real] = touched.both().map(|path| path.display().to_string());
+    match given == real {
+        true => given,
+        false => format!("{given}, which is {real}"),
+    }
+}

@@ -1,0 +1,113 @@
+//! Agents of a project that would start something: those whose files name hooks or MCP servers.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use crate::{SettingsPlaces, files};
+
+/// So much of a file is read: its head comes first.
+const LONGEST_HEAD: u64 = 256 * 1024;
+/// Folders are searched so deep, and no more files than these are looked at.
+const DEEPEST: usize = 8;
+const MOST_FILES: usize = 1_000;
+
+/// Keys of the head of an agent that start something.
+const STARTING: [&str; 2] = ["mcpServers", "hooks"];
+
+/// The heads of such files, each under the path it has from its project.
+pub(super) fn agent_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
+    let top = files::repository_root(&places.cwd);
+    let top = top.as_deref().unwrap_or(&places.cwd);
+    let mut things = BTreeMap::new();
+    let mut left = MOST_FILES;
+    for directory in places.cwd.ancestors() {
+        let folder = directory.join(".claude");
+        // The user's own is none of the project's.
+        if folder != places.user {
+            search(&folder.join("agents"), 0, &mut left, &mut |file| {
+                if let Some(head) =
+                    head(file).filter(|head| STARTING.iter().any(|key| head.contains(key)))
+                {
+                    let name = file.strip_prefix(top).unwrap_or(file);
+                    things.insert(format!("agent {}", name.display()), Value::String(head));
+                }
+            });
+        }
+        if directory == top {
+            break;
+        }
+    }
+    things
+}
+
+fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut dyn FnMut(&Path)) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() && depth < DEEPEST {
+            search(&path, depth + 1, left, found);
+        } else if path.extension().is_some_and(|end| end == "md") && *left > 0 {
+            *left -= 1;
+            found(&path);
+        }
+    }
+}
+
+/// What stands between the first two lines of dashes.
+fn head(file: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    let opened = fs::File::open(file).ok()?;
+    opened.take(LONGEST_HEAD).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.trim_start_matches('\u{feff}').lines();
+    lines.next().filter(|line| line.trim_end() == "---")?;
+    let head: Vec<&str> = lines.take_while(|line| line.trim_end() != "---").collect();
+    Some(head.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_that_start_something_are_named_with_their_heads() {
+        let dir = tempfile::tempdir().unwrap();
+        let agents = dir.path().join(".claude/agents/deep");
+        fs::create_dir_all(&agents).unwrap();
+        let write = |name: &str, text: &str| fs::write(agents.join(name), text).unwrap();
+        write("plain.md", "---\nname: a\n---\nUse mcpServers.\n");
+        write("starts.md", "---\nname: b\nmcpServers: [x]\n---\nBody.\n");
+        write("hooks.md", "---\nname: c\nhooks: {}\n---\n");
+        write("no-head.md", "mcpServers: [x]\n");
+        write("other.txt", "---\nmcpServers: [x]\n---\n");
+        let nowhere = PathBuf::from("/nonexistent");
+        let places = SettingsPlaces {
+            cwd: dir.path().to_path_buf(),
+            home: nowhere.clone(),
+            user: nowhere.clone(),
+            managed: nowhere,
+        };
+        let things = agent_things(&places);
+        let names: Vec<&String> = things.keys().collect();
+        assert_eq!(
+            names,
+            [
+                "agent .claude/agents/deep/hooks.md",
+                "agent .claude/agents/deep/starts.md"
+            ]
+        );
+        assert_eq!(things[names[1]], "name: b\nmcpServers: [x]");
+        let own = SettingsPlaces {
+            user: dir.path().join(".claude"),
+            ..places
+        };
+        assert!(agent_things(&own).is_empty());
+    }
+}
