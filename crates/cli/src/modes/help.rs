@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 8] = [
+const TOPICS: [(&str, &str, &str); 9] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -30,6 +30,11 @@ const TOPICS: [(&str, &str, &str); 8] = [
         "exec-protocol",
         "the lines that `haft exec` reads and writes",
         include_str!("../../docs/exec-protocol.md"),
+    ),
+    (
+        "mcp-serve",
+        "haft in an editor or a desktop app",
+        include_str!("../../docs/mcp-serve.md"),
     ),
     (
         "script",

@@ -23,6 +23,11 @@ pub trait McpService: Send + Sync {
         cx: &'a RequestContext,
     ) -> BoxFuture<'a, ServiceAnswer>;
 
+    /// The client tells of something that happened.
+    fn notification(&self, method: &str) {
+        let _ = method;
+    }
+
     /// The input schema of a tool, where some of its parameters are to stand in headers too (`x-mcp-header`).
     fn schema_with_headers(&self, tool: &str) -> Option<Value> {
         let _ = tool;
@@ -146,6 +151,9 @@ pub(super) trait RequestChannel: Send + Sync {
     /// Sends it something that belongs to the request. Lost where it does not keep up.
     fn notify(&self, method: &str, params: Value);
 
+    /// Ends the connection that waits, where its client can come back for the rest.
+    fn disconnect(&self) {}
+
     /// Asks it something for the request, under this name where questions have names.
     fn ask(
         &self,
@@ -197,6 +205,15 @@ impl RequestContext {
         if self.log_level.is_some_and(|least| level >= least) {
             let params = json!({"level": level.as_str(), "logger": logger, "data": data});
             self.channel.notify("notifications/message", params);
+        }
+    }
+
+    /// Ends the connection on which the client waits for the answer, to which it comes back later: for calls that take
+    /// long. Where it cannot come back (a pipe, the stateless revision), nothing happens.
+    pub fn disconnect(&self) {
+        // Older clients are not told how.
+        if self.client.revision >= Revision::V2025_11_25 {
+            self.channel.disconnect();
         }
     }
 
