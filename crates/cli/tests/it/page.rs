@@ -70,7 +70,6 @@ fn drive(case: &str, page: &Path) -> Option<Value> {
         String::from_utf8_lossy(&ran.stderr)
     );
     let measured: Value = serde_json::from_slice(&ran.stdout).unwrap();
-    eprintln!("{case}: {measured}");
     Some(measured)
 }
 
