@@ -8,7 +8,11 @@ mod shared;
 mod which;
 mod words;
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
 
 use clap::{Args, FromArgMatches, Parser, ValueEnum, builder::Styles};
 use haft::PermissionMode;
@@ -31,6 +35,7 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
+  haft                                         a session in this terminal; `?` shows its keys
   haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
   haft demo                                    watch an agent at work, without a key
   haft models                                  which models there are
@@ -82,7 +87,9 @@ Environment:
     infer_long_args = false,
     disable_help_subcommand = true
 )]
-#[command(override_usage = "haft -p [OPTIONS] [PROMPT]\n       haft [OPTIONS] COMMAND")]
+#[command(
+    override_usage = "haft [OPTIONS] [PROMPT]\n       haft -p [OPTIONS] [PROMPT]\n       haft [OPTIONS] COMMAND"
+)]
 // Behind a flag that takes several values the command is still one.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
@@ -238,7 +245,8 @@ pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
         }
         words::check(word)?;
     }
-    if which::is_headless(args.get(1..).unwrap_or_default()) {
+    let is_alone = args.len() == 1 && is_at_terminal();
+    if is_alone || which::is_headless(args.get(1..).unwrap_or_default()) {
         return headless(&args);
     }
     let Some(cli): Option<Cli> = read(&shared::cli(), &args)? else {
@@ -295,10 +303,20 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
             "no command is called {word:?}; did you mean `haft {meant}`? As a prompt: haft -p {word}"
         );
     }
+    let flags = Box::new(cli.headless);
+    let command = match said_so || flags.init_only || !is_at_terminal() {
+        true => Command::Headless(flags),
+        false => Command::Interactive(flags),
+    };
     Ok(Some(RequestedCommand {
         session: cli.session,
-        command: Command::Headless(Box::new(cli.headless)),
+        command,
     }))
+}
+
+/// Is there a person at both ends?
+fn is_at_terminal() -> bool {
+    show::stdout_is_terminal() && io::stdin().is_terminal()
 }
 
 /// As a shell takes it for one word.

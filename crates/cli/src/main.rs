@@ -11,6 +11,7 @@ mod secrecy;
 mod session;
 mod show;
 mod signals;
+mod tui;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     // Commands run in a sandbox, which this program keeps; PDFs are read in a process of their own, so that
     // they can take no one down. Before anything else: it must be alone.
     haft::tools::serve_child();
+    tui::serve_if_asked();
     secrecy::begin();
     args::answer_if_asked();
     match run() {
@@ -41,8 +43,17 @@ fn run() -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     };
     match args.command {
+        Command::Headless(flags) if flags.plain => {
+            runtime::block_on(tui::plain::run_flags(args.session, *flags))
+        }
         Command::Headless(headless) => {
             runtime::block_on(modes::headless::run(args.session, *headless))
+        }
+        Command::Interactive(flags) if tui::is_plain(flags.plain) => {
+            runtime::block_on(tui::plain::run_flags(args.session, *flags))
+        }
+        Command::Interactive(flags) => {
+            tui::run(modes::headless::interactive(args.session, *flags)?)
         }
         Command::Demo(demo) => runtime::block_on(modes::demo::run(demo)),
         Command::Mcp(asked) => runtime::block_on(modes::mcp::run(args.session, asked)),
@@ -54,6 +65,8 @@ fn run() -> anyhow::Result<Exit> {
         Command::Undo(undo) => modes::undo::run(&args.session, &undo),
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
         Command::Doctor { json } => runtime::block_on(modes::doctor::run(args.session, json)),
+        Command::Login => modes::login::login(&args.session),
+        Command::Logout => modes::login::logout(),
         Command::Completions { shell } => modes::completions::run(&shell),
         Command::Man { directory } => modes::man::run(&directory),
         Command::Help { words } => modes::help::run(&words),

@@ -13,7 +13,7 @@ use crate::{
 
 /// What the person meant.
 #[derive(Debug, PartialEq, Eq)]
-enum PersonReply {
+pub(crate) enum PersonReply {
     Answer(String),
     /// They want to say it in their own words.
     Other,
@@ -101,7 +101,7 @@ fn drawn(asked: &UserQuestion, style: Style) -> String {
     text
 }
 
-fn meant(said: &str, asked: &UserQuestion) -> PersonReply {
+pub(crate) fn meant(said: &str, asked: &UserQuestion) -> PersonReply {
     let most = asked.options.len();
     let numbers: Option<Vec<usize>> = said
         .split([',', ' '])

@@ -80,6 +80,8 @@ pub struct SessionConfig {
     /// One result in all: what subagents come to in the background belongs to the message that launched
     /// them.
     pub one_result: bool,
+    /// What a person chooses with `/model` and `/effort` is saved in their settings, for later sessions too.
+    pub saves_choices: bool,
     /// Where the session keeps its state. None: in the folder of its project.
     pub state_folder: Option<PathBuf>,
     /// What is said about this configuration names flags of `haft`'s command line: it was made from them.

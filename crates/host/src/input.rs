@@ -333,9 +333,18 @@ impl SessionInput {
         self.0.access.stop(task)
     }
 
-    /// Lets a command that is waited for go on in the background; all of them where no call is named.
+    /// Lets a command or a subagent that is waited for go on in the background; all of them where no call is
+    /// named.
     pub fn move_to_background(&self, tool_use_id: Option<&str>) -> Result<(), String> {
-        self.0.access.background(tool_use_id)
+        let commands = self.0.access.background(tool_use_id);
+        let subagents = self.0.reload.subagents.get();
+        let subagents = subagents.map_or(0, |(_, pool)| pool.move_to_background(tool_use_id));
+        match tool_use_id {
+            Some(id) if commands + subagents == 0 => {
+                Err(format!("no command of the call {id:?} is waited for"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a person calls the session from now on.

@@ -9,8 +9,10 @@
 //! - [`config`], [`parts`], `environment`: what a session is given
 //! - [`session`]: its life, step by step; `setup`: from the first message to an agent; `compose`: the tools
 //! - `input`, `queue`, `stop`: what goes in; [`event`], [`questions`]: what comes out
-//! - `turns`: one message after the other; `slash`: those that are commands; `structured_output`: answers
-//!   that must fit a schema; `background`: what runs beside them
+//! - `turns`: one message after the other; `slash`: those that are commands, `commands`: ours; `shell_line`:
+//!   command lines that people type; `structured_output`: answers that must fit a schema; `background`: what
+//!   runs beside them; `progress`: news of calls
+//! - `data`: what a session can be asked for: changes, conversations, tasks, costs, rules, trust, keys
 //! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
 //! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
 //!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
@@ -77,7 +79,7 @@ mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
-pub use commands::{CommandInfo, CommandOutcome, CommandSource, export_html, export_text};
+pub use commands::{CommandInfo, CommandOutcome, CommandSource};
 pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,

@@ -320,7 +320,9 @@ impl Peer {
 
     /// What cannot be read may have been meant as an answer: the request that it names need not wait for another.
     fn fail_named(&self, text: &[u8], error: &RpcError) {
-        if text.trim_ascii_start().first() != Some(&b'{') {
+        // Words that are no message name nothing, and what is cut off ends with its server.
+        let text = text.trim_ascii();
+        if !text.starts_with(b"{") || !text.ends_with(b"}") {
             return;
         }
         let ends = match text.len() {

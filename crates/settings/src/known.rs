@@ -6,7 +6,7 @@ use super::{Problem, SettingsFile, nearby, reference};
 
 /// Settings of the convention that mean nothing here and harm nothing, by the first part of their names; beside
 /// them those that begin with `spinner`.
-const ELSEWHERE: [&str; 23] = [
+const ELSEWHERE: [&str; 22] = [
     "$schema",
     "allowManagedMcpServersOnly",
     "autoUpdatesChannel",
@@ -24,7 +24,6 @@ const ELSEWHERE: [&str; 23] = [
     "modelPrices",
     "modelSettings",
     "otelHeadersHelper",
-    "prefersReducedMotion",
     "skipDangerousModePermissionPrompt",
     "strictKnownMarketplaces",
     "subagentStatusLine",

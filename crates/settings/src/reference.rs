@@ -112,13 +112,14 @@ const fn unused(name: &'static str, takes: Takes, is_light: bool) -> SettingKey 
 }
 
 /// Every setting, in groups.
-pub const GROUPS: [(&str, &[SettingKey]); 7] = [
+pub const GROUPS: [(&str, &[SettingKey]); 8] = [
     ("Permission", PERMISSION),
     ("Sandbox", SANDBOX),
     ("Hooks and variables", HOOKS),
     ("Model", MODEL),
     ("Instructions, memory, agents and skills", INSTRUCTIONS),
     ("MCP servers and plugins", SERVERS),
+    ("Terminal", TERMINAL),
     ("Accepted, without effect here", UNUSED),
 ];
 
@@ -304,6 +305,11 @@ const MODEL: &[SettingKey] = &[
         Number,
         "summarize as if the model could read only so many tokens",
     ),
+    light(
+        "respondToBashCommands",
+        Flag,
+        "`false`: the model reads what came of a command line that you typed with `!`, and does not answer it",
+    ),
     light("language", Text, "the language of its answers"),
     light("outputStyle", Text, "the style of its answers"),
 ];
@@ -389,17 +395,63 @@ const SERVERS: &[SettingKey] = &[
     unused("extraKnownMarketplaces", Object, false),
 ];
 
+const TERMINAL: &[SettingKey] = &[
+    light(
+        "theme",
+        Text,
+        "`auto`, `dark`, `light`, `-daltonized` or `-ansi` behind either, `custom:NAME` of `~/.claude/themes`",
+    ),
+    light("editorMode", Text, "`vim`: vi keys in the editor"),
+    light(
+        "vimInsertModeRemaps",
+        Object,
+        "keys typed in vi's insert mode and what they mean, such as `{\"jj\": \"<Esc>\"}`",
+    ),
+    light("verbose", Flag, "cards of calls are shown nearly whole"),
+    light(
+        "prefersReducedMotion",
+        Flag,
+        "nothing turns or moves by itself",
+    ),
+    light("axScreenReader", Flag, "a session in lines, as `--plain`"),
+    light(
+        "preferredNotifChannel",
+        Text,
+        "how you are called: `terminal_bell`, `iterm2`, `iterm2_with_bell`, `kitty`, `ghostty`, `notifications_disabled`",
+    ),
+    light(
+        "terminalProgressBarEnabled",
+        Flag,
+        "the progress bar of the window shows that something runs",
+    ),
+    heavy(
+        "statusLine",
+        Object,
+        "`{type: command, command, padding, refreshInterval}`: a command that writes the status row",
+    ),
+    heavy(
+        "fileSuggestion",
+        Object,
+        "`{type: command, command}`: a command that finds the files for `@`",
+    ),
+    light(
+        "respectGitignore",
+        Flag,
+        "`false`: `@` finds ignored files, too",
+    ),
+    light(
+        "respondToBashCommands",
+        Flag,
+        "`false`: the model does not answer to `!command`",
+    ),
+];
+
 const UNUSED: &[SettingKey] = &[
     key("autoMode", Object, Users, false, None),
     unused("defaultShell", Text, false),
-    unused("editorMode", Text, true),
-    unused("fileSuggestion", Object, false),
     unused("includeGitInstructions", Flag, true),
-    unused("respectGitignore", Flag, true),
     unused("skipWebFetchPreflight", Flag, false),
     unused("spinnerTipsEnabled", Flag, true),
-    unused("statusLine", Object, false),
-    unused("theme", Text, true),
     unused("tui", Text, true),
 ];
 

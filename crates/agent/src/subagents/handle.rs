@@ -1,10 +1,16 @@
 //! One subagent, as the session knows it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use haft_contract::{AgentReport, CancellationToken, Content, TaskStatus};
 use haft_extensions::AgentDefinition;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::event_forwarder::Tag;
 use crate::{Control, Prompt};
@@ -19,7 +25,9 @@ pub(super) struct Member {
     /// Fires to end it.
     pub(super) cancel: CancellationToken,
     /// No one waits for it.
-    pub(super) in_background: bool,
+    in_background: AtomicBool,
+    /// The person wants its call not to wait for it any longer.
+    wish: Notify,
     /// Where its final words are, when it is done.
     pub(super) output_file: PathBuf,
     stage: watch::Sender<Stage>,
@@ -56,10 +64,44 @@ impl Member {
             model,
             control: Control::default(),
             cancel,
-            in_background,
+            in_background: AtomicBool::new(in_background),
+            wish: Notify::new(),
             output_file,
             stage: watch::Sender::new(Stage::Working),
         }
+    }
+
+    /// No one waits for it.
+    pub(super) fn is_in_background(&self) -> bool {
+        self.in_background.load(Ordering::Relaxed)
+    }
+
+    /// A person wants its call not to wait for it any longer. Says whether it does wait.
+    pub(super) fn wish_for_background(&self) -> bool {
+        let waits = !self.is_in_background() && !self.is_done();
+        if waits {
+            self.wish.notify_one();
+        }
+        waits
+    }
+
+    /// Returns when a person wants its call not to wait any longer.
+    pub(super) async fn wished_for_background(&self) {
+        self.wish.notified().await;
+    }
+
+    /// From now on no one waits for it. Says no where it is about to be done: then it is waited for.
+    pub(super) fn move_to_background(&self) -> bool {
+        // Under the lock of the stage: it cannot end in between.
+        let mut moved = false;
+        self.stage.send_if_modified(|stage| {
+            if matches!(stage, Stage::Working) {
+                self.in_background.store(true, Ordering::Relaxed);
+                moved = true;
+            }
+            false
+        });
+        moved
     }
 
     pub(super) fn is_done(&self) -> bool {

@@ -261,7 +261,7 @@ impl Spawner {
                 prompt: prompt.clone(),
                 agent_type: Some(member.tag.kind.clone()),
                 tool_use_id: Some(Arc::clone(&member.tag.tool_use_id)).filter(|id| !id.is_empty()),
-                in_background: member.in_background,
+                in_background: member.is_in_background(),
                 stop: member.cancel.clone(),
             });
         }
@@ -291,22 +291,38 @@ impl Spawner {
             description: launch.description,
             tool_use_id: Arc::clone(&cx.tool_use_id),
         };
-        let cancel = match plan.in_background {
-            true => self.shared.cancel.child_token(),
-            false => cx.cancel.child_token(),
-        };
+        // Not the call's: it may outlive it, where a person wants it to.
+        let cancel = self.shared.cancel.child_token();
         let id = plan.engine.session();
         let new = |path: &std::path::Path| {
             let store = FileStore::create(path).map_err(unkept)?;
             Ok(Session::new(id, Arc::new(store)))
         };
         let member = self.begin(plan, tag, cancel, launch.prompt, new)?;
-        if member.in_background {
+        if member.is_in_background() {
             return Ok(LaunchOutcome::InBackground(receipt(&member)));
         }
         // Dropped while it waits, it ends what it waits for.
         let guard = member.cancel.clone().drop_guard();
-        let outcome = member.done().await;
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                outcome = member.done() => break outcome,
+                () = cx.cancel.cancelled() => {
+                    member.cancel.cancel();
+                    break member.done().await;
+                }
+                () = member.wished_for_background() => {
+                    if member.move_to_background() {
+                        guard.disarm();
+                        if let Some(notices) = self.shared.notices.get() {
+                            notices.move_to_background(&member.tag.id);
+                        }
+                        return Ok(LaunchOutcome::InBackground(receipt(&member)));
+                    }
+                }
+            }
+        };
         guard.disarm();
         let outcome = outcome.ok_or(ToolError::Cancelled)?;
         if outcome.status == TaskStatus::Killed && cx.cancel.is_cancelled() {

@@ -147,6 +147,15 @@ impl SubagentPool {
         Arc::new(Subagents(Arc::clone(&self.main) as _))
     }
 
+    /// Lets calls that wait for a subagent go on without it: the call that the provider names so, or all. How
+    /// many there were.
+    pub fn move_to_background(&self, tool_use_id: Option<&str>) -> usize {
+        let running = self.main.shared.running().into_iter();
+        let meant =
+            running.filter(|member| tool_use_id.is_none_or(|id| *member.tag.tool_use_id == *id));
+        meant.filter(|member| member.wish_for_background()).count()
+    }
+
     /// Ends all that work, and waits until they have.
     pub async fn close(&self) {
         let shared = &self.main.shared;

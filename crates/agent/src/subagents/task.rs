@@ -88,14 +88,14 @@ impl Work {
             servers.await;
         }
         drop(permit);
-        if member.in_background
+        if member.is_in_background()
             && let Err(error) = keep(&member.output_file, &words(&outcome.report))
         {
             tracing::warn!(%error, "the words of a subagent are not kept");
         }
         if let Some(notices) = &notices {
             let notice = notice(&member, &outcome, &relay);
-            match member.in_background {
+            match member.is_in_background() {
                 true => notices.push(notice),
                 false => notices.settle(notice),
             }
@@ -203,7 +203,9 @@ fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {
         summary: format!("Agent {:?} {what}", member.tag.description),
         result,
         notes,
-        output_file: member.in_background.then(|| member.output_file.clone()),
+        output_file: member
+            .is_in_background()
+            .then(|| member.output_file.clone()),
         tool_use_id: Some(Arc::clone(&member.tag.tool_use_id)).filter(|id| !id.is_empty()),
         usage: Some(relay.usage()),
     }

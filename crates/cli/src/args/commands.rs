@@ -13,6 +13,9 @@ pub(crate) enum Command {
     /// Let a model work on a prompt.
     #[command(skip)]
     Headless(Box<Headless>),
+    /// Let a model work with the person at the terminal.
+    #[command(skip)]
+    Interactive(Box<Headless>),
     /// Watch an agent at work: no key, no network, real files of a scratch project.
     ///
     /// The model is scripted; the loop, the tools, the rules, the sandbox and the undo journal are those
@@ -85,6 +88,14 @@ and further lines come in, at any time:
     /// The Model Context Protocol: servers whose tools sessions use.
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Keep a key of the model's provider for this user.
+    ///
+    /// The key is typed unseen, or read from stdin, and kept in a file that only you can read. It is used where
+    /// neither ANTHROPIC_AUTH_TOKEN nor ANTHROPIC_API_KEY is set and no `apiKeyHelper` is in your settings, and
+    /// is sent to the provider's own address only. `haft doctor` says which key is used.
+    Login,
+    /// Forget the key that `haft login` kept.
+    Logout,
     /// Print a completion script for a shell: bash, elvish, fish, powershell or zsh.
     #[command(after_help = "\
 Examples:
@@ -186,7 +197,7 @@ pub(crate) enum Sessions {
     /// Write one as a page for a browser, or as Markdown.
     #[command(after_help = "\
 Examples:
-  haft sessions export 01a1e348 --html session.html   one page with everything in it, to read and to hand on
+  haft sessions export 01a1e348 --html session.html   one page with everything in it
   haft sessions export 01a1e348 --md                  as Markdown, to stdout
 
 Files are for you alone to read, and none is replaced without --force. `haft help export` tells more.")]

@@ -2,7 +2,7 @@
 //! of our commands: what was meant as a command does not go to a model that is paid for.
 
 /// What to do instead.
-const INSTEAD: [(&str, &str); 11] = [
+const INSTEAD: [(&str, &str); 9] = [
     (
         "update",
         "haft does not update itself: install the new version as you installed this one",
@@ -11,15 +11,6 @@ const INSTEAD: [(&str, &str); 11] = [
         "config",
         "settings are JSON files, such as ~/.claude/settings.json; `haft doctor` shows which count here, and \
          `haft models use NAME` saves a model",
-    ),
-    (
-        "login",
-        "there is no login: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY, in the \
-         environment or under `env` in ~/.claude/settings.json; `haft doctor` checks it",
-    ),
-    (
-        "logout",
-        "there is no login: take the key out of the environment, or out of `env` in ~/.claude/settings.json",
     ),
     (
         "resume",

@@ -17,7 +17,7 @@ use haft::engine::{
     permissions::SandboxSettings,
     settings::{Settings, SettingsPlaces, TrustFile, trust},
 };
-use haft_host::{AvailableModels, Permitted, available_models};
+use haft_host::{AvailableModels, Permitted, SessionConfig, available_models};
 use haft_models::{ModelInfo, listing::split_window};
 use haft_sandbox::{Mechanism, Setup};
 use rustix::fs::Access;
@@ -36,14 +36,31 @@ use crate::{
 const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 
 pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
-    let config = session::config(&args)?;
-    let permitted = Permitted::load(&config)?;
+    let findings = look(&session::config(&args)?).await?;
+    if as_json {
+        show::json(&serde_json::to_string_pretty(&findings.json())?)?;
+    } else {
+        show::drawn(&findings.text(Style::of_stdout()))?;
+    }
+    Ok(findings.exit())
+}
+
+/// The same as a text, for those who ask in a session.
+pub(crate) async fn report(config: SessionConfig) -> String {
+    match look(&config).await {
+        Ok(findings) => findings.text(Style::plain()),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+async fn look(config: &SessionConfig) -> anyhow::Result<Findings> {
+    let permitted = Permitted::load(config)?;
     let mut findings = Findings {
         sections: vec![
             version(),
             files(&permitted.settings),
             home(&permitted.settings.places),
-            model(&available_models(&config).await?),
+            model(&available_models(config).await?),
             trusted(&permitted.settings),
             programs(env::var_os("PATH").unwrap_or_default().as_ref()),
             network(&permitted.sandbox),
@@ -53,16 +70,11 @@ pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit
             },
         ],
     };
-    let servers = servers(&haft_host::check_servers(&config, None).await?);
+    let servers = servers(&haft_host::check_servers(config, None).await?);
     if !servers.rows.is_empty() {
         findings.sections.push(servers);
     }
-    if as_json {
-        show::json(&serde_json::to_string_pretty(&findings.json())?)?;
-    } else {
-        show::drawn(&findings.text(Style::of_stdout()))?;
-    }
-    Ok(findings.exit())
+    Ok(findings)
 }
 
 struct Findings {
@@ -214,7 +226,7 @@ fn model(found: &AvailableModels) -> Section {
         ("none", Err(_)) => Row::new(
             "key",
             CheckState::Note,
-            "none is set: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY",
+            "none is set: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY, or run `haft login`",
         ),
         (source, _) => Row::new("key", CheckState::Good, source),
     };

@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 7] = [
+const TOPICS: [(&str, &str, &str); 8] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -20,6 +20,11 @@ const TOPICS: [(&str, &str, &str); 7] = [
         "hooks",
         "programs of yours that run at certain moments",
         include_str!("../../docs/hooks.md"),
+    ),
+    (
+        "mcp-servers",
+        "servers whose tools are used: where they are named, confined, approved",
+        include_str!("../../docs/mcp-servers.md"),
     ),
     (
         "exec-protocol",

@@ -12,8 +12,8 @@ pub(crate) use card::{card, from_here, question};
 pub(crate) use clean::clean;
 pub(crate) use names::{distinct, distinct_line};
 pub(crate) use screen::{
-    LogLines, ManyLines, drawn, drawn_part, json, line, part, print, prompt, stderr_is_terminal,
-    stdout_is_terminal, warn, warn_drawn,
+    LogLines, ManyLines, control, drawn, drawn_part, json, line, log_to, part, print, prompt,
+    stderr_is_terminal, stdout_is_terminal, warn, warn_drawn,
 };
 pub(crate) use style::Style;
 pub(crate) use table::table;

@@ -4,8 +4,13 @@
 //! file, programs read it, and every byte stays as it is. Stderr is for people wherever it goes: it is
 //! always cleaned.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Write},
+    sync::OnceLock,
+};
 
+use haft_terminal::paint::TerminalControl;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::{
@@ -71,6 +76,18 @@ pub(crate) fn drawn(text: &str) -> io::Result<()> {
 /// A part of such a line.
 pub(crate) fn drawn_part(text: &str) -> io::Result<()> {
     out(text, TextKind::Drawing)
+}
+
+/// What acts on a terminal and is no text: a mark, the bell. Nothing where stdout is something else.
+pub(crate) fn control(control: &TerminalControl) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    if !stdout.is_terminal() {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    control.write(&mut bytes);
+    stdout.write_all(&bytes)?;
+    stdout.flush()
 }
 
 /// JSON on stdout, and a line end. On a terminal too it is JSON that says the same.
@@ -157,8 +174,19 @@ impl<'a> MakeWriter<'a> for LogLines {
     }
 }
 
+/// Where logs go while the terminal is drawn on.
+static LOG_FILE: OnceLock<File> = OnceLock::new();
+
+/// From now on logs go to this file.
+pub(crate) fn log_to(file: File) {
+    let _ = LOG_FILE.set(file);
+}
+
 impl Write for LogLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(mut file) = LOG_FILE.get() {
+            return file.write(bytes);
+        }
         err(&String::from_utf8_lossy(bytes), TextKind::Text);
         Ok(bytes.len())
     }

@@ -21,6 +21,14 @@ impl Style {
         }
     }
 
+    /// For a reader of whom nothing is known.
+    pub(crate) fn plain() -> Self {
+        Self {
+            colours: false,
+            width: USUAL_WIDTH,
+        }
+    }
+
     #[cfg(test)]
     pub(crate) fn fixed(colours: bool, width: usize) -> Self {
         Self { colours, width }

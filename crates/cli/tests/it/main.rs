@@ -7,6 +7,7 @@
 //! - `headless`: a model at work
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
+//! - `login`: a key that is kept
 //! - `mcp_login`: logging in to MCP servers; `mcp_serve`: MCP clients that use it
 //! - `page`: the page of a session, in a browser
 //! - `permissions`: rules, settings files, trust
@@ -44,6 +45,7 @@ mod help;
 mod hostile;
 mod interrupt;
 mod listing;
+mod login;
 mod mcp_login;
 mod mcp_serve;
 mod names;

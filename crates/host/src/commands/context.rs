@@ -9,14 +9,14 @@ const BAR: u64 = 26;
 pub(super) static CONTEXT: BuiltIn = BuiltIn {
     name: "context",
     hint: "",
-    description: "Show how full the model's window is",
+    description: "Say how full the model's window is",
     acts: Acts::Anytime(|input, _| Box::pin(async move { Ok(context(&input.context_usage())) })),
 };
 
 pub(super) static COST: BuiltIn = BuiltIn {
     name: "cost",
     hint: "",
-    description: "Show what was spent, by model and agent",
+    description: "Say what was spent",
     acts: Acts::Anytime(|input, _| Box::pin(async move { Ok(cost(&input.costs())) })),
 };
 

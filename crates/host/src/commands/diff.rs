@@ -48,14 +48,7 @@ fn diff(input: &SessionInput, arguments: &str) -> CommandAnswer {
                     "@@ -{},{} +{},{} @@\n",
                     hunk.new_start, hunk.new_lines, hunk.old_start, hunk.old_lines
                 );
-                for line in &hunk.lines {
-                    let turned = match line.split_at_checked(1) {
-                        Some(("-", rest)) => format!("+{rest}"),
-                        Some(("+", rest)) => format!("-{rest}"),
-                        _ => line.clone(),
-                    };
-                    text += &format!("{turned}\n");
-                }
+                text += &turned(&hunk.lines);
             }
         }
     }
@@ -63,4 +56,31 @@ fn diff(input: &SessionInput, arguments: &str) -> CommandAnswer {
         text += &format!("{}: {why}\n", path.display());
     }
     Ok(text.trim_end().to_owned())
+}
+
+/// The lines of a diff the other way round; of lines that changed, the old ones first.
+fn turned(lines: &[String]) -> String {
+    let (mut text, mut new) = (String::new(), String::new());
+    for line in lines {
+        match line.split_at_checked(1) {
+            Some(("-", rest)) => new += &format!("+{rest}\n"),
+            Some(("+", rest)) => text += &format!("-{rest}\n"),
+            _ => {
+                text += &std::mem::take(&mut new);
+                text += &format!("{line}\n");
+            }
+        }
+    }
+    text + &new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_undo_would_do_is_what_was_done_the_other_way_round() {
+        let undo = [" a", "-new 1", "-new 2", "+old", " b", "-more"].map(str::to_owned);
+        assert_eq!(turned(&undo), " a\n-old\n+new 1\n+new 2\n b\n+more\n");
+    }
 }

@@ -26,7 +26,6 @@ use haft_contract::{BoxFuture, Content};
 use haft_extensions::slash;
 use uuid::Uuid;
 
-pub use self::export::{export_html, export_text};
 use crate::{Delivery, SessionInput, event::Events, slash::Commands, stop::Stop};
 
 /// The prefix by which a command of a person's is meant where ours has the same name.
@@ -171,7 +170,9 @@ fn short(text: &str, most: usize) -> String {
 fn thousands(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
-        1_000..10_000 => format!("{:.1}k", tokens as f64 / 1_000.0),
+        1_000..10_000 if tokens % 1_000 >= 100 => {
+            format!("{}.{}k", tokens / 1_000, tokens % 1_000 / 100)
+        }
         _ => format!("{}k", tokens / 1_000),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Acts, BuiltIn, CommandAnswer, table};
+use super::{Acts, BuiltIn, CommandAnswer, blocking, table};
 use crate::SessionInput;
 
 /// How much work a model can put in.
@@ -18,9 +18,10 @@ pub(super) static MODEL: BuiltIn = BuiltIn {
 pub(super) static EFFORT: BuiltIn = BuiltIn {
     name: "effort",
     hint: "[low|medium|high|xhigh|max|auto]",
-    description: "Show or set how much work the model puts in; kept in your settings",
+    description: "Show or set how much work the model puts in",
     acts: Acts::AnytimeIf(str::is_empty, |input, level| {
-        Box::pin(async move { effort(input, level.trim()) })
+        let (input, level) = (input.clone(), level.trim().to_owned());
+        Box::pin(blocking(move || effort(&input, &level)))
     }),
 };
 
@@ -32,7 +33,8 @@ async fn model(input: &SessionInput, name: &str) -> CommandAnswer {
         let rows: Vec<Vec<String>> = rows
             .map(|model| vec![format!("  {}", model.value), model.description])
             .collect();
-        if !rows.is_empty() {
+        // The one that is asked alone is no list.
+        if rows.len() > 1 {
             text += &format!("\n{}", table(&rows));
         }
         return Ok(text);
@@ -40,7 +42,15 @@ async fn model(input: &SessionInput, name: &str) -> CommandAnswer {
     input.set_model(Some(name)).await?;
     let name = input.0.control.asked_model();
     let name = name.unwrap_or_default();
-    Ok(format!("From the next message on, {name} is asked."))
+    if !input.0.config.saves_choices {
+        return Ok(format!("From the next message on, {name} is asked."));
+    }
+    let (shared, value) = (input.clone(), json!(name));
+    let file = blocking(move || shared.save_setting("model", &value)).await?;
+    Ok(format!(
+        "From the next message on, {name} is asked; saved in {}.",
+        file.display()
+    ))
 }
 
 fn effort(input: &SessionInput, level: &str) -> CommandAnswer {
@@ -50,14 +60,18 @@ fn effort(input: &SessionInput, level: &str) -> CommandAnswer {
         let now = now.unwrap_or("as the model does by itself");
         return Ok(format!("Effort: {now}. There are {}.", LEVELS.join(", ")));
     }
-    if level == "auto" {
-        input.set_effort(None)?;
-        let file = input.save_setting("effortLevel", &serde_json::Value::Null)?;
-        return Ok(format!("The model decides; saved in {}.", file.display()));
-    }
-    input.set_effort(Some(level))?;
-    let file = input.save_setting("effortLevel", &json!(level))?;
-    Ok(format!("Effort is {level}; saved in {}.", file.display()))
+    let chosen = Some(level).filter(|level| *level != "auto");
+    input.set_effort(chosen)?;
+    let saved = match input.0.config.saves_choices {
+        true => {
+            let file = input.save_setting("effortLevel", &json!(chosen))?;
+            format!("; saved in {}", file.display())
+        }
+        false => String::new(),
+    };
+    Ok(format!(
+        "From the next message on, effort is {level}{saved}."
+    ))
 }
 
 impl SessionInput {

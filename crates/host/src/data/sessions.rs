@@ -247,8 +247,8 @@ fn prompt_text(line: &Value) -> Option<String> {
                 return None;
             }
             // What was typed comes last; before it stands what belongs to it.
-            let mut texts = all.iter().rev().filter_map(|block| block["text"].as_str());
-            texts.next()?.to_owned()
+            let mut texts = all.iter().filter_map(|block| block["text"].as_str());
+            texts.next_back()?.to_owned()
         }
         _ => return None,
     };

@@ -1,6 +1,7 @@
 //! Sessions as a face drives them.
 //!
 //! - `rig`: a session with a scripted model, and what comes out of it
+//! - `face`: what an interactive one needs
 //! - `input`: what can be done to one while it runs
 //! - `questions`: who is asked, and as what
 //! - `side_by_side`: ten in one process
@@ -10,6 +11,7 @@
     reason = "a test that cannot go on should stop there"
 )]
 
+mod face;
 mod input;
 mod questions;
 mod rig;

@@ -1,6 +1,7 @@
 //! Models that work for another's calls.
 
 mod team;
+mod to_background;
 
 use std::{
     collections::BTreeSet,

@@ -18,7 +18,7 @@ use super::flags::{
 };
 use crate::{VERSION, args::SessionArgs, session};
 
-pub(super) fn of(session: &SessionArgs, flags: &Headless) -> anyhow::Result<SessionConfig> {
+pub(crate) fn of(session: &SessionArgs, flags: &Headless) -> anyhow::Result<SessionConfig> {
     let mut config = session::config(session)?;
     config.model = model(&flags.model)?;
     config.prompts = prompts(&flags.prompts)?;

@@ -94,6 +94,11 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) disable_slash_commands: bool,
 
+    /// Without -p: a session in lines, for screen readers and plain terminals. Nothing is redrawn, and questions
+    /// are answered by numbers.
+    #[arg(long, alias = "ax-screen-reader", conflicts_with = "print")]
+    pub(crate) plain: bool,
+
     /// Exit with 2 if a call was refused.
     #[arg(long)]
     pub(crate) fail_on_deny: bool,
@@ -122,6 +127,9 @@ pub(crate) struct Headless {
 
     #[command(flatten)]
     pub(crate) session: SessionFlags,
+
+    #[command(flatten)]
+    pub(crate) screen: ScreenFlags,
 
     #[command(flatten)]
     pub(crate) ignored: Ignored,
@@ -267,6 +275,14 @@ pub(crate) struct SessionFlags {
     /// A title for the conversation.
     #[arg(short = 'n', long, value_name = "TITLE")]
     pub(crate) name: Option<String>,
+}
+
+/// How a session looks that a person follows at the terminal.
+#[derive(Debug, Args)]
+pub(crate) struct ScreenFlags {
+    /// Nothing moves and all times are 0 s: for pictures and tests.
+    #[arg(long, hide = true)]
+    pub(crate) still: bool,
 }
 
 /// Flags of the convention that mean nothing here, and harm no one.

@@ -9,7 +9,7 @@
 
 mod callbacks;
 mod channel;
-mod config;
+pub(crate) mod config;
 mod elicitation;
 mod face;
 pub(crate) mod flags;
@@ -53,8 +53,10 @@ use crate::{
     args::SessionArgs,
     exit::Exit,
     line_input::{self, Waited},
+    modes::doctor,
     show,
     signals::Signals,
+    tui::InteractiveStart,
 };
 
 const NO_PROMPT: &str =
@@ -65,6 +67,27 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// More than this on stdin is no prompt.
 const LONGEST_PROMPT: u64 = 10 << 20;
+
+/// The same flags where a person is at the terminal.
+pub(crate) fn interactive(
+    session: SessionArgs,
+    mut flags: Headless,
+) -> anyhow::Result<InteractiveStart> {
+    check(&flags)?;
+    let picks_session = flags.session.resume.as_deref() == Some("");
+    if picks_session {
+        flags.session.resume = None;
+    }
+    let mut config = config::of(&session, &flags)?;
+    config.one_result = false;
+    config.hooks_may_begin = false;
+    Ok(InteractiveStart {
+        config,
+        prompt: flags.prompt.filter(|text| !text.trim().is_empty()),
+        is_still: flags.screen.still,
+        picks_session,
+    })
+}
 
 pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
     let output = Arc::new(Output::new(&flags, &Environment::of_process()));
@@ -84,7 +107,10 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     if flags.is_for_people() {
         output.is_read_by(Person::new(&config.cwd));
     }
-    let session = AgentSession::open(config, parts(flags, output, &channel))?;
+    let looked_at = config.clone();
+    let parts =
+        parts(flags, output, &channel).doctor(move || Box::pin(doctor::report(looked_at.clone())));
+    let session = AgentSession::open(config, parts)?;
     let input = session.input();
     output.follows(input.clone());
     signals.end(&input);

@@ -107,12 +107,12 @@ fn the_model_is_told_of_everything_and_so_is_whoever_reads_init() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     insta::assert_snapshot!(said.join("\n=====\n"));
     let init = &lines(&ran)[0];
-    assert_eq!(
-        init["slash_commands"],
-        json!([
-            "clear", "compact", "context", "cost", "git:fix", "greet", "init", "mine", "model"
-        ])
-    );
+    let commands = init["slash_commands"].as_array().unwrap();
+    for name in [
+        "clear", "compact", "git:fix", "greet", "init", "mine", "undo",
+    ] {
+        assert!(commands.contains(&json!(name)), "{name}: {commands:?}");
+    }
     assert_eq!(init["skills"], json!(["greet", "mine"]));
     assert_eq!(
         init["agents"],
@@ -304,10 +304,6 @@ fn what_we_bring_ourselves_is_answered_without_the_model() {
     let scene = Scene::new(&[]);
     for (prompt, expected) in [
         ("/cost", "Spent so far: $0.0000"),
-        (
-            "/context",
-            "About 0 of 200000 tokens are used (0 %), in 0 messages.",
-        ),
         ("/model", "The model is scripted."),
         ("/model other", "From the next message on, other is asked."),
         ("/clear", "The conversation is forgotten."),
@@ -322,6 +318,9 @@ fn what_we_bring_ourselves_is_answered_without_the_model() {
         assert_eq!(result(&ran)["result"], expected);
         assert_eq!(result(&ran)["num_turns"], 0);
     }
+    let (ran, _) = scene.run(&json!([]), &["/context"]);
+    let bar = result(&ran)["result"].as_str().unwrap().to_owned();
+    assert!(bar.starts_with("Context 0 of 200k (0%) [....."), "{bar}");
     let (_, said) = scene.run(&json!([[text("done")]]), &["/init briefly"]);
     assert!(
         said[0].contains("write CLAUDE.md") && said[0].ends_with("briefly"),

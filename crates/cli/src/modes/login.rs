@@ -1,0 +1,81 @@
+//! `haft login` and `haft logout`: a key of the model's provider, kept for this user.
+
+use std::{
+    io::{self, IsTerminal, Read},
+    os::fd::AsFd,
+};
+
+use haft_host::{Environment, key_report, remove_key, store_key};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use crate::{args::SessionArgs, exit::Exit, session, show};
+
+/// No key is longer than this.
+const LONGEST: u64 = 10_000;
+
+/// Keeps a key.
+pub(crate) fn login(args: &SessionArgs) -> anyhow::Result<Exit> {
+    let key = key()?;
+    let file = store_key(&Environment::of_process(), &key)?;
+    let shown = show::clean(&file.display().to_string());
+    show::line(&format!(
+        "The key is kept in {shown}, which only you can read."
+    ))?;
+    let report = key_report(&session::config(args)?)?;
+    if let Some(other) = report.source.filter(|source| source != "haft login") {
+        let other = show::clean(&other);
+        show::line(&format!(
+            "Sessions here use {other} instead, as long as it is set."
+        ))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Forgets it.
+pub(crate) fn logout() -> anyhow::Result<Exit> {
+    match remove_key(&Environment::of_process())? {
+        Some(file) => {
+            let shown = show::clean(&file.display().to_string());
+            show::line(&format!("The key in {shown} is gone."))?;
+        }
+        None => show::line("No key was kept.")?,
+    }
+    Ok(Exit::Success)
+}
+
+/// What a person types, unseen; or what stands on stdin.
+fn key() -> anyhow::Result<String> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        let mut key = String::new();
+        stdin.take(LONGEST).read_to_string(&mut key)?;
+        return Ok(key);
+    }
+    show::prompt("API key of your provider (nothing is shown as you type): ");
+    let unseen = Unseen::begin(&stdin)?;
+    let mut key = String::new();
+    let read = stdin.read_line(&mut key);
+    drop(unseen);
+    show::line("")?;
+    read?;
+    Ok(key)
+}
+
+/// Nothing that is typed is shown until it is dropped.
+struct Unseen<'a, F: AsFd>(&'a F, Termios);
+
+impl<'a, F: AsFd> Unseen<'a, F> {
+    fn begin(terminal: &'a F) -> io::Result<Self> {
+        let before = tcgetattr(terminal)?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(terminal, OptionalActions::Flush, &silent)?;
+        Ok(Self(terminal, before))
+    }
+}
+
+impl<F: AsFd> Drop for Unseen<'_, F> {
+    fn drop(&mut self) {
+        let _ = tcsetattr(self.0, OptionalActions::Now, &self.1);
+    }
+}

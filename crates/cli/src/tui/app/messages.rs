@@ -1,0 +1,182 @@
+//! Messages on their way to the session, and back.
+
+use std::time::Instant;
+
+use haft::{ApprovalAnswer, Content};
+use haft_agent::{Prompt, mentioned};
+use haft_host::Delivery;
+use haft_terminal::{DraftPart, HistoryItem, TextLine, TextStyle, paint::PromptMark};
+use uuid::Uuid;
+
+use super::{App, Effect, RunState, SessionState};
+use crate::tui::{ask::QuestionId, history_file::HistoryEntry, queue::WaitingMessage};
+
+impl App {
+    /// Sends a message; `text` is what the person sees of it.
+    pub(crate) fn say(&mut self, time: Delivery, now: Instant) {
+        let text = self.editor.text();
+        let parts = self.take_draft();
+        let images = parts.iter().filter_map(|part| match part {
+            DraftPart::Chip(id) => self.images.get(id).cloned(),
+            DraftPart::Text(_) => None,
+        });
+        let mut content = vec![Content::text(text.clone())];
+        content.extend(images);
+        self.send(text, parts, content, time, now);
+    }
+
+    /// The draft is sent or put away: it goes into the history.
+    pub(crate) fn take_draft(&mut self) -> Vec<DraftPart> {
+        let text = self.editor.text();
+        if self.inputs.add(&text) {
+            let session = self.status.session.clone().unwrap_or_default();
+            self.said.push(HistoryEntry {
+                text: text.clone(),
+                project: self.cwd.clone(),
+                session,
+                time_ms: 0,
+            });
+            self.effects.push(Effect::KeepSaid(text));
+        }
+        self.effects.push(Effect::KeepDraft(String::new()));
+        self.draft_due = None;
+        let parts = self.editor.take();
+        self.look_up();
+        parts
+    }
+
+    /// A command line for the shell, typed by the person.
+    pub(crate) fn shell(&mut self, command: &str, now: Instant) {
+        let text = self.editor.text();
+        let parts = self.take_draft();
+        let id = haft::CallId::new().0;
+        self.wake_session();
+        self.queue.push(WaitingMessage {
+            id,
+            parts,
+            text,
+            time: Delivery::AfterRun,
+        });
+        if self.run.is_none() {
+            self.delivered(id);
+            self.begin_run(now);
+        }
+        let command = command.to_owned();
+        self.tell_session(Effect::Shell { command, id });
+    }
+
+    pub(super) fn begin_run(&mut self, now: Instant) {
+        self.run = Some(RunState {
+            since: now,
+            tokens: 0,
+            compacting: false,
+            is_stopping: false,
+        });
+    }
+
+    pub(super) fn wake_session(&mut self) {
+        if matches!(self.session, SessionState::Missing | SessionState::Over) {
+            // It may work now: a key was set, a file was repaired.
+            self.session = SessionState::Opening;
+            self.effects.push(Effect::Open);
+        }
+    }
+
+    /// The same for words that were not typed.
+    pub(crate) fn say_text(&mut self, text: &str, now: Instant) {
+        let parts = vec![DraftPart::Text(text.to_owned())];
+        let content = vec![Content::text(text)];
+        self.send(text.to_owned(), parts, content, Delivery::Steer, now);
+    }
+
+    pub(super) fn send(
+        &mut self,
+        text: String,
+        parts: Vec<DraftPart>,
+        content: Vec<Content>,
+        time: Delivery,
+        now: Instant,
+    ) {
+        self.wake_session();
+        if self.about.is_empty() {
+            self.about.clone_from(&text);
+        }
+        let id = haft::CallId::new().0;
+        let prompt = Prompt {
+            content,
+            uuid: Some(id),
+            origin: None,
+            mentions: mentioned(&text),
+        };
+        self.queue.push(WaitingMessage {
+            id,
+            parts,
+            text,
+            time,
+        });
+        if self.run.is_none() {
+            // It is delivered at once.
+            self.delivered(id);
+            self.begin_run(now);
+        }
+        self.tell_session(Effect::Say { prompt, time });
+    }
+
+    /// For the session; kept until there is one.
+    pub(crate) fn tell_session(&mut self, effect: Effect) {
+        match self.session {
+            SessionState::Opening => self.unsent.push(effect),
+            _ => self.effects.push(effect),
+        }
+    }
+
+    /// A message is on its way to the model: it becomes history.
+    pub(crate) fn delivered(&mut self, id: Uuid) {
+        if let Some(message) = self.queue.remove(id) {
+            self.print_message(&message.text);
+        }
+    }
+
+    pub(crate) fn print_message(&mut self, text: &str) {
+        let items = self.message_items(text);
+        self.history.extend(items);
+    }
+
+    /// What a person said, as it is printed.
+    pub(crate) fn message_items(&self, text: &str) -> Vec<HistoryItem> {
+        let mut items = vec![HistoryItem::Mark(PromptMark::Start)];
+        for (number, line) in text.lines().enumerate() {
+            let mark = match number {
+                0 => format!("{} ", self.look.angle()),
+                _ => "  ".to_owned(),
+            };
+            let mut shown = TextLine::styled(&mark, self.look.theme.accent);
+            shown.push(line, TextStyle::new().bold());
+            items.push(HistoryItem::Prose {
+                line: shown,
+                indent: 2,
+            });
+        }
+        items.push(HistoryItem::Mark(PromptMark::Output));
+        items
+    }
+
+    /// Stops the run. What is not delivered comes back into the editor; nothing is sent by itself.
+    pub(crate) fn stop_run(&mut self) {
+        let Some(run) = &mut self.run else {
+            return;
+        };
+        run.is_stopping = true;
+        for message in self.queue.take_all().into_iter().rev() {
+            self.editor.put_back(&message.parts);
+            self.effects.push(Effect::TakeBack(message.id));
+        }
+        for id in self.questions.drain() {
+            if let QuestionId::Session(id) = id {
+                let answer = ApprovalAnswer::Deny { reason: None };
+                self.effects.push(Effect::Answer { id, answer });
+            }
+        }
+        self.effects.push(Effect::Interrupt);
+    }
+}

@@ -1,0 +1,548 @@
+//! Questions with letters to choose from: permissions, plans, whether a directory is trusted.
+
+use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest, RulePlace};
+use haft_terminal::{Caret, EditOutcome, Editor, Key, KeyCode, TextLine, TextStyle, wrap::wrap};
+use serde_json::Value;
+
+use super::{
+    AskAnswer, AskFrame, AskOutcome, AskPlace, AskRows,
+    answers::{accept_edits, kept},
+    content,
+};
+use crate::tui::{cards, look::Look};
+
+/// A question with letters.
+pub(crate) struct ChoiceAsk {
+    about: About,
+    choices: Vec<Choice>,
+    chosen: Option<usize>,
+    editing: Option<LineEdit>,
+    sight: Sight,
+    /// What a key could not do, and why.
+    note: Option<String>,
+}
+
+enum About {
+    Request(Box<ApprovalRequest>),
+    Trust(TrustFacts),
+}
+
+/// What would run of a directory that is not trusted yet.
+#[derive(Debug, Clone)]
+pub(crate) struct TrustFacts {
+    pub(crate) directory: String,
+    /// What would run, in a few words each.
+    pub(crate) things: Vec<String>,
+    /// The same with its contents.
+    pub(crate) contents: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    letter: char,
+    label: &'static str,
+    /// At 40 columns, letters only.
+    does: Does,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Once,
+    Always,
+    Session,
+    No,
+    Because,
+    Change,
+    Whole,
+    GoAcceptEdits,
+    Trust,
+    Distrust,
+}
+
+impl Does {
+    /// Does it let something run?
+    fn allows(self) -> bool {
+        matches!(
+            self,
+            Self::Once | Self::Always | Self::Session | Self::GoAcceptEdits | Self::Trust
+        )
+    }
+}
+
+/// How much of it a person has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// It was never drawn whole.
+    Part,
+    /// The region that is being written shows all of it.
+    Drawn,
+    Whole,
+}
+
+/// A line that is being written.
+struct LineEdit {
+    what: EditedLine,
+    editor: Editor,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EditedLine {
+    /// A rule, and which of the places it goes to.
+    Rule {
+        place: usize,
+    },
+    Because,
+    /// An argument of the call, or all of them.
+    Change {
+        argument: Option<&'static str>,
+    },
+}
+
+/// The argument that is the whole of a call where it has one of this name.
+const MAIN_ARGUMENTS: [&str; 1] = ["command"];
+
+impl ChoiceAsk {
+    pub(super) fn of(request: ApprovalRequest) -> Self {
+        let choice = |letter, label, does| Choice {
+            letter,
+            label,
+            does,
+        };
+        let mut choices = Vec::new();
+        match request.kind {
+            ApprovalKind::Plan => {
+                choices.push(choice('y', "go, ask for edits", Does::Once));
+                choices.push(choice('s', "go, accept edits", Does::GoAcceptEdits));
+                choices.push(choice('n', "keep planning", Does::No));
+                choices.push(choice('r', "change..", Does::Because));
+            }
+            _ => {
+                choices.push(choice('y', "once", Does::Once));
+                if cards::has_diff(request.shown()) {
+                    choices.push(choice('s', "all edits of this session", Does::Session));
+                }
+                if !request.rules.is_empty() {
+                    choices.push(choice('a', "always..", Does::Always));
+                }
+                choices.push(choice('n', "no", Does::No));
+                choices.push(choice('r', "no, because..", Does::Because));
+                if request.asked.is_some() {
+                    choices.push(choice('e', "change it", Does::Change));
+                }
+            }
+        }
+        choices.push(choice('v', "whole", Does::Whole));
+        Self::new(About::Request(Box::new(request)), choices)
+    }
+
+    pub(super) fn of_trust(facts: TrustFacts) -> Self {
+        let choice = |letter, label, does| Choice {
+            letter,
+            label,
+            does,
+        };
+        let choices = vec![
+            choice('y', "trust it", Does::Trust),
+            choice('n', "go on without", Does::Distrust),
+            choice('v', "contents", Does::Whole),
+        ];
+        Self::new(About::Trust(facts), choices)
+    }
+
+    fn new(about: About, choices: Vec<Choice>) -> Self {
+        Self {
+            about,
+            choices,
+            chosen: None,
+            editing: None,
+            sight: Sight::Part,
+            note: None,
+        }
+    }
+
+    pub(super) fn title(&self) -> String {
+        match &self.about {
+            About::Request(request) => {
+                let card = request.shown();
+                cards::one_line(&format!("{} {}", card.title, card.subject))
+            }
+            About::Trust(facts) => format!("trust {}", facts.directory),
+        }
+    }
+
+    pub(super) fn is_editing(&self) -> bool {
+        self.editing.is_some()
+    }
+
+    pub(super) fn was_seen(&mut self) {
+        self.sight = Sight::Whole;
+        self.note = None;
+    }
+
+    /// The region was written.
+    pub(super) fn was_written(&mut self) {
+        if self.sight == Sight::Drawn {
+            self.sight = Sight::Whole;
+        }
+    }
+
+    pub(super) fn paste(&mut self, text: &str) {
+        if let Some(line) = &mut self.editing {
+            line.editor.insert(text);
+        }
+    }
+
+    pub(super) fn key(&mut self, key: Key) -> AskOutcome {
+        if self.editing.is_some() {
+            return self.edit(key);
+        }
+        let last = self.choices.len().saturating_sub(1);
+        match key.code {
+            KeyCode::Up | KeyCode::Left => {
+                self.chosen = Some(self.chosen.map_or(last, |at| at.saturating_sub(1)));
+                return AskOutcome::Stay;
+            }
+            KeyCode::Down | KeyCode::Right => {
+                self.chosen = Some(self.chosen.map_or(0, |at| (at + 1).min(last)));
+                return AskOutcome::Stay;
+            }
+            KeyCode::Enter => {
+                return match self.chosen.and_then(|at| self.choices.get(at)) {
+                    Some(choice) => self.choose(choice.does),
+                    // No option is chosen at first: Enter does nothing.
+                    None => AskOutcome::Stay,
+                };
+            }
+            _ => {}
+        }
+        let Some(letter) = key.typed() else {
+            return AskOutcome::Unused;
+        };
+        let by_number = letter.to_digit(10).and_then(|digit| {
+            let at = (digit as usize).checked_sub(1)?;
+            self.choices.get(at)
+        });
+        let by_letter = self.choices.iter().find(|choice| choice.letter == letter);
+        match by_letter.or(by_number).map(|choice| choice.does) {
+            Some(does) => self.choose(does),
+            None => AskOutcome::Unused,
+        }
+    }
+
+    fn choose(&mut self, does: Does) -> AskOutcome {
+        if does.allows() && self.sight != Sight::Whole {
+            self.note = Some("v first: it is longer than what is shown here".to_owned());
+            return AskOutcome::Stay;
+        }
+        self.note = None;
+        let approval = |answer| AskOutcome::Answer(AskAnswer::Approval(answer));
+        match does {
+            Does::Once => approval(ApprovalAnswer::Allow),
+            Does::Session => approval(accept_edits()),
+            Does::GoAcceptEdits => approval(accept_edits()),
+            Does::No => approval(ApprovalAnswer::Deny { reason: None }),
+            Does::Trust => AskOutcome::Answer(AskAnswer::Trust(true)),
+            Does::Distrust => AskOutcome::Answer(AskAnswer::Trust(false)),
+            Does::Whole => AskOutcome::ShowWhole,
+            Does::Always => self.begin(EditedLine::Rule { place: 0 }),
+            Does::Because => self.begin(EditedLine::Because),
+            Does::Change => {
+                let argument = self.main_argument();
+                self.begin(EditedLine::Change { argument })
+            }
+        }
+    }
+
+    fn begin(&mut self, what: EditedLine) -> AskOutcome {
+        let About::Request(request) = &self.about else {
+            return AskOutcome::Stay;
+        };
+        let mut editor = Editor::new();
+        let input = request.asked.as_ref().map(|asked| &asked.input);
+        match what {
+            EditedLine::Rule { .. } => editor.insert(&request.rules.join(", ")),
+            EditedLine::Because => {}
+            EditedLine::Change {
+                argument: Some(name),
+            } => {
+                let value = input.and_then(|input| input[name].as_str());
+                editor.insert(value.unwrap_or_default());
+            }
+            EditedLine::Change { argument: None } => {
+                let text =
+                    input.map(|input| serde_json::to_string_pretty(input).unwrap_or_default());
+                editor.insert(&text.unwrap_or_default());
+            }
+        }
+        self.editing = Some(LineEdit { what, editor });
+        AskOutcome::Stay
+    }
+
+    fn main_argument(&self) -> Option<&'static str> {
+        let About::Request(request) = &self.about else {
+            return None;
+        };
+        let input = &request.asked.as_ref()?.input;
+        MAIN_ARGUMENTS
+            .into_iter()
+            .find(|name| input.get(name).is_some_and(Value::is_string))
+    }
+
+    /// A key in a line. Backspace there never answers, however little is left.
+    fn edit(&mut self, key: Key) -> AskOutcome {
+        let Some(line) = &mut self.editing else {
+            return AskOutcome::Unused;
+        };
+        if key == Key::ESCAPE {
+            self.editing = None;
+            return AskOutcome::Stay;
+        }
+        if key == Key::plain(KeyCode::Tab)
+            && let EditedLine::Rule { place } = &mut line.what
+        {
+            let About::Request(request) = &self.about else {
+                return AskOutcome::Stay;
+            };
+            *place = (*place + 1) % request.saves.len().max(1);
+            return AskOutcome::Stay;
+        }
+        if line.editor.key(key) != EditOutcome::Submit {
+            return AskOutcome::Stay;
+        }
+        let text = line.editor.text();
+        match self.written(&text) {
+            Ok(answer) => AskOutcome::Answer(AskAnswer::Approval(answer)),
+            Err(note) => {
+                self.note = Some(note);
+                AskOutcome::Stay
+            }
+        }
+    }
+
+    /// What a line means that was entered; or what is wrong with it.
+    fn written(&self, text: &str) -> Result<ApprovalAnswer, String> {
+        let (Some(line), About::Request(request)) = (&self.editing, &self.about) else {
+            return Err(String::new());
+        };
+        let text = text.trim();
+        match line.what {
+            EditedLine::Because => Ok(ApprovalAnswer::Deny {
+                reason: Some(text.to_owned()).filter(|text| !text.is_empty()),
+            }),
+            EditedLine::Rule { .. } if text.is_empty() => {
+                Err("a rule is needed; Esc leaves it".to_owned())
+            }
+            EditedLine::Rule { place } => Ok(kept(request, text, place)),
+            EditedLine::Change { argument } => {
+                let asked = request.asked.as_ref().map(|asked| asked.input.clone());
+                let mut input = asked.unwrap_or_default();
+                match argument {
+                    Some(name) => input[name] = Value::String(text.to_owned()),
+                    None => {
+                        input = serde_json::from_str(text)
+                            .map_err(|error| format!("no JSON: {error}"))?;
+                    }
+                }
+                Ok(ApprovalAnswer::Changed { input })
+            }
+        }
+    }
+
+    pub(super) fn rows(&mut self, frame: &AskFrame<'_>, place: &AskPlace) -> AskRows {
+        let look = frame.look;
+        let mut rows = self.heading(look, place);
+        let mut end = self.reasons(look);
+        let mut caret = None;
+        let choices = self.choice_rows(look, place);
+        let line = self.line_rows(look);
+        let content = self.content(look);
+        let fixed = rows.len() + end.len() + choices.len() + line.rows.len();
+        let room = frame.room.saturating_sub(fixed);
+        if content.len() <= room {
+            rows.extend(content);
+            if self.sight == Sight::Part && place.has_focus {
+                self.sight = Sight::Drawn;
+            }
+        } else {
+            if self.sight == Sight::Drawn {
+                self.sight = Sight::Part;
+            }
+            let shown = room.saturating_sub(1);
+            let more = content.len() - shown;
+            rows.extend(content.into_iter().take(shown));
+            let text = format!("  {} {more} more rows (v shows all)", look.ellipsis());
+            rows.push(TextLine::styled(&text, look.theme.warning));
+        }
+        rows.append(&mut end);
+        rows.extend(choices);
+        if let Some(place) = line.caret {
+            caret = Some(Caret {
+                row: rows.len() + place.row,
+                offset: place.offset,
+            });
+        }
+        rows.extend(line.rows);
+        AskRows { rows, caret }
+    }
+
+    fn heading(&self, look: &Look, place: &AskPlace) -> Vec<TextLine> {
+        let words = match &self.about {
+            About::Request(request) => content::heading(request),
+            About::Trust(facts) => {
+                format!("Trust {}", crate::show::distinct_line(&facts.directory))
+            }
+        };
+        let mut line = TextLine::styled("? ", look.theme.warning.bold());
+        line.push(&words, TextStyle::new().bold());
+        let agent = match &self.about {
+            About::Request(request) => request.agent.as_deref(),
+            About::Trust(_) => None,
+        };
+        let agent = agent.map(|agent| format!("for agent {}", cards::one_line(agent)));
+        let facts: Vec<String> = place.counted().into_iter().chain(agent).collect();
+        if !facts.is_empty() {
+            line.push(&format!("  {}", facts.join(", ")), look.theme.faint);
+        }
+        wrap(&line, look.size.row_width())
+    }
+
+    /// What must be seen whole.
+    fn content(&self, look: &Look) -> Vec<TextLine> {
+        match &self.about {
+            About::Request(request) => content::rows(request, look),
+            About::Trust(facts) => {
+                let row = |thing: &String| TextLine::plain(&format!("  {thing}"));
+                let rows = facts.things.iter().map(row);
+                let rows = rows.flat_map(|row| wrap(&row, look.size.row_width()));
+                rows.collect()
+            }
+        }
+    }
+
+    fn reasons(&self, look: &Look) -> Vec<TextLine> {
+        match &self.about {
+            About::Request(request) => content::reasons(request, look),
+            About::Trust(_) => {
+                let text =
+                    "  would run here; without trust the session goes on and none of it counts";
+                wrap(
+                    &TextLine::styled(text, look.theme.faint),
+                    look.size.row_width(),
+                )
+            }
+        }
+    }
+
+    fn choice_rows(&self, look: &Look, place: &AskPlace) -> Vec<TextLine> {
+        let is_ready = place.has_focus && place.is_armed && self.editing.is_none();
+        let mut rows = Vec::new();
+        let mut line = TextLine::plain(" ");
+        for (at, choice) in self.choices.iter().enumerate() {
+            let mut style = match is_ready {
+                true => TextStyle::new(),
+                false => look.theme.faint,
+            };
+            if self.chosen == Some(at) {
+                style = style.reverse();
+            }
+            let text = match look.is_narrow() {
+                true => format!("[{}]", choice.letter),
+                false => format!("[{}] {}", choice.letter, choice.label),
+            };
+            if line.width() + 1 + text.len() > look.size.row_width() {
+                rows.push(std::mem::replace(&mut line, TextLine::plain(" ")));
+            }
+            line.push(" ", TextStyle::new());
+            line.push(&text, style);
+        }
+        if !place.has_focus {
+            let text = "  Tab to answer";
+            if line.width() + text.len() > look.size.row_width() {
+                rows.push(std::mem::take(&mut line));
+            }
+            line.push(text, look.theme.accent);
+        }
+        rows.push(line);
+        if let Some(note) = &self.note {
+            rows.push(TextLine::styled(&format!("  {note}"), look.theme.warning));
+        }
+        rows
+    }
+
+    /// The line that is being written.
+    fn line_rows(&self, look: &Look) -> AskRows {
+        let Some(line) = &self.editing else {
+            return AskRows::default();
+        };
+        let (label, behind) = match line.what {
+            EditedLine::Rule { place } => ("rule: ", self.place_words(place)),
+            EditedLine::Because => ("because: ", String::new()),
+            EditedLine::Change { argument } => match argument {
+                Some(_) => ("instead: ", String::new()),
+                None => ("input: ", String::new()),
+            },
+        };
+        let mut editor = line.editor.clone();
+        editor.set_width(look.size.row_width().saturating_sub(label.len() + 2));
+        let view = editor.view((usize::from(look.size.rows) / 3).max(1), look.theme.accent);
+        let mut rows = Vec::new();
+        for (number, row) in view.rows.iter().enumerate() {
+            let mut shown = match number {
+                0 => TextLine::styled(&format!("  {label}"), look.theme.accent),
+                _ => TextLine::plain(&" ".repeat(label.len() + 2)),
+            };
+            shown.append(row);
+            rows.push(shown);
+        }
+        if !behind.is_empty() {
+            let line = TextLine::styled(&format!("  {behind}"), look.theme.faint);
+            rows.extend(wrap(&line, look.size.row_width()));
+        }
+        AskRows {
+            rows,
+            caret: Some(Caret {
+                row: view.caret.row,
+                offset: view.caret.offset + label.len() + 2,
+            }),
+        }
+    }
+
+    /// Where a rule would be kept.
+    fn place_words(&self, place: usize) -> String {
+        let About::Request(request) = &self.about else {
+            return String::new();
+        };
+        match request.saves.get(place) {
+            None => "for this session".to_owned(),
+            Some(RulePlace { file: None, .. }) => "for this session (Tab: where)".to_owned(),
+            Some(RulePlace {
+                file: Some(file), ..
+            }) => format!("in {} (Tab: where)", file.display()),
+        }
+    }
+
+    /// Everything, for a screen of its own.
+    pub(super) fn whole(&self, look: &Look) -> Vec<TextLine> {
+        match &self.about {
+            About::Request(request) => {
+                let mut rows = vec![TextLine::styled(
+                    &content::heading(request),
+                    TextStyle::new().bold(),
+                )];
+                rows.extend(content::rows(request, look));
+                rows.extend(content::reasons(request, look));
+                rows
+            }
+            About::Trust(facts) => {
+                let mut rows = Vec::new();
+                for (name, text) in &facts.contents {
+                    rows.push(TextLine::styled(name, TextStyle::new().bold()));
+                    for line in crate::show::distinct(text).lines() {
+                        rows.push(TextLine::plain(&format!("  {line}")));
+                    }
+                }
+                rows
+            }
+        }
+    }
+}

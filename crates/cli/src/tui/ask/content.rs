@@ -1,0 +1,195 @@
+//! What a question is about, as rows: every word as it is, and none that could be taken for another.
+
+use std::path::Path;
+
+use haft::{ApprovalKind, ApprovalPart, ApprovalRequest, Card, CardPiece};
+use haft_terminal::{TextLine, TextStyle, wrap::wrap};
+use serde_json::Value;
+
+use super::super::{cards, look::Look};
+use crate::show::{distinct, distinct_line};
+
+/// What is behind the parts of a command line begins at this column at most.
+const WIDEST_PART: usize = 40;
+
+/// The words of the heading: the tool, and what it is about where that is not a row of its own.
+pub(super) fn heading(request: &ApprovalRequest) -> String {
+    let card = request.shown();
+    let mut text = distinct_line(&card.title);
+    if has_own_row(request) {
+        return text;
+    }
+    if !card.subject.is_empty() {
+        text += &format!(" {}", distinct_line(&card.subject));
+    }
+    if !card.summary.is_empty() {
+        text += &format!("  {}", cards::one_line(&card.summary));
+    }
+    text
+}
+
+/// A command line has a row of its own, and so has what the subject is only the beginning of.
+fn has_own_row(request: &ApprovalRequest) -> bool {
+    let card = request.shown();
+    let subject = card.subject.trim_end_matches('…');
+    let goes_on = |piece: &CardPiece| match piece {
+        CardPiece::Text(text) => text.starts_with(subject),
+        _ => false,
+    };
+    request.kind == ApprovalKind::Plan || !request.parts.is_empty() || card.body.iter().any(goes_on)
+}
+
+/// What must be seen whole.
+pub(super) fn rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
+    let card = request.shown();
+    let width = look.size.row_width();
+    let mut rows = Vec::new();
+    let has_text = card
+        .body
+        .iter()
+        .any(|piece| matches!(piece, CardPiece::Text(_)));
+    if has_own_row(request) && !has_text && !card.subject.is_empty() {
+        put(&mut rows, &distinct(&card.subject), TextStyle::new(), width);
+    }
+    for piece in &card.body {
+        match piece {
+            // A plan is prose, with the dashes and quotes of prose.
+            CardPiece::Text(text) if request.kind == ApprovalKind::Plan => {
+                put(&mut rows, text, TextStyle::new(), width);
+            }
+            CardPiece::Text(text) => put(&mut rows, &distinct(text), TextStyle::new(), width),
+            CardPiece::Muted(text) => put(&mut rows, &distinct(text), look.theme.faint, width),
+            CardPiece::Alarm(text) => put(&mut rows, &distinct(text), look.theme.failure, width),
+            CardPiece::Diff(_) => {
+                let diff = Card {
+                    subject: card.subject.clone(),
+                    body: vec![piece.clone()],
+                    ..Card::default()
+                };
+                for row in cards::body(&diff, Path::new("/"), look) {
+                    rows.extend(wrap(&row, width));
+                }
+            }
+        }
+    }
+    rows.extend(part_rows(&request.parts, look));
+    if request.preview.is_none() && request.kind == ApprovalKind::Permission {
+        rows.extend(argument_rows(request, look));
+    }
+    rows
+}
+
+/// The arguments that the card does not show: everything that counts must be seen.
+fn argument_rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
+    let input = request.asked.as_ref().map(|asked| &asked.input);
+    let arguments = input.and_then(Value::as_object);
+    let card = request.shown();
+    let mut shown = format!("{}\n{}\n", card.subject, card.summary);
+    for piece in &card.body {
+        match piece {
+            CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
+                shown += text;
+                shown.push('\n');
+            }
+            CardPiece::Diff(hunks) => {
+                for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
+                    shown += line.get(1..).unwrap_or_default();
+                    shown.push('\n');
+                }
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for (name, value) in arguments.into_iter().flatten() {
+        let text = match value {
+            Value::Null => continue,
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let is_shown = text
+            .trim()
+            .lines()
+            .all(|line| shown.contains(line.trim_end()));
+        if is_shown {
+            continue;
+        }
+        let text = format!("{name}: {text}");
+        put(
+            &mut rows,
+            &distinct(&text),
+            look.theme.faint,
+            look.size.row_width(),
+        );
+    }
+    rows
+}
+
+/// The parts of a command line, and what each does.
+fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
+    let shown: Vec<(String, &ApprovalPart)> = parts
+        .iter()
+        .map(|part| {
+            let text = distinct_line(&part.text);
+            (format!("{}{text}", "  ".repeat(part.depth)), part)
+        })
+        .collect();
+    let widest = shown.iter().map(|(text, _)| text.chars().count());
+    let widest = widest.max().unwrap_or_default().min(WIDEST_PART);
+    let mut rows = Vec::new();
+    for (text, part) in shown {
+        let style = match part.asks {
+            true => look.theme.warning,
+            false => look.theme.faint,
+        };
+        if look.is_narrow() {
+            rows.push(TextLine::plain(&format!("  {text}")));
+            rows.push(TextLine::styled(&format!("   {}", part.meaning), style));
+            continue;
+        }
+        let mut line = TextLine::plain(&format!("    {text:<widest$}   "));
+        line.push(&part.meaning, style);
+        rows.push(line);
+    }
+    let width = look.size.row_width();
+    rows.iter().flat_map(|row| wrap(row, width)).collect()
+}
+
+fn put(rows: &mut Vec<TextLine>, text: &str, style: TextStyle, width: usize) {
+    for line in text.lines() {
+        let line = TextLine::styled(line, style);
+        for part in wrap(&line, width.saturating_sub(2).max(1)) {
+            let mut row = TextLine::plain("  ");
+            row.append(&part);
+            rows.push(row);
+        }
+    }
+}
+
+/// Why a person is asked, and how it would be confined.
+pub(super) fn reasons(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
+    let mut rows = Vec::new();
+    let width = look.size.row_width();
+    let reasons = match request.because.is_empty() {
+        true => std::slice::from_ref(&request.reason),
+        false => request.because.as_slice(),
+    };
+    let reasons: Vec<String> = reasons.iter().map(|reason| distinct_line(reason)).collect();
+    let reasons = reasons.join("; ");
+    if !reasons.is_empty() {
+        put(
+            &mut rows,
+            &format!("why: {reasons}"),
+            look.theme.faint,
+            width,
+        );
+    }
+    if let Some(confinement) = &request.confinement {
+        put(
+            &mut rows,
+            &distinct_line(confinement),
+            look.theme.faint,
+            width,
+        );
+    }
+    rows
+}

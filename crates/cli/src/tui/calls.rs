@@ -1,0 +1,250 @@
+//! Calls that are under way: what they are about, since when, and the end of what they print.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use haft::{Card, Update};
+use haft_terminal::{TextLine, TextStyle};
+
+use super::{cards, look::Look, words};
+
+/// So many lines of output are shown of a running call.
+const TAIL_LINES: usize = 5;
+/// So much output is kept of a running call; everything else is in the transcript or a file.
+const TAIL_BYTES: usize = 64 * 1024;
+
+/// Calls that are under way, in the order they were made in.
+#[derive(Debug, Default)]
+pub(crate) struct RunningCalls {
+    calls: Vec<RunningCall>,
+    /// Calls of the run that ended, for the line of an interrupt.
+    pub(crate) finished: usize,
+}
+
+#[derive(Debug)]
+struct RunningCall {
+    tool_use_id: String,
+    card: Card,
+    since: Instant,
+    bytes: u64,
+    tail: String,
+    note: String,
+    agent: Option<AgentProgress>,
+}
+
+/// What a subagent did so far.
+#[derive(Debug, Default)]
+struct AgentProgress {
+    calls: u64,
+    tokens: u64,
+    last: Option<Card>,
+}
+
+impl RunningCalls {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// A call is made; a second report of the same one says it better.
+    pub(crate) fn begin(&mut self, tool_use_id: &str, card: Card, now: Instant) {
+        if let Some(call) = self.find(tool_use_id) {
+            call.card = card;
+            return;
+        }
+        self.calls.push(RunningCall {
+            tool_use_id: tool_use_id.to_owned(),
+            card,
+            since: now,
+            bytes: 0,
+            tail: String::new(),
+            note: String::new(),
+            agent: None,
+        });
+    }
+
+    pub(crate) fn progress(&mut self, tool_use_id: &str, update: &Update) {
+        let Some(call) = self.find(tool_use_id) else {
+            return;
+        };
+        match update {
+            Update::Text { text } => call.print(text),
+            Update::Note { text } => call.note.clone_from(text),
+            Update::Step { done, total } => {
+                call.note = match total {
+                    Some(total) => format!("{done} of {total}"),
+                    None => done.to_string(),
+                };
+            }
+        }
+    }
+
+    /// A subagent that this call launched makes a call itself.
+    pub(crate) fn agent_calls(&mut self, tool_use_id: &str, card: Card) {
+        if let Some(call) = self.find(tool_use_id) {
+            let agent = call.agent.get_or_insert_default();
+            agent.calls += 1;
+            agent.last = Some(card);
+        }
+    }
+
+    pub(crate) fn agent_spent(&mut self, tool_use_id: &str, tokens: u64) {
+        if let Some(call) = self.find(tool_use_id) {
+            call.agent.get_or_insert_default().tokens = tokens;
+        }
+    }
+
+    /// It is answered.
+    pub(crate) fn end(&mut self, tool_use_id: &str) {
+        self.calls.retain(|call| call.tool_use_id != tool_use_id);
+        self.finished += 1;
+    }
+
+    /// Nothing runs any longer; says how many did.
+    pub(crate) fn clear(&mut self) -> usize {
+        let count = self.calls.len();
+        self.calls.clear();
+        self.finished = 0;
+        count
+    }
+
+    fn find(&mut self, tool_use_id: &str) -> Option<&mut RunningCall> {
+        self.calls
+            .iter_mut()
+            .find(|call| call.tool_use_id == tool_use_id)
+    }
+
+    /// Their rows, in at most so many: output goes first, then the oldest calls are counted only.
+    pub(crate) fn rows(&self, frame: &CallFrame<'_>, most: usize) -> Vec<TextLine> {
+        if self.calls.is_empty() || most == 0 {
+            return Vec::new();
+        }
+        let shown = self.calls.len().min(most);
+        let hidden = self.calls.len() - shown;
+        let tail = (most - shown) / shown;
+        let mut rows = Vec::new();
+        for call in &self.calls[hidden..] {
+            call.rows(frame, tail.min(TAIL_LINES), &mut rows);
+        }
+        if hidden > 0 {
+            let text = format!("{} {hidden} more calls", frame.look.spinner(frame.step));
+            rows[0] = TextLine::styled(&text, frame.look.theme.faint);
+        }
+        rows
+    }
+}
+
+/// What is the same for all calls of a frame.
+pub(crate) struct CallFrame<'a> {
+    pub(crate) look: &'a Look,
+    pub(crate) cwd: &'a Path,
+    pub(crate) now: Instant,
+    pub(crate) step: usize,
+}
+
+impl RunningCall {
+    fn print(&mut self, text: &str) {
+        self.bytes += text.len() as u64;
+        self.tail.push_str(text);
+        if self.tail.len() > TAIL_BYTES {
+            let mut from = self.tail.len() - TAIL_BYTES / 2;
+            while !self.tail.is_char_boundary(from) {
+                from += 1;
+            }
+            self.tail.drain(..from);
+        }
+    }
+
+    fn rows(&self, frame: &CallFrame<'_>, tail: usize, rows: &mut Vec<TextLine>) {
+        let look = frame.look;
+        let mut line = TextLine::styled(look.spinner(frame.step), look.theme.accent);
+        let mut facts = self.facts(frame);
+        if tail > 0 && self.bytes > 0 && !look.is_narrow() {
+            facts += "  (Ctrl-B: background)";
+        }
+        // What it is about is cut rather than how it goes.
+        let room = look.size.row_width().saturating_sub(facts.len() + 3);
+        line.append(&cards::words(&self.card, frame.cwd, look).truncated(room));
+        if !facts.is_empty() {
+            line.push(&format!("  {facts}"), look.theme.faint);
+        }
+        rows.push(line);
+        if let Some(card) = self.agent.as_ref().and_then(|agent| agent.last.as_ref())
+            && tail > 0
+        {
+            let mut row = TextLine::plain("   ");
+            row.append(&cards::words(card, frame.cwd, look));
+            rows.push(row.restyled(|style| style.faint()));
+            return;
+        }
+        let lines: Vec<&str> = last_lines(&self.tail, tail);
+        for text in lines {
+            let mut row = TextLine::plain("    ");
+            row.push(text, TextStyle::new().faint());
+            rows.push(row);
+        }
+    }
+
+    fn facts(&self, frame: &CallFrame<'_>) -> String {
+        let mut facts = Vec::new();
+        let elapsed = frame.now.saturating_duration_since(self.since);
+        if frame.look.is_still || elapsed >= Duration::from_secs(1) {
+            facts.push(words::seconds(elapsed, frame.look));
+        }
+        if frame.look.is_narrow() {
+            return facts.join(", ");
+        }
+        if let Some(agent) = &self.agent {
+            facts.push(words::counted(agent.calls, "call"));
+            if agent.tokens > 0 {
+                facts.push(format!("{} tokens", words::thousands(agent.tokens)));
+            }
+        }
+        if self.bytes > 0 {
+            facts.push(words::bytes(self.bytes));
+        }
+        if !self.note.is_empty() {
+            facts.push(cards::one_line(&self.note));
+        }
+        facts.join(", ")
+    }
+}
+
+/// The last lines of a text, empty ones left out. Of a line that was overwritten, what it became.
+fn last_lines(text: &str, most: usize) -> Vec<&str> {
+    let became = |line: &'_ str| -> usize {
+        let line = line.trim_end_matches('\r');
+        line.rfind('\r').map_or(0, |at| at + 1)
+    };
+    let lines = text
+        .rsplit('\n')
+        .map(|line| line[became(line)..].trim_end());
+    let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).take(most).collect();
+    lines.reverse();
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_those_that_say_something() {
+        assert_eq!(last_lines("a\nb\n\nc\n", 2), ["b", "c"]);
+        assert_eq!(last_lines("10 %\r20 %\r\ndone", 5), ["20 %", "done"]);
+        assert_eq!(last_lines("", 3), [""; 0]);
+    }
+
+    #[test]
+    fn output_of_a_call_is_bounded() {
+        let mut calls = RunningCalls::default();
+        calls.begin("a", Card::new("Bash", "yes"), Instant::now());
+        let text = "é".repeat(2048);
+        for _ in 0..1000 {
+            calls.progress("a", &Update::Text { text: text.clone() });
+        }
+        assert!(calls.calls[0].tail.len() <= TAIL_BYTES + text.len());
+        assert_eq!(calls.calls[0].bytes, 1000 * 4096);
+    }
+}

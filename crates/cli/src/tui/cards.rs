@@ -1,0 +1,235 @@
+//! Cards as rows. The pieces of a card decide how it is drawn, never the name of its tool.
+
+use std::path::Path;
+
+use haft::{Card, CardPiece, DiffHunk};
+use haft_terminal::{HistoryItem, TextLine, TextStyle, code::CodeLexer, diff::changed_words};
+
+use super::look::Look;
+use crate::show::from_here;
+
+/// So many rows of a body are shown…
+const BODY_ROWS: usize = 10;
+/// …of one that is a diff…
+const DIFF_ROWS: usize = 20;
+/// …and of any where everything is asked for.
+const VERBOSE_ROWS: usize = 200;
+/// A diff of more lines is not compared by words.
+const LONGEST_DIFF: usize = 2000;
+
+/// How a call stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CardMark {
+    Worked,
+    Failed,
+}
+
+/// A finished call, as it is printed once.
+pub(crate) fn history(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> Vec<HistoryItem> {
+    let mut rows = vec![heading(card, mark, cwd, look)];
+    let body = body(card, cwd, look);
+    let most = match (look.verbose, has_diff(card)) {
+        (true, _) => VERBOSE_ROWS,
+        (false, true) => DIFF_ROWS,
+        (false, false) => BODY_ROWS,
+    };
+    rows.extend(shortened(body, most, look));
+    rows.into_iter().map(HistoryItem::Verbatim).collect()
+}
+
+/// Does it show what changes in a file?
+pub(crate) fn has_diff(card: &Card) -> bool {
+    let is_diff = |piece: &CardPiece| matches!(piece, CardPiece::Diff(_));
+    card.body.iter().any(is_diff)
+}
+
+/// The first rows, and how many more there are. One more row is shown rather than counted.
+fn shortened(mut rows: Vec<TextLine>, most: usize, look: &Look) -> Vec<TextLine> {
+    if rows.len() > most + 1 {
+        let more = rows.len() - most;
+        rows.truncate(most);
+        let text = format!("  {} {more} more (Ctrl-O)", look.ellipsis());
+        rows.push(TextLine::styled(&text, look.theme.faint));
+    }
+    rows
+}
+
+fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> TextLine {
+    let mut line = match mark {
+        CardMark::Worked => TextLine::styled(look.bullet(), look.theme.success),
+        CardMark::Failed => TextLine::styled(look.cross(), look.theme.failure),
+    };
+    let width = look.size.row_width();
+    let words_of = |card: &Card| words(card, cwd, look);
+    let mut said = words_of(card);
+    if look.is_narrow() && said.width() + 1 > width {
+        // The first words count; Ctrl-O has the rest.
+        let first = Card::new(card.title.as_str(), card.subject.as_str());
+        said = words_of(&first).truncated(width.saturating_sub(1));
+    }
+    line.append(&said);
+    line
+}
+
+/// What stands behind the mark: title, subject, summary.
+pub(crate) fn words(card: &Card, cwd: &Path, look: &Look) -> TextLine {
+    let mut line = TextLine::plain(" ");
+    line.push(&card.title, TextStyle::new().bold());
+    let subject = from_here(&card.subject, cwd);
+    if !subject.is_empty() {
+        line.push(" ", TextStyle::new());
+        line.push(&one_line(&subject), TextStyle::new());
+    }
+    if !card.summary.is_empty() {
+        line.push("  ", TextStyle::new());
+        line.push(&one_line(&card.summary), look.theme.faint);
+    }
+    line
+}
+
+/// Everything behind the heading, each row indented.
+pub(crate) fn body(card: &Card, cwd: &Path, look: &Look) -> Vec<TextLine> {
+    let mut rows = Vec::new();
+    for piece in &card.body {
+        match piece {
+            CardPiece::Text(text) => indented(&mut rows, text, TextStyle::new()),
+            CardPiece::Muted(text) => {
+                indented(&mut rows, &from_here(text, cwd), look.theme.faint);
+            }
+            CardPiece::Alarm(text) => {
+                indented(&mut rows, &from_here(text, cwd), look.theme.failure);
+            }
+            CardPiece::Diff(hunks) => diff(&mut rows, hunks, &card.subject, look),
+        }
+    }
+    rows
+}
+
+fn indented(rows: &mut Vec<TextLine>, text: &str, style: TextStyle) {
+    for line in text.lines() {
+        let mut row = TextLine::plain("  ");
+        row.push(line, style);
+        rows.push(row);
+    }
+}
+
+/// A text that takes one row: line ends become blanks.
+pub(crate) fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join(" ")
+}
+
+/// Changed lines with their numbers: of the old file for what goes, of the new one for the rest.
+fn diff(rows: &mut Vec<TextLine>, hunks: &[DiffHunk], path: &str, look: &Look) {
+    let last = hunks
+        .iter()
+        .map(|hunk| (hunk.old_start + hunk.old_lines).max(hunk.new_start + hunk.new_lines))
+        .max()
+        .unwrap_or_default();
+    let width = last.to_string().len();
+    let lines: usize = hunks.iter().map(|hunk| hunk.lines.len()).sum();
+    let is_plain = lines > LONGEST_DIFF;
+    for (index, hunk) in hunks.iter().enumerate() {
+        if index > 0 {
+            let text = format!("  {:>width$}", look.ellipsis());
+            rows.push(TextLine::styled(&text, look.theme.faint));
+        }
+        let marked = if is_plain {
+            vec![Vec::new(); hunk.lines.len()]
+        } else {
+            marked_words(&hunk.lines)
+        };
+        let (mut old, mut new) = (hunk.old_start, hunk.new_start);
+        // Each side has a lexer of its own: a text that one of them opens is not open in the other.
+        let mut lexers = [CodeLexer::for_path(path), CodeLexer::for_path(path)];
+        for (line, marked) in hunk.lines.iter().zip(&marked) {
+            let (sign, code) = match line.chars().next() {
+                Some(sign) => line.split_at(sign.len_utf8()),
+                None => ("", ""),
+            };
+            let (number, style, lexer) = match sign {
+                "-" => (Some(old), look.theme.removed, 0),
+                "+" => (Some(new), look.theme.added, 1),
+                // Not a line of either file: a remark such as a missing final line end.
+                "\\" => (None, look.theme.faint, 1),
+                _ => (Some(new), TextStyle::new(), 1),
+            };
+            let mut row = TextLine::plain("  ");
+            let shown = number.map(|number| number.to_string()).unwrap_or_default();
+            row.push(&format!("{shown:>width$} "), look.theme.faint);
+            row.push(if sign.is_empty() { " " } else { sign }, style);
+            let painted = match is_plain || number.is_none() {
+                true => TextLine::styled(code, style),
+                false => lexers[lexer].styled(code, &look.theme),
+            };
+            if sign == " " {
+                let _ = lexers[0].line(code);
+            }
+            row.append(&with_words(&painted, code, marked, style));
+            rows.push(row);
+            match sign {
+                "-" => old += 1,
+                "+" => new += 1,
+                "\\" => {}
+                _ => (old, new) = (old + 1, new + 1),
+            }
+        }
+    }
+}
+
+/// The line in the style of its side, changed words reversed.
+fn with_words(
+    painted: &TextLine,
+    code: &str,
+    words: &[std::ops::Range<usize>],
+    side: TextStyle,
+) -> TextLine {
+    let painted = painted.restyled(|style| match side.background {
+        Some(background) => style.bg(background),
+        None => style,
+    });
+    // Where cleaning or tabs changed the text, places in it mean something else.
+    if words.is_empty() || painted.text() != code {
+        return painted;
+    }
+    let mut line = TextLine::new();
+    let mut from = 0;
+    for word in words {
+        line.append(&painted.slice(from..word.start));
+        let part = painted.slice(word.clone());
+        line.append(&part.restyled(TextStyle::reverse));
+        from = word.end;
+    }
+    line.append(&painted.slice(from..code.len()));
+    line
+}
+
+/// For each line: which words of it changed, where removed lines stand before as many added ones.
+fn marked_words(lines: &[String]) -> Vec<Vec<std::ops::Range<usize>>> {
+    let mut marked = vec![Vec::new(); lines.len()];
+    let sign = |at: usize| lines.get(at).and_then(|line| line.bytes().next());
+    let run = |from: usize, wanted: u8| {
+        (from..lines.len())
+            .take_while(|at| sign(*at) == Some(wanted))
+            .count()
+    };
+    let mut at = 0;
+    while at < lines.len() {
+        let removed = run(at, b'-');
+        if removed == 0 {
+            at += 1;
+            continue;
+        }
+        let added = run(at + removed, b'+');
+        if removed == added {
+            for place in at..at + removed {
+                let (old, new) = (&lines[place][1..], &lines[place + removed][1..]);
+                let (gone, came) = changed_words(old, new);
+                marked[place] = gone;
+                marked[place + removed] = came;
+            }
+        }
+        at += removed + added;
+    }
+    marked
+}

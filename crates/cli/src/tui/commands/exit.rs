@@ -1,0 +1,17 @@
+//! `/exit`, `/quit`: leave.
+
+use crate::tui::app::Effect;
+
+use super::ScreenCommand;
+
+pub(super) const EXIT: ScreenCommand = ScreenCommand {
+    name: "exit",
+    hint: "",
+    description: "Leave; `haft -r ID` comes back",
+    run: |app, _, _| app.effect(Effect::Leave),
+};
+
+pub(super) const QUIT: ScreenCommand = ScreenCommand {
+    name: "quit",
+    ..EXIT
+};

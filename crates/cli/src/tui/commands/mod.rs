@@ -1,0 +1,81 @@
+//! Slash commands about the screen: one file a command, one list. All others are the session's.
+
+mod copy;
+mod exit;
+mod permissions;
+mod resume;
+mod rewind;
+mod status_line;
+mod tasks;
+mod theme;
+mod undo;
+mod vim;
+
+use std::time::Instant;
+
+use super::{
+    app::{App, Effect},
+    complete::CommandEntry,
+};
+
+/// A command that only makes sense at a terminal.
+pub(crate) struct ScreenCommand {
+    name: &'static str,
+    hint: &'static str,
+    description: &'static str,
+    /// What it does with what stands behind it.
+    run: fn(&mut App, &str, Instant),
+}
+
+/// All of them, by name.
+const SCREEN_COMMANDS: [&ScreenCommand; 11] = [
+    &copy::COPY,
+    &exit::EXIT,
+    &permissions::PERMISSIONS,
+    &exit::QUIT,
+    &resume::RESUME,
+    &rewind::REWIND,
+    &status_line::STATUS_LINE,
+    &tasks::TASKS,
+    &theme::THEME,
+    &undo::UNDO,
+    &vim::VIM,
+];
+
+/// As completions offer them.
+pub(crate) fn entries() -> Vec<CommandEntry> {
+    let entry = |command: &&ScreenCommand| CommandEntry {
+        name: command.name.to_owned(),
+        hint: command.hint.to_owned(),
+        description: command.description.to_owned(),
+    };
+    SCREEN_COMMANDS.iter().map(entry).collect()
+}
+
+impl App {
+    /// A line that begins with a slash.
+    pub(super) fn command(&mut self, line: &str, now: Instant) {
+        let (name, arguments) = line[1..]
+            .split_once(char::is_whitespace)
+            .unwrap_or((&line[1..], ""));
+        let known = SCREEN_COMMANDS.iter().find(|command| command.name == name);
+        match known {
+            Some(command) => (command.run)(self, arguments.trim(), now),
+            None => self.tell_session(Effect::Command(line.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted_and_names_each_once() {
+        let names: Vec<_> = SCREEN_COMMANDS.iter().map(|command| command.name).collect();
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(names, sorted);
+    }
+}

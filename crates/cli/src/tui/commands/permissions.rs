@@ -1,0 +1,15 @@
+//! `/permissions`: a view; with words behind it, as the session does it.
+
+use crate::tui::app::{Effect, ViewKind};
+
+use super::ScreenCommand;
+
+pub(super) const PERMISSIONS: ScreenCommand = ScreenCommand {
+    name: "permissions",
+    hint: "[rule]",
+    description: "Rules: look, add, remove, try a command",
+    run: |app, arguments, _| match arguments {
+        "" => app.tell_session(Effect::Show(ViewKind::Permissions)),
+        words => app.tell_session(Effect::Command(format!("/permissions {words}"))),
+    },
+};

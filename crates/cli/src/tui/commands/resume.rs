@@ -1,0 +1,15 @@
+//! `/resume [ID]`: another session in place of this one.
+
+use crate::tui::app::{Effect, ViewKind};
+
+use super::ScreenCommand;
+
+pub(super) const RESUME: ScreenCommand = ScreenCommand {
+    name: "resume",
+    hint: "[ID or title]",
+    description: "Take up another session",
+    run: |app, arguments, _| match arguments {
+        "" => app.effect(Effect::Show(ViewKind::Resume)),
+        id => app.resume(id),
+    },
+};

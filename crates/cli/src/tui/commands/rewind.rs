@@ -1,0 +1,15 @@
+//! `/rewind`: a view; with words behind it, as the session does it.
+
+use crate::tui::app::{Effect, ViewKind};
+
+use super::ScreenCommand;
+
+pub(super) const REWIND: ScreenCommand = ScreenCommand {
+    name: "rewind",
+    hint: "",
+    description: "Go back to an earlier message",
+    run: |app, arguments, _| match arguments {
+        "" => app.tell_session(Effect::Show(ViewKind::Rewind)),
+        words => app.tell_session(Effect::Command(format!("/rewind {words}"))),
+    },
+};

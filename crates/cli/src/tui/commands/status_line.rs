@@ -1,0 +1,32 @@
+//! `/statusline COMMAND`: a command of one's own writes the last rows.
+
+use serde_json::{Value, json};
+
+use crate::tui::app::Effect;
+
+use super::ScreenCommand;
+
+pub(super) const STATUS_LINE: ScreenCommand = ScreenCommand {
+    name: "statusline",
+    hint: "[COMMAND | off]",
+    description: "Let a command of yours write the status row",
+    run: |app, arguments, _| match arguments {
+        "" => {
+            let text = match &app.settings.status_line {
+                Some(value) => format!("- statusLine: {value}"),
+                None => "- the status row is our own; /statusline COMMAND sets another".to_owned(),
+            };
+            app.remark(&text);
+        }
+        command => {
+            let value = match command {
+                "off" => Value::Null,
+                command => json!({"type": "command", "command": command}),
+            };
+            app.settings.status_line = Some(value.clone()).filter(|value| !value.is_null());
+            app.status_rows.clear();
+            app.effect(Effect::StatusLine);
+            app.save("statusLine", value);
+        }
+    },
+};

@@ -1,0 +1,15 @@
+//! `/tasks`: a view; with words behind it, as the session does it.
+
+use crate::tui::app::{Effect, ViewKind};
+
+use super::ScreenCommand;
+
+pub(super) const TASKS: ScreenCommand = ScreenCommand {
+    name: "tasks",
+    hint: "",
+    description: "What runs in the background",
+    run: |app, arguments, _| match arguments {
+        "" => app.tell_session(Effect::Show(ViewKind::Tasks)),
+        words => app.tell_session(Effect::Command(format!("/tasks {words}"))),
+    },
+};

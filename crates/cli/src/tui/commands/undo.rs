@@ -1,0 +1,15 @@
+//! `/undo`: a view; with words behind it, as the session does it.
+
+use crate::tui::app::{Effect, ViewKind};
+
+use super::ScreenCommand;
+
+pub(super) const UNDO: ScreenCommand = ScreenCommand {
+    name: "undo",
+    hint: "[n]",
+    description: "Take back changes of files",
+    run: |app, arguments, _| match arguments {
+        "" => app.tell_session(Effect::Show(ViewKind::Undo)),
+        words => app.tell_session(Effect::Command(format!("/undo {words}"))),
+    },
+};

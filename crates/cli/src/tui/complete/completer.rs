@@ -1,0 +1,326 @@
+//! Completions for a thread that may wait: the walk is done once, and again behind an answer that is old.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use super::{
+    Completion, CompletionKind, CompletionQuery, MOST_ROWS,
+    files::{self, FileList, FilePlaces},
+    rank,
+};
+use crate::tui::settings::TuiSettings;
+
+/// A list older than this is used once more, and made anew behind the answer.
+const FRESH: Duration = Duration::from_secs(3);
+
+/// A command that can be called with a slash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommandEntry {
+    /// Without the slash.
+    pub(crate) name: String,
+    /// What it expects behind its name.
+    pub(crate) hint: String,
+    pub(crate) description: String,
+}
+
+/// What the settings say of completions.
+#[derive(Debug, Clone)]
+pub(crate) struct CompletionSettings {
+    pub(crate) respect_gitignore: bool,
+    /// The person's own command for files. What comes with a folder runs code: only if that is trusted.
+    pub(crate) file_suggestion: Option<String>,
+}
+
+impl CompletionSettings {
+    pub(crate) fn of(settings: &TuiSettings) -> Self {
+        let suggestion = settings.file_suggestion.as_ref();
+        let command = suggestion.and_then(|value| match value {
+            Value::String(command) => Some(command.as_str()),
+            value => value["command"].as_str(),
+        });
+        Self {
+            respect_gitignore: settings.respect_gitignore.unwrap_or(true),
+            file_suggestion: command
+                .filter(|command| !command.trim().is_empty())
+                .map(str::to_owned),
+        }
+    }
+}
+
+/// Finds completions. Cheap to clone; all clones share what was found.
+#[derive(Debug, Clone)]
+pub(crate) struct Completer(Arc<CompleterState>);
+
+#[derive(Debug)]
+struct CompleterState {
+    places: FilePlaces,
+    settings: CompletionSettings,
+    commands: Mutex<Vec<CommandEntry>>,
+    files: Mutex<Option<(Instant, Arc<FileList>)>>,
+    /// A walk is under way behind an answer.
+    is_walking: AtomicBool,
+}
+
+impl Completer {
+    pub(crate) fn new(cwd: PathBuf, home: Option<PathBuf>, settings: CompletionSettings) -> Self {
+        Self(Arc::new(CompleterState {
+            places: FilePlaces { cwd, home },
+            settings,
+            commands: Mutex::default(),
+            files: Mutex::default(),
+            is_walking: AtomicBool::new(false),
+        }))
+    }
+
+    /// The commands, skills and prompts there are, in the order of their list.
+    pub(crate) fn set_commands(&self, commands: Vec<CommandEntry>) {
+        *lock(&self.0.commands) = commands;
+    }
+
+    /// What fits, the best first. It may wait for the disk.
+    pub(crate) fn find(&self, query: &CompletionQuery) -> Vec<Completion> {
+        match query.kind {
+            CompletionKind::Command => self.commands(query),
+            CompletionKind::File => self.files(query),
+        }
+    }
+
+    fn commands(&self, query: &CompletionQuery) -> Vec<Completion> {
+        let commands = lock(&self.0.commands);
+        let names = commands.iter().map(|command| command.name.as_str());
+        let best = rank::best(names, &query.query, false, MOST_ROWS);
+        let best = best.into_iter().filter_map(|place| commands.get(place));
+        best.map(|command| Completion {
+            label: format!("/{}", command.name),
+            hint: command.hint.clone(),
+            description: command.description.clone(),
+            insert: format!("/{} ", command.name),
+            replaces: query.replaces,
+        })
+        .collect()
+    }
+
+    fn files(&self, query: &CompletionQuery) -> Vec<Completion> {
+        let FilePlaces { cwd, home } = &self.0.places;
+        let typed = query.query.as_str();
+        let names: Vec<String> = if files::leads_out(typed) {
+            let list = files::listed(typed, cwd, home.as_deref()).unwrap_or_default();
+            let hidden = typed
+                .rsplit('/')
+                .next()
+                .is_some_and(|name| name.starts_with('.'));
+            let names = list.names.iter().map(String::as_str);
+            let names: Vec<&str> = names.filter(|name| hidden || !is_hidden(name)).collect();
+            best_of(&names, typed)
+        } else if let Some(command) = &self.0.settings.file_suggestion {
+            let mut names = files::suggested(command, typed, cwd).unwrap_or_default();
+            names.truncate(MOST_ROWS);
+            names
+        } else {
+            let list = self.list();
+            let names = list.names.iter().map(String::as_str);
+            // What a person keeps out of sight is found by its name, but not offered first.
+            let names: Vec<&str> = match typed.is_empty() {
+                true => names.filter(|name| !name.starts_with('.')).collect(),
+                false => names.collect(),
+            };
+            best_of(&names, typed)
+        };
+        names.iter().map(|name| completion(name, query)).collect()
+    }
+
+    /// The files there are. An old list is used once more.
+    fn list(&self) -> Arc<FileList> {
+        let known = lock(&self.0.files).clone();
+        match known {
+            Some((made, list)) => {
+                if made.elapsed() > FRESH {
+                    self.refresh();
+                }
+                list
+            }
+            None => self.0.walk(),
+        }
+    }
+
+    /// Walks behind the answer, once at a time.
+    fn refresh(&self) {
+        if self.0.is_walking.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let state = Arc::clone(&self.0);
+        let walk = move || {
+            state.walk();
+            state.is_walking.store(false, Ordering::Relaxed);
+        };
+        if thread::Builder::new()
+            .name("completion walk".to_owned())
+            .spawn(walk)
+            .is_err()
+        {
+            self.0.is_walking.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+impl CompleterState {
+    fn walk(&self) -> Arc<FileList> {
+        let list = Arc::new(files::walk(
+            &self.places.cwd,
+            self.settings.respect_gitignore,
+        ));
+        *lock(&self.files) = Some((Instant::now(), Arc::clone(&list)));
+        list
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn is_hidden(name: &str) -> bool {
+    let name = Path::new(name).file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with('.'))
+}
+
+fn best_of(names: &[&str], typed: &str) -> Vec<String> {
+    let best = rank::best(names.iter().copied(), typed, true, MOST_ROWS);
+    let best = best.into_iter().filter_map(|place| names.get(place));
+    best.map(|name| (*name).to_owned()).collect()
+}
+
+/// A folder is gone on with; behind a file comes the next word.
+fn completion(name: &str, query: &CompletionQuery) -> Completion {
+    let is_folder = name.ends_with('/');
+    let needs_quotes = query.is_quoted || name.contains(char::is_whitespace);
+    let insert = match (needs_quotes, is_folder) {
+        (true, true) => format!("@\"{name}"),
+        (true, false) => format!("@\"{name}\" "),
+        (false, true) => format!("@{name}"),
+        (false, false) => format!("@{name}{} ", query.lines),
+    };
+    Completion {
+        label: name.to_owned(),
+        hint: String::new(),
+        description: String::new(),
+        insert,
+        replaces: query.replaces,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::tui::complete::completion_query;
+
+    fn completer(root: &Path) -> Completer {
+        let settings = CompletionSettings::of(&TuiSettings::default());
+        Completer::new(root.to_path_buf(), None, settings)
+    }
+
+    fn project() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir_all(root.join("src")).unwrap();
+        fs::create_dir_all(root.join("target")).unwrap();
+        fs::create_dir(root.join(".git")).unwrap();
+        fs::write(root.join(".gitignore"), "target\n").unwrap();
+        for name in ["src/price.rs", "target/price.d", "my notes.md"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        dir
+    }
+
+    fn taken(completer: &Completer, typed: &str) -> String {
+        let query = completion_query(typed, typed.len()).unwrap();
+        let found = completer.find(&query);
+        let first = found.first().expect(typed);
+        format!("{}{}", &typed[..typed.len() - first.replaces], first.insert)
+    }
+
+    /// Vector 26.
+    #[test]
+    fn the_first_completion_of_a_file_is_taken_and_ignored_files_are_absent() {
+        let dir = project();
+        let completer = completer(dir.path());
+        assert_eq!(taken(&completer, "@pri"), "@src/price.rs ");
+        assert_eq!(taken(&completer, "see @pri:3-4"), "see @src/price.rs:3-4 ");
+        assert_eq!(taken(&completer, "@sr"), "@src/");
+        assert_eq!(taken(&completer, "@notes"), "@\"my notes.md\" ");
+        assert_eq!(taken(&completer, "@\"my no"), "@\"my notes.md\" ");
+        let query = completion_query("@price", 6).unwrap();
+        let labels: Vec<String> = completer
+            .find(&query)
+            .into_iter()
+            .map(|one| one.label)
+            .collect();
+        assert_eq!(labels, ["src/price.rs"]);
+        let query = completion_query("@", 1).unwrap();
+        let labels: Vec<String> = completer
+            .find(&query)
+            .into_iter()
+            .map(|one| one.label)
+            .collect();
+        assert_eq!(labels, ["my notes.md", "src/", "src/price.rs"]);
+    }
+
+    #[test]
+    fn an_old_list_is_used_once_more_and_then_made_anew() {
+        let dir = project();
+        let completer = completer(dir.path());
+        let query = completion_query("@new", 4).unwrap();
+        assert_eq!(completer.find(&query), []);
+        fs::write(dir.path().join("new.rs"), "").unwrap();
+        assert_eq!(completer.find(&query), [], "the list is fresh");
+        let old = Instant::now().checked_sub(FRESH * 2).unwrap();
+        lock(&completer.0.files).as_mut().unwrap().0 = old;
+        haft_testkit::until_blocking("the new file is found", || {
+            !completer.find(&query).is_empty()
+        });
+    }
+
+    #[test]
+    fn commands_come_with_what_they_expect() {
+        let completer = completer(Path::new("/"));
+        let entry = |name: &str, hint: &str| CommandEntry {
+            name: name.to_owned(),
+            hint: hint.to_owned(),
+            description: format!("About {name}"),
+        };
+        completer.set_commands(vec![
+            entry("decompose", ""),
+            entry("compact", "[what matters]"),
+        ]);
+        let query = completion_query("/comp", 5).unwrap();
+        let found = completer.find(&query);
+        assert_eq!(found[0].insert, "/compact ");
+        assert_eq!(found[0].hint, "[what matters]");
+        assert_eq!(found[1].label, "/decompose");
+    }
+
+    #[test]
+    fn the_settings_name_a_command_or_switch_ignore_files_off() {
+        let settings = TuiSettings::of(&json!({
+            "respectGitignore": false,
+            "fileSuggestion": {"type": "command", "command": "printf 'x y.rs\\n'"},
+        }));
+        let settings = CompletionSettings::of(&settings);
+        assert!(!settings.respect_gitignore);
+        let dir = project();
+        let completer = Completer::new(dir.path().to_path_buf(), None, settings);
+        assert_eq!(taken(&completer, "@any"), "@\"x y.rs\" ");
+    }
+}

@@ -1,0 +1,82 @@
+//! Which names fit what was typed, the best first.
+
+use nucleo_matcher::{
+    Config, Matcher, Utf32Str,
+    pattern::{AtomKind, CaseMatching, Normalization, Pattern},
+};
+
+/// The best of these names, as their places in the list. An empty query takes the first of them.
+pub(super) fn best<'a>(
+    names: impl Iterator<Item = &'a str>,
+    query: &str,
+    is_path: bool,
+    most: usize,
+) -> Vec<usize> {
+    if query.is_empty() {
+        return (0..names.take(most).count()).collect();
+    }
+    let config = match is_path {
+        true => Config::DEFAULT.match_paths(),
+        false => Config::DEFAULT,
+    };
+    let mut matcher = Matcher::new(config);
+    let pattern = Pattern::new(
+        query,
+        CaseMatching::Smart,
+        Normalization::Smart,
+        AtomKind::Fuzzy,
+    );
+    let lower = query.to_lowercase();
+    let mut letters = Vec::new();
+    let mut found: Vec<(Fit, usize)> = Vec::new();
+    for (place, name) in names.enumerate() {
+        let Some(score) = pattern.score(Utf32Str::new(name, &mut letters), &mut matcher) else {
+            continue;
+        };
+        let begins = !is_path && name.to_lowercase().starts_with(&lower);
+        let fit = Fit {
+            worse: (!begins, u32::MAX - score, name.len()),
+        };
+        found.push((fit, place));
+    }
+    // Names that fit equally well keep their order.
+    found.sort_unstable();
+    found.truncate(most);
+    found.into_iter().map(|(_, place)| place).collect()
+}
+
+/// How well a name fits; the smallest is the best.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Fit {
+    /// It does not begin like that; how far from the best score; how long.
+    worse: (bool, u32, usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranked<'a>(names: &[&'a str], query: &str, is_path: bool) -> Vec<&'a str> {
+        let best = best(names.iter().copied(), query, is_path, 3);
+        best.into_iter().map(|place| names[place]).collect()
+    }
+
+    #[test]
+    fn names_that_begin_like_that_are_before_those_that_only_contain_it() {
+        let names = ["add-dir", "decompose", "compact", "context", "cost"];
+        assert_eq!(ranked(&names, "comp", false), ["compact", "decompose"]);
+        assert_eq!(ranked(&names, "co", false), ["cost", "compact", "context"]);
+        assert_eq!(ranked(&names, "zz", false), [""; 0]);
+        assert_eq!(
+            ranked(&names, "", false),
+            ["add-dir", "decompose", "compact"]
+        );
+    }
+
+    #[test]
+    fn a_file_is_found_by_letters_of_its_path() {
+        let names = ["docs/private.md", "src/price.rs", "src/basket.rs"];
+        assert_eq!(ranked(&names, "srcpri", true), ["src/price.rs"]);
+        assert_eq!(ranked(&names, "bas", true), ["src/basket.rs"]);
+    }
+}

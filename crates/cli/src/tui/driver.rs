@@ -1,0 +1,191 @@
+//! The session behind the face: opened in the background, followed by its events.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, Sender},
+};
+
+use haft::engine::{permissions::Scope, settings::SettingsFile};
+use haft_host::{
+    AgentSession, EarlierConversation, OpenError, Permitted, SessionConfig, SessionEvent,
+    SessionParts, accept_trust, conversations, error_in_words, exchanges, key_report,
+    session_entries, trust_report,
+};
+use tokio::runtime::Handle;
+
+use super::{
+    app::{Found, Input, OpenedSession},
+    first_run::trust_facts,
+    keybindings::Keybindings,
+    resume::MOST_EXCHANGES,
+    settings::TuiSettings,
+    ui::UiEvent,
+};
+
+/// Opens one session and reports everything that is found out.
+pub(crate) struct Driver {
+    pub(crate) config: SessionConfig,
+    pub(crate) ui: Sender<UiEvent>,
+    /// Whether the person trusts the directory, when they are asked.
+    pub(crate) trust: Receiver<bool>,
+    /// Which session it is, of those that were opened: events of another one are dropped.
+    pub(crate) number: u64,
+}
+
+impl Driver {
+    /// Begins in the background.
+    pub(crate) fn start(self, runtime: &Handle) {
+        let handle = runtime.clone();
+        runtime.spawn_blocking(move || {
+            let _runtime = handle.enter();
+            match self.begin() {
+                Ok(session) => {
+                    handle.spawn(self.follow(session));
+                }
+                Err(why) => self.report(Input::NotOpened(why)),
+            }
+        });
+    }
+
+    fn report(&self, input: Input) {
+        let number = self.number;
+        let _ = self.ui.send(UiEvent::OfSession { number, input });
+    }
+
+    fn found(&self, found: Found) {
+        self.report(Input::Found(found));
+    }
+
+    fn begin(&self) -> Result<AgentSession, String> {
+        let config = &self.config;
+        self.ask_trust().map_err(in_words)?;
+        let permitted = Permitted::load(config).map_err(in_words)?;
+        self.report(Input::Settings(Box::new(settings(&permitted))));
+        let folder = &permitted.settings.places.user;
+        let (keybindings, warning) = Keybindings::load(&folder.join("keybindings.json"));
+        self.found(Found::Keybindings(keybindings));
+        for warning in permitted.warnings().into_iter().chain(warning) {
+            self.found(Found::Warning(warning));
+        }
+        let model = &config.model;
+        let is_scripted = model.script.is_some() || model.replay.is_some();
+        if !is_scripted
+            && let Ok(report) = key_report(config)
+            && report.source.is_none()
+        {
+            self.found(Found::NoKey(report));
+        }
+        let (ui, number) = (self.ui.clone(), self.number);
+        let sink = move |event: &SessionEvent| {
+            let input = Input::Session(Box::new(event.clone()));
+            let _ = ui.send(UiEvent::OfSession { number, input });
+        };
+        let parts = SessionParts::new(sink).questions_as_events();
+        let session = AgentSession::open(config.clone(), parts).map_err(in_words)?;
+        if let Some(path) = earlier(config)
+            && let Ok(exchanges) = exchanges(&path, MOST_EXCHANGES)
+        {
+            self.found(Found::Exchanges(exchanges));
+        }
+        let input = session.input();
+        let opened = OpenedSession {
+            memory: input.memory_files(),
+            mode: permitted.mode,
+            model: input.model(),
+            branch: branch(&config.cwd),
+            may_bypass: config.allow_bypass
+                || permitted.mode == haft::PermissionMode::BypassPermissions,
+            patience: permitted.patience,
+        };
+        let _ = self.ui.send(UiEvent::Opened {
+            number,
+            session: input,
+            opened: Box::new(opened),
+        });
+        Ok(session)
+    }
+
+    /// Before anything of the folder counts.
+    fn ask_trust(&self) -> Result<(), OpenError> {
+        let Some(facts) = trust_facts(&trust_report(&self.config)?) else {
+            return Ok(());
+        };
+        self.found(Found::Untrusted(facts));
+        if self.trust.recv() == Ok(true) {
+            accept_trust(&self.config)?;
+        }
+        Ok(())
+    }
+
+    async fn follow(self, session: AgentSession) {
+        let problem = match session.run().await {
+            Ok(_) => None,
+            Err(error) => Some(in_words(error)),
+        };
+        self.report(Input::Ended(problem));
+    }
+}
+
+fn in_words(error: OpenError) -> String {
+    error_in_words(&error.into())
+}
+
+/// What the settings say of the terminal. What runs comes only from files that may let something run.
+fn settings(permitted: &Permitted) -> TuiSettings {
+    let all = &permitted.settings;
+    let mut settings = TuiSettings::of(&all.merged());
+    let may_run = |layer: &&SettingsFile| {
+        let planted = layer.scope == Scope::Local && layer.from_workspace;
+        !layer.is_in_workspace() || (all.trust.runs && (!planted || all.trust.allows))
+    };
+    let first = |key: &str| {
+        let mut layers = all.layers.iter().filter(may_run);
+        layers.find_map(|layer| layer.document.value.get(key).cloned())
+    };
+    settings.status_line = first("statusLine");
+    settings.file_suggestion = first("fileSuggestion");
+    settings
+}
+
+/// The file of the conversation that is taken up.
+fn earlier(config: &SessionConfig) -> Option<PathBuf> {
+    let environment = &config.environment;
+    match config.conversation.from.as_ref()? {
+        EarlierConversation::Newest => {
+            let here = conversations(environment, &config.cwd);
+            let newest = here.newest().ok()??;
+            Some(here.path(newest.id))
+        }
+        EarlierConversation::Named(name) => {
+            let entries = session_entries(environment, &config.cwd, true).ok()?;
+            let mut entries = entries.into_iter();
+            let entry = entries.find(|entry| {
+                entry.id.to_string() == *name || entry.title.as_deref() == Some(name)
+            });
+            entry.map(|entry| entry.path)
+        }
+    }
+}
+
+/// The branch that a directory is on, as git notes it.
+fn branch(cwd: &Path) -> Option<String> {
+    let git = cwd.ancestors().map(|folder| folder.join(".git"));
+    let git = git.into_iter().find(|git| git.exists())?;
+    let folder = match git.is_file() {
+        // A work tree: the file says where its folder is.
+        true => {
+            let text = fs::read_to_string(&git).ok()?;
+            let path = text.trim().strip_prefix("gitdir: ")?.to_owned();
+            git.parent()?.join(path)
+        }
+        false => git,
+    };
+    let head = fs::read_to_string(folder.join("HEAD")).ok()?;
+    let head = head.trim();
+    let name = match head.strip_prefix("ref: refs/heads/") {
+        Some(name) => name.to_owned(),
+        None => head.chars().take(7).collect(),
+    };
+    Some(name)
+}

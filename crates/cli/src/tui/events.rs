@@ -1,0 +1,223 @@
+//! What happens in the session, as what is shown of it.
+
+use std::time::Instant;
+
+use haft::{CallResult, Content};
+use haft_agent::{AgentEvent, Began, EndReason, NoticeLevel};
+use haft_host::{SessionActivity, SessionEvent, TurnResult};
+use haft_models::ModelEvent;
+
+use super::{
+    app::{App, Effect, Overlay, RunState},
+    ask::QuestionId,
+    cards::{self, CardMark},
+    notify, words,
+};
+
+impl App {
+    pub(super) fn on_session(&mut self, event: SessionEvent, now: Instant) {
+        if let Some(Overlay::Other(view)) = &mut self.overlay {
+            view.on_event(&event);
+        }
+        match event {
+            SessionEvent::Warning(text) => self.warn(&format!("! {text}")),
+            SessionEvent::Notice { level, text } => self.notice(level, &text),
+            SessionEvent::RulesKept { file, problem } => match problem {
+                None => self.remark(&format!("- kept in {}", file.display())),
+                Some(problem) => self.warn(&format!(
+                    "! {}: the rule could not be written ({problem}); it counts for this session",
+                    file.display()
+                )),
+            },
+            SessionEvent::Ready(facts) => {
+                self.status.session = Some(facts.id.to_string());
+                if let Some(warning) = &facts.sandbox_warning {
+                    self.warn(&format!("! {warning}"));
+                }
+            }
+            SessionEvent::Reset(next) => {
+                self.status.session = Some(next.to_string());
+                self.status.context = None;
+                self.remark("- a new conversation begins");
+            }
+            SessionEvent::Activity(SessionActivity::Running) => self.runs(now),
+            SessionEvent::Activity(SessionActivity::Idle) => {
+                self.run = None;
+                self.set_title();
+            }
+            SessionEvent::Agent(event) => self.on_agent(event, now),
+            SessionEvent::Question { id, request } => {
+                self.questions
+                    .ask(id, *request, self.patience, self.last_key, now);
+                match self.overlay.is_some() {
+                    true => self.bell(),
+                    false => self.call_person("haft asks something", now),
+                }
+            }
+            SessionEvent::QuestionOver { id } => {
+                self.questions
+                    .remove(QuestionId::Session(id), self.last_key);
+            }
+            SessionEvent::Delivered(message) => self.delivered(message.uuid),
+            SessionEvent::CommandAnswered { answer, .. } => {
+                self.has_answered = true;
+                self.command_answered(answer);
+            }
+            SessionEvent::Rewound { kind, .. } => {
+                self.remark(&format!("- went back: {}", kind.name()));
+            }
+            SessionEvent::Result(result) => self.on_result(&result, now),
+            _ => {}
+        }
+    }
+
+    fn bell(&mut self) {
+        let bell = vec![haft_terminal::paint::TerminalControl::Bell];
+        self.effect(Effect::Terminal(bell));
+    }
+
+    fn runs(&mut self, now: Instant) {
+        self.run.get_or_insert(RunState {
+            since: now,
+            tokens: 0,
+            compacting: false,
+            is_stopping: false,
+        });
+        self.set_title();
+    }
+
+    fn notice(&mut self, level: NoticeLevel, text: &str) {
+        match level {
+            NoticeLevel::Info => self.remark(&format!("- {text}")),
+            _ => self.warn(&format!("! {text}")),
+        }
+    }
+
+    fn on_agent(&mut self, event: AgentEvent, now: Instant) {
+        match event {
+            AgentEvent::Began(Began { model, mode, .. }) => {
+                self.status.model = model;
+                self.status.mode = mode;
+            }
+            AgentEvent::Model(event) => {
+                if let ModelEvent::Usage { usage } = &event
+                    && let Some(run) = &mut self.run
+                {
+                    run.tokens = usage.output;
+                }
+                let done = self.reply.on_event(&event, &self.look);
+                self.print(done);
+            }
+            AgentEvent::Calling {
+                tool_use_id, card, ..
+            } => self.calls.begin(&tool_use_id, card, now),
+            AgentEvent::Progress {
+                tool_use_id,
+                update,
+                ..
+            } => self.calls.progress(&tool_use_id, &update),
+            AgentEvent::Answered { finished, .. } => self.answered(&finished),
+            AgentEvent::Subagent { agent, event } => match *event {
+                AgentEvent::Calling { card, .. } => {
+                    self.calls.agent_calls(&agent.tool_use_id, card);
+                }
+                AgentEvent::Said(block) => {
+                    let usage = &block.usage;
+                    let tokens = usage.input + usage.cache_read + usage.cache_write + usage.output;
+                    self.calls.agent_spent(&agent.tool_use_id, tokens);
+                }
+                _ => {}
+            },
+            AgentEvent::Added {
+                by: haft_agent::Added::Steering,
+                uuid,
+                ..
+            } => self.delivered(uuid),
+            AgentEvent::Failed(error) => {
+                let done = self.reply.finish();
+                self.print(done);
+                self.warn(&format!("! {error}"));
+            }
+            AgentEvent::Compacting { .. } => {
+                if let Some(run) = &mut self.run {
+                    run.compacting = true;
+                }
+            }
+            AgentEvent::Compacted {
+                pre_tokens,
+                post_tokens,
+                ..
+            } => {
+                if let Some(run) = &mut self.run {
+                    run.compacting = false;
+                }
+                let (before, after) = (words::thousands(pre_tokens), words::thousands(post_tokens));
+                self.remark(&format!("- summarized: {before} tokens became {after}"));
+                self.effect(Effect::Status);
+            }
+            AgentEvent::Notice { level, text } => self.notice(level, &text),
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, finished: &CallResult) {
+        let done = self.reply.finish();
+        self.print(done);
+        self.calls.end(&finished.id);
+        if let Some(structured) = &finished.structured {
+            self.todos.note(structured);
+        }
+        let mark = match finished.is_error {
+            true => CardMark::Failed,
+            false => CardMark::Worked,
+        };
+        let items = cards::history(&finished.card, mark, self.cwd(), &self.look);
+        self.print(items);
+    }
+
+    fn on_result(&mut self, result: &TurnResult, now: Instant) {
+        let done = self.reply.finish();
+        self.print(done);
+        let run = &result.run;
+        self.status.cost = run.ledger.total_cost();
+        let finished = self.calls.finished;
+        let stopped = self.calls.clear();
+        match run.reason {
+            EndReason::AbortedStreaming | EndReason::AbortedTools => {
+                let text = match finished + stopped {
+                    0 => "- interrupted. What now?".to_owned(),
+                    _ => format!(
+                        "- interrupted: {} finished, {stopped} stopped. What now?",
+                        words::counted(finished as u64, "call"),
+                    ),
+                };
+                self.remark(&text);
+            }
+            EndReason::Completed | EndReason::ApiError => {}
+            _ if result.is_error() && !self.has_answered => {
+                let why = match run.errors.is_empty() {
+                    true => run.text.clone(),
+                    false => run.errors.join("; "),
+                };
+                self.warn(&format!("! {}: {why}", run.reason.name().replace('_', " ")));
+            }
+            _ => {}
+        }
+        self.has_answered = false;
+        let took = self
+            .run
+            .take()
+            .map(|run| now.saturating_duration_since(run.since));
+        if took.is_some_and(|took| took >= notify::LONG_RUN) {
+            self.call_person("haft is done", now);
+        }
+        self.set_title();
+        self.effect(Effect::Status);
+    }
+}
+
+/// The words of a message, pictures left out.
+pub(crate) fn text_of(content: &[Content]) -> String {
+    let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
+    texts.join("\n")
+}

@@ -1,0 +1,50 @@
+//! What is asked and said before a session: trust, and where a key would come from.
+
+use haft_host::{KeyReport, TrustReport};
+use haft_terminal::HistoryItem;
+
+use super::{app::App, ask::TrustFacts, reply};
+
+/// What a person is asked about a directory; `None`: there is nothing to ask.
+pub(crate) fn trust_facts(report: &TrustReport) -> Option<TrustFacts> {
+    if report.is_trusted || report.things.is_empty() {
+        return None;
+    }
+    let mut things: Vec<String> = report
+        .things
+        .iter()
+        .map(|thing| thing.name.clone())
+        .collect();
+    things.extend(
+        report
+            .changed
+            .iter()
+            .map(|change| format!("since then: {change}")),
+    );
+    let contents = report.things.iter();
+    let contents = contents.map(|thing| (thing.name.clone(), thing.contents.clone()));
+    Some(TrustFacts {
+        directory: report.directory.display().to_string(),
+        things,
+        contents: contents.collect(),
+    })
+}
+
+impl App {
+    /// There is no key: where one is looked for, and what works without.
+    pub(super) fn no_key(&mut self, report: &KeyReport) {
+        let names: Vec<&str> = report.looked_at.iter().map(|place| &*place.name).collect();
+        let lines = [
+            format!("! no key for {}", report.base_url),
+            format!("  looked at: {}", names.join(", ")),
+            "  set one of them, or `haft login` keeps one for you".to_owned(),
+            "  a server of your own: haft --base-url http://localhost:11434/v1".to_owned(),
+            "  without any: haft demo".to_owned(),
+        ];
+        let items: Vec<HistoryItem> = lines
+            .iter()
+            .map(|line| reply::warning(line, &self.look))
+            .collect();
+        self.print(items);
+    }
+}

@@ -1,0 +1,462 @@
+//! What was typed before, and the draft that is being typed: `haft/history.jsonl` and `haft/drafts/` beside
+//! `trust.json`. Everything here waits for the disk: not for a thread that draws.
+//!
+//! Several processes write at once. A line is added under a lock of the file, and whoever got the lock of a
+//! file that was replaced meanwhile opens the new one. A draft belongs to the process that holds its lock: one
+//! that can be locked was left by a process that is gone.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+/// So many entries are kept.
+pub(crate) const MOST_ENTRIES: usize = 10_000;
+
+/// The file may grow by so many before it is cut: cutting reads all of it.
+const SLACK: usize = 1_000;
+
+/// A longer file is cut to half of that, whatever the number of its entries.
+const LONGEST_FILE: u64 = 64 << 20;
+
+/// Something that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HistoryEntry {
+    pub(crate) text: String,
+    /// The directory the session works in.
+    pub(crate) project: PathBuf,
+    pub(crate) session: String,
+    /// Since 1970.
+    pub(crate) time_ms: u64,
+}
+
+/// Where a search looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum HistoryScope {
+    Session,
+    #[default]
+    Project,
+    All,
+}
+
+impl HistoryScope {
+    #[must_use]
+    pub(crate) fn next(self) -> Self {
+        match self {
+            Self::Session => Self::Project,
+            Self::Project => Self::All,
+            Self::All => Self::Session,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Session => "this session",
+            Self::Project => "this project",
+            Self::All => "all projects",
+        }
+    }
+}
+
+/// The texts of a scope, oldest first.
+pub(crate) fn history_texts(
+    entries: &[HistoryEntry],
+    scope: HistoryScope,
+    project: &Path,
+    session: &str,
+) -> Vec<String> {
+    let fits = |entry: &&HistoryEntry| match scope {
+        HistoryScope::Session => entry.session == session,
+        HistoryScope::Project => entry.project == project,
+        HistoryScope::All => true,
+    };
+    entries
+        .iter()
+        .filter(fits)
+        .map(|entry| entry.text.clone())
+        .collect()
+}
+
+/// The file with what was typed.
+#[derive(Debug, Clone)]
+pub(crate) struct HistoryFile {
+    path: PathBuf,
+}
+
+impl HistoryFile {
+    /// In the folder of the user's own settings.
+    pub(crate) fn at(user_folder: &Path) -> Self {
+        Self {
+            path: user_folder.join("haft/history.jsonl"),
+        }
+    }
+
+    /// The newest entries, oldest first. Lines that make no sense are left out.
+    pub(crate) fn load(&self) -> Vec<HistoryEntry> {
+        let Ok(file) = File::open(&self.path) else {
+            return Vec::new();
+        };
+        let mut entries: Vec<HistoryEntry> = lines(file)
+            .iter()
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect();
+        entries.drain(..entries.len().saturating_sub(MOST_ENTRIES));
+        entries
+    }
+
+    /// Adds one. What begins with a blank is not kept: `false`.
+    pub(crate) fn append(&self, entry: &HistoryEntry) -> io::Result<bool> {
+        let text = &entry.text;
+        if text.trim().is_empty() || text.starts_with(char::is_whitespace) {
+            return Ok(false);
+        }
+        let mut line = serde_json::to_vec(entry).map_err(io::Error::other)?;
+        line.push(b'\n');
+        let mut file = self.locked()?;
+        // A process that died in the middle of a line must not take this one with it.
+        if ends_in_a_line(&mut file)? {
+            file.write_all(&line)?;
+        } else {
+            file.write_all(&[b"\n", line.as_slice()].concat())?;
+        }
+        self.cut(file)?;
+        Ok(true)
+    }
+
+    /// The file, locked, and the one that has this name now.
+    fn locked(&self) -> io::Result<File> {
+        if let Some(folder) = self.path.parent() {
+            make_private_folder(folder)?;
+        }
+        loop {
+            let file = private()
+                .read(true)
+                .append(true)
+                .create(true)
+                .open(&self.path)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            let (ours, named) = (file.metadata()?, fs::metadata(&self.path));
+            if named.is_ok_and(|named| named.ino() == ours.ino() && named.dev() == ours.dev()) {
+                return Ok(file);
+            }
+        }
+    }
+
+    /// Makes it shorter if it is too long. The lock is held until it is.
+    fn cut(&self, mut file: File) -> io::Result<()> {
+        let length = file.metadata()?.len();
+        // An entry has more bytes than this: most files need not be counted.
+        let may_be_long = length > (MOST_ENTRIES as u64) * 80;
+        if !may_be_long {
+            return Ok(());
+        }
+        file.seek(SeekFrom::Start(0))?;
+        let lines = lines(file.try_clone()?);
+        let mut from = match lines.len() > MOST_ENTRIES + SLACK {
+            true => lines.len() - MOST_ENTRIES,
+            false => 0,
+        };
+        if length > LONGEST_FILE {
+            let mut bytes = 0;
+            let newest = lines.iter().rev().take_while(|line| {
+                bytes += line.len() as u64;
+                bytes <= LONGEST_FILE / 2
+            });
+            from = from.max(lines.len() - newest.count());
+        }
+        if from == 0 {
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        for line in &lines[from..] {
+            text.extend_from_slice(line);
+            text.push(b'\n');
+        }
+        let next = self.path.with_extension(format!("{}.new", process::id()));
+        let mut file = private()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&next)?;
+        file.write_all(&text)?;
+        fs::rename(&next, &self.path)
+    }
+}
+
+fn lines(file: File) -> Vec<Vec<u8>> {
+    let lines = BufReader::new(file).split(b'\n');
+    lines
+        .map_while(Result::ok)
+        .filter(|line| !line.is_empty())
+        .collect()
+}
+
+fn ends_in_a_line(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+fn make_private_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+}
+
+/// A draft that a process left when it died.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptDraft {
+    pub(crate) text: String,
+    pub(crate) project: PathBuf,
+    pub(crate) session: String,
+}
+
+/// Tells the drafts of one process apart.
+static DRAFTS_OF_PROCESS: AtomicU64 = AtomicU64::new(0);
+
+/// Keeps the draft of this process. Its file goes when this is dropped, and stays when the process is killed.
+#[derive(Debug)]
+pub(crate) struct DraftKeeper {
+    folder: PathBuf,
+    project: PathBuf,
+    /// Open and locked once there was a draft.
+    file: Option<(File, PathBuf)>,
+}
+
+impl DraftKeeper {
+    pub(crate) fn new(user_folder: &Path, project: &Path) -> Self {
+        Self {
+            folder: drafts(user_folder),
+            project: project.to_path_buf(),
+            file: None,
+        }
+    }
+
+    /// This is the draft now; without text nothing is kept.
+    pub(crate) fn keep(&mut self, text: &str, session: &str) -> io::Result<()> {
+        let is_empty = text.trim().is_empty();
+        if is_empty && self.file.is_none() {
+            return Ok(());
+        }
+        let draft = KeptDraft {
+            text: text.to_owned(),
+            project: self.project.clone(),
+            session: session.to_owned(),
+        };
+        let line = match is_empty {
+            true => Vec::new(),
+            false => serde_json::to_vec(&draft).map_err(io::Error::other)?,
+        };
+        let file = self.file()?;
+        // First the new draft, then the end of the old one goes: whoever reads takes the first of them, so that at
+        // every instant there is one.
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&line)?;
+        file.set_len(line.len() as u64)
+    }
+
+    fn file(&mut self) -> io::Result<&mut File> {
+        if self.file.is_none() {
+            make_private_folder(&self.folder)?;
+            let number = DRAFTS_OF_PROCESS.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{number}.json", process::id());
+            let path = self.folder.join(name);
+            let file = private()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(&path)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            self.file = Some((file, path));
+        }
+        match &mut self.file {
+            Some((file, _)) => Ok(file),
+            None => Err(io::Error::other("the draft has no file")),
+        }
+    }
+}
+
+impl Drop for DraftKeeper {
+    fn drop(&mut self) {
+        if let Some((_, path)) = self.file.take() {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The draft that a process left in this project when it died, the newest; it is gone from the disk then. Drafts of
+/// processes that are at work stay where they are.
+pub(crate) fn take_kept_draft(user_folder: &Path, project: &Path) -> Option<KeptDraft> {
+    let entries = fs::read_dir(drafts(user_folder)).ok()?;
+    let mut left = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let Ok(mut file) = OpenOptions::new().read(true).write(true).open(&path) else {
+            continue;
+        };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            continue;
+        }
+        let mut text = String::new();
+        let draft = file.read_to_string(&mut text).ok();
+        let first = serde_json::Deserializer::from_str(&text).into_iter().next();
+        let draft: Option<KeptDraft> = draft.and(first).and_then(Result::ok);
+        match draft {
+            Some(draft) if draft.project == project => {
+                let changed = file.metadata().and_then(|found| found.modified()).ok();
+                left.push((changed, path, draft, file));
+            }
+            Some(_) => {}
+            // Its process had no draft, or died while it wrote it.
+            None => {
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+    left.sort_by_key(|(changed, ..)| *changed);
+    let (_, path, draft, _locked) = left.pop()?;
+    let _ = fs::remove_file(path);
+    Some(draft)
+}
+
+fn drafts(user_folder: &Path) -> PathBuf {
+    user_folder.join("haft/drafts")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::PermissionsExt, thread};
+
+    use super::*;
+
+    fn entry(text: &str, project: &str, session: &str) -> HistoryEntry {
+        HistoryEntry {
+            text: text.to_owned(),
+            project: project.into(),
+            session: session.to_owned(),
+            time_ms: 1,
+        }
+    }
+
+    #[test]
+    fn entries_are_kept_privately_and_none_with_a_leading_blank() {
+        let dir = tempfile::tempdir().unwrap();
+        let history = HistoryFile::at(dir.path());
+        assert_eq!(history.load(), []);
+        assert!(history.append(&entry("one\nline", "/p", "s")).unwrap());
+        assert!(!history.append(&entry(" secret", "/p", "s")).unwrap());
+        assert!(!history.append(&entry("\n", "/p", "s")).unwrap());
+        assert!(history.append(&entry("two", "/q", "t")).unwrap());
+        let entries = history.load();
+        let texts = |scope| history_texts(&entries, scope, Path::new("/p"), "t");
+        assert_eq!(texts(HistoryScope::All), ["one\nline", "two"]);
+        assert_eq!(texts(HistoryScope::Project), ["one\nline"]);
+        assert_eq!(texts(HistoryScope::Session), ["two"]);
+        let mode = fs::metadata(&history.path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn several_that_write_at_once_lose_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let writers: Vec<_> = (0..4)
+            .map(|writer| {
+                let history = HistoryFile::at(dir.path());
+                thread::spawn(move || {
+                    for number in 0..50 {
+                        let text = format!("{writer}-{number}");
+                        assert!(history.append(&entry(&text, "/p", "s")).unwrap());
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        let mut texts: Vec<String> = HistoryFile::at(dir.path())
+            .load()
+            .into_iter()
+            .map(|entry| entry.text)
+            .collect();
+        texts.sort();
+        texts.dedup();
+        assert_eq!(texts.len(), 200);
+    }
+
+    #[test]
+    fn the_oldest_go_and_a_half_line_harms_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let history = HistoryFile::at(dir.path());
+        history.append(&entry("first", "/p", "s")).unwrap();
+        let line = serde_json::to_string(&entry(&"x".repeat(60), "/p", "s")).unwrap();
+        let mut text = format!("{line}\n").repeat(MOST_ENTRIES + SLACK);
+        text += "{\"text\": \"half";
+        let mut file = OpenOptions::new().append(true).open(&history.path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        history.append(&entry("last", "/p", "s")).unwrap();
+        let entries = history.load();
+        assert!(entries.len() <= MOST_ENTRIES && entries.len() >= MOST_ENTRIES - 1);
+        assert_eq!(entries.last().unwrap().text, "last");
+        assert_ne!(entries[0].text, "first");
+        let written = fs::read_to_string(&history.path).unwrap();
+        assert_eq!(written.lines().count(), MOST_ENTRIES, "the file was cut");
+        let mode = fs::metadata(&history.path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    /// Vector 34, up to the offer: a keeper that is forgotten without being dropped is a process that was killed.
+    #[test]
+    fn the_draft_of_a_process_that_died_is_offered_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Path::new("/p");
+        let mut alive = DraftKeeper::new(dir.path(), project);
+        alive.keep("still typing", "s1").unwrap();
+        assert_eq!(take_kept_draft(dir.path(), project), None, "it is at work");
+
+        let mut killed = DraftKeeper::new(dir.path(), project);
+        killed.keep("an old draft", "s2").unwrap();
+        killed.keep("half a tho", "s2").unwrap();
+        // As the kernel does it: the lock goes, the file stays.
+        let (file, _) = killed.file.take().unwrap();
+        drop(file);
+        assert_eq!(take_kept_draft(dir.path(), Path::new("/q")), None);
+        let draft = take_kept_draft(dir.path(), project).unwrap();
+        assert_eq!(
+            (draft.text.as_str(), draft.session.as_str()),
+            ("half a tho", "s2")
+        );
+        assert_eq!(take_kept_draft(dir.path(), project), None, "only once");
+    }
+
+    #[test]
+    fn nothing_stays_of_a_draft_that_was_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut keeper = DraftKeeper::new(dir.path(), Path::new("/p"));
+        keeper.keep("", "s").unwrap();
+        assert!(!drafts(dir.path()).exists(), "nothing was typed");
+        keeper.keep("text", "s").unwrap();
+        keeper.keep("", "s").unwrap();
+        let (_, path) = keeper.file.as_ref().unwrap();
+        assert_eq!(fs::read_to_string(path).unwrap(), "");
+        drop(keeper);
+        assert_eq!(fs::read_dir(drafts(dir.path())).unwrap().count(), 0);
+    }
+}

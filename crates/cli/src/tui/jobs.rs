@@ -1,0 +1,219 @@
+//! Work in the background: everything that reads a disk, starts a process or waits.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::mpsc::{Sender, channel},
+    thread,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use haft::Content;
+use haft_host::image_content;
+
+use super::{
+    app::{Found, Input},
+    history_file::{DraftKeeper, HistoryEntry, HistoryFile, take_kept_draft},
+    ui::UiEvent,
+};
+
+/// A longer file is no picture to send.
+const LARGEST_PICTURE: u64 = 50 << 20;
+
+/// What is kept on disk, in the order it is given.
+pub(crate) enum Keep {
+    Said { text: String, session: String },
+    Draft { text: String, session: String },
+}
+
+/// The thread that keeps what was said and what is being written. Dropped, it removes the draft: the end was a
+/// clean one.
+pub(crate) struct Keeper {
+    sender: Option<Sender<Keep>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Keeper {
+    pub(crate) fn start(user_folder: PathBuf, project: PathBuf, ui: Sender<UiEvent>) -> Self {
+        let (sender, receiver) = channel();
+        let work = move || {
+            let file = HistoryFile::at(&user_folder);
+            let found = |found| drop(ui.send(UiEvent::App(Input::Found(found))));
+            found(Found::Said(file.load()));
+            if let Some(draft) = take_kept_draft(&user_folder, &project) {
+                found(Found::KeptDraft(draft.text));
+            }
+            let mut drafts = DraftKeeper::new(&user_folder, &project);
+            let mut has_failed = false;
+            while let Ok(keep) = receiver.recv() {
+                let kept = match keep {
+                    Keep::Draft { text, session } => drafts.keep(&text, &session),
+                    Keep::Said { text, session } => {
+                        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+                        let time_ms = since.unwrap_or_default().as_millis();
+                        let entry = HistoryEntry {
+                            text,
+                            project: project.clone(),
+                            session,
+                            time_ms: u64::try_from(time_ms).unwrap_or(u64::MAX),
+                        };
+                        file.append(&entry).map(drop)
+                    }
+                };
+                if let Err(error) = kept
+                    && !std::mem::replace(&mut has_failed, true)
+                {
+                    found(Found::Warning(format!(
+                        "what is typed is not kept: {error}"
+                    )));
+                }
+            }
+        };
+        Self {
+            sender: Some(sender),
+            thread: thread::Builder::new()
+                .name("history".into())
+                .spawn(work)
+                .ok(),
+        }
+    }
+
+    pub(crate) fn keep(&self, keep: Keep) {
+        if let Some(sender) = &self.sender {
+            let _ = sender.send(keep);
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A picture for the draft: what is shown of it, and what is sent.
+pub(crate) fn picture(path: &Path) -> Result<(String, Content), String> {
+    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if size > LARGEST_PICTURE {
+        return Err("it is larger than 50 MB".to_owned());
+    }
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    described(&name.to_string_lossy(), &bytes)
+}
+
+/// The picture in the clipboard.
+pub(crate) fn clipboard_picture() -> Result<(String, Content), String> {
+    const PROGRAMS: [(&str, &[&str]); 2] = [
+        ("wl-paste", &["--type", "image/png"]),
+        (
+            "xclip",
+            &["-selection", "clipboard", "-t", "image/png", "-o"],
+        ),
+    ];
+    for (program, arguments) in PROGRAMS {
+        let child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(mut child) = child else {
+            continue;
+        };
+        let mut bytes = Vec::new();
+        if let Some(output) = child.stdout.take() {
+            let _ = output.take(LARGEST_PICTURE).read_to_end(&mut bytes);
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        if !bytes.is_empty() {
+            return described("clipboard.png", &bytes);
+        }
+    }
+    Err("there is no picture in the clipboard (wl-paste and xclip were tried)".to_owned())
+}
+
+fn described(name: &str, bytes: &[u8]) -> Result<(String, Content), String> {
+    let content = image_content(bytes)?;
+    let label = match picture_size(bytes) {
+        Some((width, height)) => format!("{name} {width}x{height}"),
+        None => name.to_owned(),
+    };
+    Ok((label, content))
+}
+
+/// Width and height as the beginning of a file says them.
+fn picture_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let big = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        return Some((big(16)?, big(20)?));
+    }
+    if bytes.starts_with(b"GIF8") {
+        let little = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        return Some((little(6)?.into(), little(8)?.into()));
+    }
+    if bytes.starts_with(b"\xff\xd8") {
+        let half = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        let mut at = 2;
+        while let Some([0xff, marker]) = bytes.get(at..at + 2) {
+            let is_frame = matches!(marker, 0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf);
+            if is_frame {
+                return Some((half(at + 7)?.into(), half(at + 5)?.into()));
+            }
+            at += 2 + usize::from(half(at + 2)?);
+        }
+    }
+    None
+}
+
+/// Does a pasted text name a picture? Then where it is.
+pub(crate) fn picture_path(text: &str, cwd: &Path) -> Option<PathBuf> {
+    let text = text.trim();
+    let text = text.strip_prefix("file://").unwrap_or(text);
+    let text = text
+        .strip_prefix(['\'', '"'])
+        .and_then(|text| text.strip_suffix(['\'', '"']))
+        .unwrap_or(text);
+    if text.is_empty() || text.contains('\n') || text.len() > 4096 {
+        return None;
+    }
+    let path = PathBuf::from(text.replace("\\ ", " "));
+    let extension = path.extension()?.to_str()?.to_lowercase();
+    let is_picture = matches!(&*extension, "png" | "jpg" | "jpeg" | "gif" | "webp");
+    is_picture.then(|| cwd.join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pasted_path_of_a_picture_is_known() {
+        let cwd = Path::new("/p");
+        for (text, path) in [
+            ("a.png", Some("/p/a.png")),
+            (" '/x/my a.JPG' ", Some("/x/my a.JPG")),
+            ("/x/my\\ a.gif", Some("/x/my a.gif")),
+            ("file:///x/a.webp", Some("/x/a.webp")),
+            ("a.txt", None),
+            ("see a.png\nand b.png", None),
+        ] {
+            assert_eq!(picture_path(text, cwd), path.map(PathBuf::from), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_picture_says_its_size() {
+        let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        png.extend([0, 0, 3, 44, 0, 0, 1, 184]);
+        assert_eq!(picture_size(&png), Some((812, 440)));
+        assert_eq!(picture_size(b"GIF89a\x10\0\x20\0"), Some((16, 32)));
+        assert_eq!(picture_size(b"\xff\xd8\xff"), None);
+    }
+}

@@ -1,0 +1,465 @@
+//! What keys do, in the order of who may have them: a view, a search, a question, completions, the program, the
+//! editor.
+
+use std::time::{Duration, Instant};
+
+use haft::PermissionMode;
+use haft_host::Delivery;
+use haft_terminal::{
+    Chip, DraftPart, EditCommand, EditOutcome, Key, KeyCode, editor::ViMode, input::PasteResult,
+};
+
+use super::{
+    app::{App, Effect, HintKind, Overlay, ViewKind},
+    ask::{AskAnswer, AskOutcome, QuestionId},
+    jobs::picture_path,
+    keybindings::{KeyBinding, KeyContext},
+    overlay::ViewOutcome,
+    whole::WholeView,
+};
+
+/// Two presses of Escape within this time are one gesture.
+const TWICE: Duration = Duration::from_millis(600);
+
+impl App {
+    pub(super) fn on_key(&mut self, key: Key, read_at: Instant, in_read: usize, now: Instant) {
+        // Every key counts for the question that is open, whoever gets it: what follows another too fast
+        // answers nothing.
+        let front = self.questions.front_mut();
+        let takes = front.is_some_and(|front| front.gate.takes(read_at, in_read));
+        self.last_key = Some(read_at);
+        if self.overlay.is_some() {
+            self.overlay_key(key);
+            return;
+        }
+        if self.search_key(key, now) || self.question_key(key, takes) {
+            return;
+        }
+        let hint = self.hint.take().map(|hint| hint.kind);
+        if key != Key::ESCAPE {
+            self.last_escape = None;
+        }
+        if self.bound_key(key, hint, now) {
+            return;
+        }
+        if self.popup_key(key) || self.program_key(key, hint, now) {
+            return;
+        }
+        self.editor_key(key, now);
+    }
+
+    fn editor_key(&mut self, key: Key, now: Instant) {
+        match self.editor.key(key) {
+            EditOutcome::Submit => self.submit(now),
+            EditOutcome::Above => self.above(),
+            EditOutcome::Below => {
+                if let Some(text) = self.inputs.newer() {
+                    self.editor.set_text(&text);
+                }
+            }
+            // What was brought back from the history is a draft as soon as it is changed.
+            EditOutcome::Done if key.typed().is_some() => self.inputs.leave(),
+            EditOutcome::Done => {}
+            EditOutcome::Search => self.begin_search(),
+            EditOutcome::Unused => {}
+        }
+        self.edited(now);
+    }
+
+    /// `true`: the question has it.
+    fn question_key(&mut self, key: Key, takes: bool) -> bool {
+        let Some(front) = self.questions.front_mut() else {
+            return false;
+        };
+        if !front.gate.has_focus() {
+            // A completion that is shown comes first, and so does what Tab does in a draft of this kind.
+            let is_tab = key == Key::plain(KeyCode::Tab);
+            if is_tab && !self.popup.is_open() && !self.editor.text().starts_with('#') {
+                front.focus();
+                return true;
+            }
+            return false;
+        }
+        // What is not for the question, whenever it comes.
+        let general = ['c', 'z', 'o', 'l'].map(Key::control);
+        if key == Key::control('c') || (general.contains(&key) && !front.is_editing()) {
+            return false;
+        }
+        if !takes && !front.is_editing() && key != Key::ESCAPE {
+            // It came before anyone could have read the question: it belongs to the draft.
+            front.leave_for_typing();
+            return false;
+        }
+        let id = front.id;
+        match front.key(key) {
+            AskOutcome::Stay | AskOutcome::Unused => {}
+            AskOutcome::Leave => front.leave(),
+            AskOutcome::ShowWhole => {
+                let lines = front.whole(&self.look);
+                self.overlay = Some(Overlay::Whole(WholeView::new(Some(id), lines)));
+            }
+            AskOutcome::Answer(answer) => self.answer(answer),
+        }
+        true
+    }
+
+    /// The first question is answered.
+    pub(super) fn answer(&mut self, answer: AskAnswer) {
+        let Some(id) = self.questions.front().map(|front| front.id) else {
+            return;
+        };
+        self.questions.remove(id, self.last_key);
+        match (id, answer) {
+            (QuestionId::Session(id), AskAnswer::Approval(answer)) => {
+                self.effect(Effect::Answer { id, answer });
+            }
+            (_, AskAnswer::Trust(trusted)) => self.effect(Effect::Trust(trusted)),
+            (QuestionId::Trust, AskAnswer::Approval(_)) => {}
+        }
+    }
+
+    fn overlay_key(&mut self, key: Key) {
+        match self.overlay.take() {
+            Some(Overlay::Whole(mut view)) => {
+                if view.key(key, &self.look) {
+                    self.overlay = Some(Overlay::Whole(view));
+                } else {
+                    let question = self.questions.front_mut();
+                    if let Some(question) =
+                        question.filter(|question| Some(question.id) == view.question)
+                        && view.end_was_shown()
+                    {
+                        question.was_seen();
+                    }
+                }
+            }
+            Some(Overlay::Other(mut view)) => {
+                let outcome = view.key(key);
+                self.overlay = Some(Overlay::Other(view));
+                self.view_outcome(outcome);
+            }
+            None => {}
+        }
+    }
+
+    fn view_outcome(&mut self, outcome: ViewOutcome) {
+        let effects = match outcome {
+            ViewOutcome::Stay(effects) => effects,
+            ViewOutcome::Close(effects) => {
+                self.overlay = None;
+                effects
+            }
+        };
+        for effect in effects {
+            self.effect(Effect::OfView(effect));
+        }
+    }
+
+    /// A job of the view is done.
+    pub(super) fn view_data(&mut self, data: Box<dyn std::any::Any + Send>) {
+        if let Some(Overlay::Other(view)) = &mut self.overlay {
+            let outcome = view.loaded(data);
+            self.view_outcome(outcome);
+        }
+    }
+
+    /// Keys that a person bound themselves. `true`: it was one.
+    fn bound_key(&mut self, key: Key, hint: Option<HintKind>, now: Instant) -> bool {
+        let context = match (self.popup.is_open(), self.is_working()) {
+            (true, _) => KeyContext::Autocomplete,
+            (false, true) if !self.calls.is_empty() => KeyContext::Task,
+            _ => KeyContext::Chat,
+        };
+        let mut keys = std::mem::take(&mut self.pending_keys);
+        keys.push(key);
+        let mut binding = self.keybindings.binding(context, &keys);
+        if binding == KeyBinding::Usual && context != KeyContext::Chat {
+            binding = self.keybindings.binding(KeyContext::Chat, &keys);
+        }
+        match binding {
+            KeyBinding::Action(action) => self.action(&action, hint, now),
+            KeyBinding::Taken => {}
+            KeyBinding::Prefix => self.pending_keys = keys,
+            KeyBinding::Usual => return self.chord(&keys, hint, now),
+        }
+        true
+    }
+
+    /// Ctrl-X and what may stand behind it. `true`: it was used.
+    fn chord(&mut self, keys: &[Key], hint: Option<HintKind>, now: Instant) -> bool {
+        let x = Key::control('x');
+        match keys {
+            [first] if *first == x => self.pending_keys = vec![x],
+            [first, second] if *first == x => {
+                let action = match *second {
+                    key if key == Key::control('b') => "task:background",
+                    key if key == Key::control('e') => "chat:externalEditor",
+                    key if key == Key::control('y') => "chat:copyAnswer",
+                    _ => return true,
+                };
+                self.action(action, hint, now);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Does what an action of the keybindings says.
+    fn action(&mut self, action: &str, hint: Option<HintKind>, now: Instant) {
+        match action {
+            "app:exit" => self.effect(Effect::Leave),
+            "app:interrupt" => self.interrupt_key(hint, now),
+            "app:redraw" => self.effect(Effect::ScrollAway),
+            "app:toggleTodos" => self.todos.is_hidden = !self.todos.is_hidden,
+            "app:toggleTranscript" => self.effect(Effect::Show(ViewKind::Transcript)),
+            "autocomplete:accept" => drop(self.popup_key(Key::plain(KeyCode::Tab))),
+            "autocomplete:dismiss" => drop(self.popup_key(Key::ESCAPE)),
+            "autocomplete:next" => drop(self.popup_key(Key::plain(KeyCode::Down))),
+            "autocomplete:previous" => drop(self.popup_key(Key::plain(KeyCode::Up))),
+            "chat:cancel" => drop(self.escape(now)),
+            "chat:copyAnswer" => self.copy_answer(""),
+            "chat:cycleMode" => self.next_mode(),
+            "chat:externalEditor" => {
+                let text = self.editor.text();
+                self.effect(Effect::EditDraft(text));
+            }
+            "chat:imagePaste" => self.effect(Effect::ClipboardPicture),
+            "chat:modelPicker" => self.editor.set_text("/model "),
+            "chat:newline" => drop(self.editor.perform(EditCommand::NewLine)),
+            "chat:stash" => self.toggle_stash(),
+            "chat:submit" => self.submit(now),
+            "chat:thinkingToggle" => self.toggle_thinking(now),
+            "chat:undo" => drop(self.editor.perform(EditCommand::Undo)),
+            "history:next" => self.editor_key(Key::plain(KeyCode::Down), now),
+            "history:previous" => self.editor_key(Key::plain(KeyCode::Up), now),
+            "history:search" => self.begin_search(),
+            "task:background" => self.send_to_background(now),
+            other => {
+                if let Some(name) = other.strip_prefix("command:") {
+                    self.command(&format!("/{name}"), now);
+                }
+            }
+        }
+        self.edited(now);
+    }
+
+    /// Keys of the program's own. `true`: it was one.
+    fn program_key(&mut self, key: Key, hint: Option<HintKind>, now: Instant) -> bool {
+        let is_working = self.is_working();
+        let is_free = self.editor.is_empty();
+        match key {
+            Key::ESCAPE => return self.escape(now),
+            _ if key == Key::control('c') => self.interrupt_key(hint, now),
+            _ if key == Key::control('d') && is_free => {
+                match is_working && hint != Some(HintKind::LeaveByEnd) {
+                    true => self.hint(
+                        "something runs: Ctrl-D once more leaves",
+                        HintKind::LeaveByEnd,
+                        now,
+                    ),
+                    false => self.effect(Effect::Leave),
+                }
+            }
+            _ if key == Key::control('z') => self.effect(Effect::Suspend),
+            _ if key == Key::control('l') => self.effect(Effect::ScrollAway),
+            _ if key == Key::control('o') => self.effect(Effect::Show(ViewKind::Transcript)),
+            _ if key == Key::control('t') => self.todos.is_hidden = !self.todos.is_hidden,
+            _ if key == Key::control('b') && is_working && !self.calls.is_empty() => {
+                self.send_to_background(now);
+            }
+            _ if key == Key::control('g') => self.action("chat:externalEditor", hint, now),
+            _ if key == Key::control('r') && self.editor.vi_mode() != Some(ViMode::Normal) => {
+                self.begin_search();
+            }
+            _ if key == Key::control('s') => self.toggle_stash(),
+            _ if key == Key::control('v') => self.effect(Effect::ClipboardPicture),
+            _ if key == Key::char('p').with_alt() => self.action("chat:modelPicker", hint, now),
+            _ if key == Key::char('t').with_alt() => self.toggle_thinking(now),
+            _ if key == Key::char('?') && is_free => self.effect(Effect::Show(ViewKind::Keys)),
+            _ if key == Key::plain(KeyCode::Tab) => self.tab(now),
+            _ if key == Key::plain(KeyCode::Tab).with_shift() => self.next_mode(),
+            _ => return false,
+        }
+        true
+    }
+
+    fn escape(&mut self, now: Instant) -> bool {
+        if self
+            .editor
+            .vi_mode()
+            .is_some_and(|mode| mode != ViMode::Normal)
+        {
+            return false;
+        }
+        if self.is_working() {
+            self.stop_run();
+            return true;
+        }
+        let is_second = self.last_escape.is_some_and(|last| now < last + TWICE);
+        self.last_escape = match is_second {
+            true => None,
+            false => Some(now),
+        };
+        match (is_second, self.editor.is_empty()) {
+            (true, false) => drop(self.take_draft()),
+            (true, true) => self.effect(Effect::Show(ViewKind::Rewind)),
+            _ => {}
+        }
+        true
+    }
+
+    fn interrupt_key(&mut self, hint: Option<HintKind>, now: Instant) {
+        if self.is_working() {
+            self.stop_run();
+        } else if !self.editor.is_empty() {
+            self.take_draft();
+        } else if hint == Some(HintKind::LeaveByInterrupt) {
+            self.effect(Effect::Leave);
+        } else {
+            self.hint("Ctrl-C once more leaves", HintKind::LeaveByInterrupt, now);
+        }
+    }
+
+    fn tab(&mut self, now: Instant) {
+        if self.editor.unfold() {
+            return;
+        }
+        if self.editor.text().starts_with('#') {
+            self.memory_place += 1;
+        } else if self.is_working() && !self.editor.is_empty() {
+            self.say(Delivery::AfterRun, now);
+        }
+    }
+
+    fn send_to_background(&mut self, now: Instant) {
+        match self.calls.is_empty() {
+            true => self.hint(
+                "nothing runs that could go on by itself",
+                HintKind::Said,
+                now,
+            ),
+            false => self.effect(Effect::ToBackground),
+        }
+    }
+
+    fn toggle_thinking(&mut self, now: Instant) {
+        self.thinks = !self.thinks;
+        let text = match self.thinks {
+            true => "the model thinks first, from the next message on",
+            false => "the model does not think first",
+        };
+        self.hint(text, HintKind::Said, now);
+        self.tell_session(Effect::SetThinking(self.thinks));
+    }
+
+    /// Puts the draft aside, or brings it back.
+    fn toggle_stash(&mut self) {
+        match (self.editor.is_empty(), self.stash.take()) {
+            (true, Some(parts)) => self.editor.put_back(&parts),
+            (true, None) => {}
+            (false, _) => self.stash = Some(self.editor.take()),
+        }
+    }
+
+    /// Shift-Tab: the next mode.
+    fn next_mode(&mut self) {
+        let mode = match self.status.mode {
+            PermissionMode::Default => PermissionMode::AcceptEdits,
+            PermissionMode::AcceptEdits => PermissionMode::Plan,
+            PermissionMode::Plan if self.may_bypass => PermissionMode::BypassPermissions,
+            _ => PermissionMode::Default,
+        };
+        self.status.mode = mode;
+        self.tell_session(Effect::SetMode(mode));
+        self.effect(Effect::Status);
+    }
+
+    /// Up from the first row: what waits comes back, the newest first; then what was said before.
+    fn above(&mut self) {
+        if let Some(newest) = self.queue.newest() {
+            let id = newest.id;
+            if let Some(message) = self.queue.remove(id) {
+                self.editor.put_back(&message.parts);
+                self.effect(Effect::TakeBack(id));
+            }
+            return;
+        }
+        let draft = self.editor.text();
+        if let Some(text) = self.inputs.older(&draft) {
+            let text = text.to_owned();
+            self.editor.set_text(&text);
+        }
+    }
+
+    pub(super) fn submit(&mut self, now: Instant) {
+        let text = self.editor.text();
+        let line = text.trim_end();
+        if line.trim().is_empty() {
+            return;
+        }
+        match line.as_bytes()[0] {
+            b'/' if is_command(line) => {
+                self.take_draft();
+                self.command(line, now);
+            }
+            b'!' if line.len() > 1 => self.shell(line[1..].trim(), now),
+            b'#' if line.len() > 1 && !self.memory.is_empty() => {
+                self.take_draft();
+                let place = self.memory_place % self.memory.len();
+                let text = line[1..].trim().to_owned();
+                self.tell_session(Effect::Remember { text, place });
+            }
+            _ => self.say(Delivery::Steer, now),
+        }
+    }
+
+    pub(super) fn on_paste(&mut self, paste: PasteResult, now: Instant) {
+        let text = match paste {
+            PasteResult::Text(text) => text,
+            PasteResult::TooLong { bytes } => {
+                let text = format!(
+                    "! a paste of {} is more than 10 MB and was not taken; put it into a file and name the file",
+                    super::words::bytes(bytes as u64)
+                );
+                self.warn(&text);
+                return;
+            }
+        };
+        self.last_key = Some(now);
+        if self.overlay.is_some() {
+            return;
+        }
+        if let Some(front) = self.questions.front_mut() {
+            // Two keys at once: it answers nothing.
+            front.gate.takes(now, 2);
+            if front.gate.has_focus() {
+                if front.is_editing() {
+                    front.paste(&text);
+                    return;
+                }
+                front.leave_for_typing();
+            }
+        }
+        self.inputs.leave();
+        if let Some(path) = picture_path(&text, &self.cwd) {
+            self.effect(Effect::LoadPicture { path, pasted: text });
+        } else if Chip::is_wanted_for(&text) {
+            self.pastes += 1;
+            self.editor.insert_chip(Chip::pasted(self.pastes, text));
+        } else {
+            self.editor.insert(&text);
+        }
+        self.edited(now);
+    }
+
+    /// Puts a text into the editor, before what is there.
+    pub(crate) fn set_draft(&mut self, text: &str) {
+        self.editor.put_back(&[DraftPart::Text(text.to_owned())]);
+    }
+}
+
+/// `/name` or `/name words`, on one line; `/usr/bin is …` is a message.
+fn is_command(line: &str) -> bool {
+    let name = line[1..].split_whitespace().next().unwrap_or_default();
+    !name.is_empty() && !name.contains('/') && line[1..].starts_with(|c: char| c.is_alphanumeric())
+}

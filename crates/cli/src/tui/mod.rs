@@ -1,0 +1,207 @@
+//! The interactive terminal: `haft` on a terminal. A face of a session: it decides nothing.
+//!
+//! - `ui`: the one thread with all state, its threads around it; `driver`: the session behind it; `guard`: the
+//!   terminal as it was, whatever happens
+//! - `app`: the state and what changes it; `keys`: what keys do; `events`: what happens in the session
+//! - `region`: what is drawn below the history; `reply`, `calls`, `cards`, `queue`, `status`: its parts
+//! - `ask`: questions; `whole`: one on a screen of its own; `overlay`: what a view is
+//! - `look`, `settings`, `words`: how things are drawn
+
+mod app;
+mod ask;
+mod calls;
+mod cards;
+mod commands;
+mod complete;
+mod copy;
+mod driver;
+mod events;
+mod external_editor;
+mod first_run;
+mod guard;
+mod history_file;
+mod jobs;
+mod keybindings;
+mod keys;
+mod look;
+mod notify;
+mod overlay;
+pub(crate) mod plain;
+mod popup;
+mod queue;
+mod region;
+mod reply;
+mod resume;
+#[cfg(test)]
+mod screens_tests;
+mod search;
+mod settings;
+mod status;
+mod status_line;
+#[cfg(test)]
+mod test_bench;
+mod theme;
+mod todos;
+mod ui;
+#[cfg(test)]
+mod vectors_tests;
+mod view;
+mod whole;
+mod words;
+
+use std::{
+    fs::{File, OpenOptions},
+    panic,
+    sync::{
+        Arc,
+        mpsc::{Sender, channel},
+    },
+    thread,
+    time::Instant,
+};
+
+use anyhow::Context;
+use haft_host::{Environment, SessionConfig, StopKind};
+use haft_terminal::{
+    Capabilities, RestoreState, TerminalEnvironment,
+    input::{RawMode, SavedModes, terminal_size},
+};
+use tokio::{
+    runtime::{Builder, Runtime},
+    signal::unix::{SignalKind, signal},
+};
+
+pub(crate) use self::guard::serve_if_asked;
+use self::{
+    app::App,
+    settings::TuiSettings,
+    ui::{Ui, UiEvent},
+};
+use crate::{exit::Exit, show};
+
+/// What the command line says of it.
+pub(crate) struct InteractiveStart {
+    pub(crate) config: SessionConfig,
+    /// Said at once.
+    pub(crate) prompt: Option<String>,
+    /// Nothing moves and all times are 0 s.
+    pub(crate) is_still: bool,
+    /// Which session is taken up is chosen first.
+    pub(crate) picks_session: bool,
+}
+
+/// Are lines wanted instead of a screen, as far as that is known before settings are read?
+pub(crate) fn is_plain(flag: bool) -> bool {
+    plain::is_wanted(flag, &Environment::of_process(), &TuiSettings::default())
+}
+
+/// Runs to the end.
+pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
+    let terminal = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/tty")
+        .context("there is no terminal")?;
+    let raw = RawMode::enter(&terminal).context("the terminal cannot be used")?;
+    let restore = Arc::new(RestoreState::new());
+    restore_on_panic(&terminal, &restore, raw.saved().clone())?;
+    let variable = |name: &str| std::env::var(name).ok();
+    let capabilities = Capabilities::from_environment(&TerminalEnvironment::new(&variable));
+    let size = terminal_size(&terminal);
+    let mut app = App::new(capabilities, size, start.config.cwd.clone(), start.is_still);
+    if let Some(prompt) = &start.prompt {
+        app.say_text(prompt, Instant::now());
+    }
+    let (sender, receiver) = channel();
+    let mut ui = Ui::start(terminal, raw, restore, app, sender.clone())?;
+    ui.listen()?;
+    let runtime = runtime()?;
+    listen_to_signals(&runtime, sender)?;
+    log_to_file(&start.config);
+    ui.open(runtime.handle().clone(), start.config.clone());
+    if start.picks_session {
+        ui.pick_session();
+    }
+    let end = ui.run(&receiver);
+    let farewell = ui.farewell(end.session.as_ref());
+    let becomes_plain = ui.becomes_plain;
+    drop(ui);
+    if becomes_plain {
+        let run = plain::run(start.config, start.prompt);
+        return runtime.block_on(async { tokio::spawn(run).await })?;
+    }
+    runtime.shutdown_background();
+    for line in farewell.lines() {
+        show::line(&line)?;
+    }
+    Ok(end.exit)
+}
+
+/// What is logged must not be drawn over: it goes to a file beside the settings.
+fn log_to_file(config: &SessionConfig) {
+    if std::env::var_os("HAFT_LOG").is_none() {
+        return;
+    }
+    let places = config.environment.settings_places(&config.cwd);
+    let folder = places.user.join("haft");
+    let file = std::fs::create_dir_all(&folder).and_then(|()| {
+        File::options()
+            .append(true)
+            .create(true)
+            .open(folder.join("haft.log"))
+    });
+    if let Ok(file) = file {
+        show::log_to(file);
+    }
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")
+}
+
+/// A panic of ours restores the terminal first. One of a tool is answered as its result.
+fn restore_on_panic(
+    terminal: &File,
+    restore: &Arc<RestoreState>,
+    modes: SavedModes,
+) -> anyhow::Result<()> {
+    let (terminal, restore) = (terminal.try_clone()?, Arc::clone(restore));
+    let own = thread::current().id();
+    panic::set_hook(Box::new(move |panic| {
+        let thread = thread::current();
+        let is_ours = thread.id() == own
+            || thread
+                .name()
+                .is_some_and(|name| name.starts_with("terminal "));
+        if is_ours {
+            let _ = restore.restore(&terminal, &modes);
+            show::warn(&format!("haft: {panic}"));
+        }
+    }));
+    Ok(())
+}
+
+fn listen_to_signals(runtime: &Runtime, sender: Sender<UiEvent>) -> anyhow::Result<()> {
+    let _runtime = runtime.enter();
+    let mut resized = signal(SignalKind::window_change())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    runtime.spawn(async move {
+        loop {
+            let event = tokio::select! {
+                _ = resized.recv() => UiEvent::Resized,
+                _ = interrupted.recv() => UiEvent::Stop(StopKind::Interrupt),
+                _ = terminated.recv() => UiEvent::Stop(StopKind::Terminate),
+                _ = hung_up.recv() => UiEvent::Stop(StopKind::Terminate),
+            };
+            if sender.send(event).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}

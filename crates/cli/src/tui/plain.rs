@@ -1,0 +1,569 @@
+//! The interactive terminal for those who listen to it: lines and nothing else. No cursor moves, nothing is
+//! redrawn, nothing happens by itself; a person types lines, and questions are answered by numbers.
+//!
+//! - `lines`: what happens, as lines
+//! - `choices`: a question, as numbered lines
+//! - `first_words`: what is said before the first message
+
+mod choices;
+mod first_words;
+mod lines;
+
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead},
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture, Content};
+use haft_agent::Prompt;
+use haft_host::{
+    AgentSession, CommandOutcome, Delivery, Environment, MemoryScope, Questions, SessionActivity,
+    SessionConfig, SessionEvent, SessionInput, SessionParts, StopKind, UserQuestions, accept_trust,
+    trust_report,
+};
+use haft_terminal::paint::{PromptMark, TerminalControl};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+
+use self::{
+    choices::{AnswerStep, OpenQuestion},
+    lines::PlainLines,
+};
+use super::settings::TuiSettings;
+use crate::{
+    args::SessionArgs,
+    exit::Exit,
+    modes::headless::{self, flags::Headless},
+    show,
+};
+
+/// Lines that come this soon one after the other were pasted: they are one message, and answer nothing.
+const TOGETHER: Duration = Duration::from_millis(50);
+
+/// What was typed before a person can have read the question is no answer to it.
+const READING: Duration = Duration::from_millis(400);
+
+/// Ctrl-C again within this leaves.
+const TWICE: Duration = Duration::from_secs(2);
+
+/// The end of a run that took longer than this is announced by the bell.
+const LONG_RUN: Duration = Duration::from_secs(10);
+
+/// Is this face wanted, and not the one that draws?
+pub(crate) fn is_wanted(flag: bool, environment: &Environment, settings: &TuiSettings) -> bool {
+    let says_yes = |name: &str| {
+        let value = environment.variable(name);
+        value.is_some_and(|value| !matches!(value.trim(), "" | "0" | "false"))
+    };
+    flag || says_yes("CLAUDE_AX_SCREEN_READER")
+        || says_yes("ACCESSIBLE")
+        || settings.ax_screen_reader
+        || environment.variable("TERM").as_deref() == Some("dumb")
+}
+
+/// The same as the flags describe it.
+pub(crate) async fn run_flags(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
+    let config = headless::config::of(&session, &flags)?;
+    run(config, flags.prompt).await
+}
+
+/// A session for a person who types lines and reads lines.
+pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> anyhow::Result<Exit> {
+    // A person begins it, and each of their messages has an answer of its own.
+    (config.hooks_may_begin, config.one_result) = (false, false);
+    let mut lines = typed_lines();
+    show::line("haft: plain mode. Type a message and Enter; Ctrl-C stops a run, /exit leaves.")?;
+    ask_trust(&config, &mut lines).await?;
+    for line in first_words::key_lines(&config) {
+        show::line(&line)?;
+    }
+    for line in first_words::earlier_lines(&config) {
+        show::line(&line)?;
+    }
+    let cwd = config.cwd.clone();
+    let (asks, mut asked) = mpsc::unbounded_channel();
+    let (commands, mut answered) = mpsc::unbounded_channel();
+    let (parts, mut events) = SessionParts::stream();
+    let session = AgentSession::open(config, parts.questions(PlainQuestions { asks }))?;
+    let mut face = PlainFace::new(session.input(), commands, cwd);
+    let running = tokio::spawn(session.run());
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    match prompt {
+        Some(prompt) => face.say(&prompt),
+        None => face.wait_for_input()?,
+    }
+    loop {
+        tokio::select! {
+            event = events.next() => match event {
+                Some(event) => face.on_event(&event)?,
+                None => break,
+            },
+            Some(question) = asked.recv() => face.ask(question)?,
+            Some(outcome) = answered.recv() => face.on_outcome(outcome)?,
+            line = lines.recv(), if !face.has_ended => {
+                let Some(first) = line else {
+                    face.end_input()?;
+                    continue;
+                };
+                let mut typed = vec![first.text];
+                while let Ok(Some(next)) = timeout(TOGETHER, lines.recv()).await {
+                    typed.push(next.text);
+                }
+                face.on_lines(&typed, first.at)?;
+            }
+            _ = interrupts.recv() => face.interrupt()?,
+            _ = terminated.recv() => face.input.stop(StopKind::Terminate),
+            _ = hung_up.recv() => face.input.stop(StopKind::Terminate),
+        }
+    }
+    let end = running.await??;
+    face.say_goodbye()?;
+    Ok(end.stopped.map_or(Exit::Success, Exit::from))
+}
+
+/// Asks whether what comes with the folder counts. Without an answer it does not.
+async fn ask_trust(
+    config: &SessionConfig,
+    typed: &mut mpsc::UnboundedReceiver<TypedLine>,
+) -> anyhow::Result<()> {
+    let report = trust_report(config)?;
+    let Some(mut lines) = first_words::trust_lines(&report) else {
+        return Ok(());
+    };
+    loop {
+        for line in &lines {
+            show::line(&format!("question: {line}"))?;
+        }
+        show::part("question: number and Enter: ")?;
+        let shown_at = Instant::now();
+        let Some(line) = typed.recv().await else {
+            show::line("")?;
+            return Ok(());
+        };
+        match line.text.trim() {
+            _ if line.at < shown_at + READING => {
+                lines = vec!["that came before you can have read it".to_owned()];
+            }
+            "1" => {
+                accept_trust(config)?;
+                return Ok(());
+            }
+            "2" => return Ok(()),
+            "3" => lines = first_words::trust_contents(&report),
+            _ => lines = vec!["type a number from 1 to 3".to_owned()],
+        }
+    }
+}
+
+/// A line, and when it was read.
+struct TypedLine {
+    text: String,
+    at: Instant,
+}
+
+/// What is typed, line by line, until the input ends.
+fn typed_lines() -> mpsc::UnboundedReceiver<TypedLine> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut input = io::stdin().lock();
+        while matches!(input.read_until(b'\n', &mut bytes), Ok(read) if read > 0) {
+            let text = String::from_utf8_lossy(&bytes);
+            let line = TypedLine {
+                text: text.trim_end_matches(['\n', '\r']).to_owned(),
+                at: Instant::now(),
+            };
+            bytes.clear();
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// A question on its way to the person.
+struct AskedQuestion {
+    question: OpenQuestion,
+    answer: oneshot::Sender<ApprovalAnswer>,
+}
+
+/// Hands the questions of a session to the face.
+struct PlainQuestions {
+    asks: mpsc::UnboundedSender<AskedQuestion>,
+}
+
+impl PlainQuestions {
+    async fn put(&self, question: OpenQuestion) -> ApprovalAnswer {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.asks.send(AskedQuestion { question, answer });
+        answered.await.unwrap_or(ApprovalAnswer::Nobody)
+    }
+}
+
+impl Questions for PlainQuestions {
+    fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(self.put(OpenQuestion::permission(request)))
+    }
+
+    fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let unanswered = asked.unanswered();
+            let patience = asked.patience;
+            let answer = self.put(OpenQuestion::asked(asked));
+            match patience {
+                Some(patience) => timeout(patience, answer).await.unwrap_or(unanswered),
+                None => answer.await,
+            }
+        })
+    }
+
+    fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(self.put(OpenQuestion::plan(request)))
+    }
+}
+
+/// What came of something that a person typed and that is no message.
+enum PlainOutcome {
+    /// It was answered.
+    Answered(Result<String, String>),
+    /// It waits for its turn.
+    Queued,
+    /// It is a message after all.
+    Message(String),
+}
+
+/// What the person sees and does.
+struct PlainFace {
+    input: SessionInput,
+    /// Where answers to commands go: some of them take their time.
+    commands: mpsc::UnboundedSender<PlainOutcome>,
+    lines: PlainLines,
+    /// The first is shown, the others wait.
+    questions: VecDeque<AskedQuestion>,
+    /// When it was shown.
+    shown_at: Instant,
+    /// The cursor stands behind a prompt.
+    is_at_prompt: bool,
+    is_working: bool,
+    last_interrupt: Option<Instant>,
+    /// The beginning of a message whose lines end in a backslash.
+    begun: String,
+    session: Option<String>,
+    cost: f64,
+    /// Nothing more is typed.
+    has_ended: bool,
+}
+
+impl PlainFace {
+    fn new(
+        input: SessionInput,
+        commands: mpsc::UnboundedSender<PlainOutcome>,
+        cwd: PathBuf,
+    ) -> Self {
+        Self {
+            input,
+            commands,
+            lines: PlainLines::new(cwd),
+            questions: VecDeque::new(),
+            shown_at: Instant::now(),
+            is_at_prompt: false,
+            is_working: false,
+            last_interrupt: None,
+            begun: String::new(),
+            session: None,
+            cost: 0.0,
+            has_ended: false,
+        }
+    }
+
+    /// A line of its own, wherever the cursor is.
+    fn print(&mut self, line: &str) -> io::Result<()> {
+        if std::mem::take(&mut self.is_at_prompt) {
+            show::line("")?;
+        }
+        show::line(line)
+    }
+
+    fn prompt(&mut self, text: &str) -> io::Result<()> {
+        show::part(text)?;
+        self.is_at_prompt = true;
+        Ok(())
+    }
+
+    fn wait_for_input(&mut self) -> io::Result<()> {
+        if self.is_at_prompt {
+            return Ok(());
+        }
+        show::control(&TerminalControl::Mark(PromptMark::Start))?;
+        self.prompt("you: ")
+    }
+
+    fn say(&mut self, text: &str) {
+        self.is_working = true;
+        self.input.prompt(Prompt::typed(text));
+    }
+
+    fn leave(&mut self) {
+        // What waits for an answer gets none.
+        self.questions.clear();
+        self.input.interrupt();
+        self.input.close();
+    }
+
+    /// The end of the input: what runs is answered to its end, and no question any longer.
+    fn end_input(&mut self) -> io::Result<()> {
+        self.has_ended = true;
+        self.questions.clear();
+        self.input.close();
+        match self.is_working {
+            true => self.print("haft: the input has ended; leaving when this is answered"),
+            false => Ok(()),
+        }
+    }
+
+    fn on_event(&mut self, event: &SessionEvent) -> io::Result<()> {
+        match event {
+            SessionEvent::Ready(facts) => self.session = Some(facts.id.to_string()),
+            SessionEvent::Reset(id) => self.session = Some(id.to_string()),
+            SessionEvent::Activity(SessionActivity::Running) => self.is_working = true,
+            _ => {}
+        }
+        for line in self.lines.of(event) {
+            self.print(&line)?;
+        }
+        self.drop_abandoned()?;
+        match event {
+            SessionEvent::Result(result) => {
+                self.cost = result.run.ledger.total_cost();
+                if result.run.duration >= LONG_RUN {
+                    show::control(&TerminalControl::Bell)?;
+                }
+                Ok(())
+            }
+            SessionEvent::Activity(SessionActivity::Idle) => {
+                self.is_working = false;
+                match self.questions.is_empty() && !self.has_ended {
+                    true => self.wait_for_input(),
+                    false => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Questions that no one waits for any longer go.
+    fn drop_abandoned(&mut self) -> io::Result<()> {
+        let first_is_over = self
+            .questions
+            .front()
+            .is_some_and(|question| question.answer.is_closed());
+        self.questions
+            .retain(|question| !question.answer.is_closed());
+        if first_is_over {
+            self.print("question: not asked any longer")?;
+            self.show_question()?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, question: AskedQuestion) -> io::Result<()> {
+        // Dropped without an answer, it is one that no one can be asked.
+        if self.has_ended {
+            return Ok(());
+        }
+        self.questions.push_back(question);
+        show::control(&TerminalControl::Bell)?;
+        match self.questions.len() {
+            1 => self.show_question(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows the first of the open questions, or the part of it that comes next.
+    fn show_question(&mut self) -> io::Result<()> {
+        let Some(first) = self.questions.front() else {
+            return Ok(());
+        };
+        let (lines, prompt) = (first.question.lines(), first.question.prompt());
+        for line in lines {
+            self.print(&format!("question: {line}"))?;
+        }
+        self.shown_at = Instant::now();
+        self.prompt(prompt)
+    }
+
+    fn on_lines(&mut self, typed: &[String], at: Instant) -> io::Result<()> {
+        // The Enter that ended the line moved the cursor to the next.
+        let was_at_prompt = std::mem::take(&mut self.is_at_prompt);
+        self.drop_abandoned()?;
+        if !self.questions.is_empty() {
+            return match typed {
+                [line] if at >= self.shown_at + READING => self.answer(line),
+                [_] => self.again("that came before you can have read it"),
+                _ => self.again("several lines came at once, so none is taken as the answer"),
+            };
+        }
+        let mut text = std::mem::take(&mut self.begun) + &typed.join("\n");
+        if text.ends_with('\\') {
+            text.pop();
+            text.push('\n');
+            self.begun = text;
+            self.is_at_prompt = was_at_prompt;
+            return Ok(());
+        }
+        let text = text.trim();
+        match text {
+            "" if self.is_working => Ok(()),
+            "" => self.wait_for_input(),
+            "/exit" | "/quit" => {
+                self.leave();
+                Ok(())
+            }
+            text => {
+                show::control(&TerminalControl::Mark(PromptMark::Output))?;
+                self.send(text)
+            }
+        }
+    }
+
+    /// A message, a command, a line for the shell, or a note.
+    fn send(&mut self, text: &str) -> io::Result<()> {
+        if text.starts_with('/') {
+            let (input, line) = (self.input.clone(), text.to_owned());
+            let commands = self.commands.clone();
+            tokio::spawn(async move {
+                let outcome = match input.command(&line).await {
+                    CommandOutcome::Answered(answer) => PlainOutcome::Answered(answer),
+                    CommandOutcome::Queued(_) => PlainOutcome::Queued,
+                    _ => PlainOutcome::Message(line),
+                };
+                let _ = commands.send(outcome);
+            });
+            return Ok(());
+        }
+        if let Some(command) = text
+            .strip_prefix('!')
+            .filter(|line| !line.trim().is_empty())
+        {
+            self.is_working = true;
+            self.input.run_shell(command.trim());
+            return Ok(());
+        }
+        if let Some(note) = text
+            .strip_prefix('#')
+            .filter(|line| !line.trim().is_empty())
+        {
+            let (input, note) = (self.input.clone(), note.trim().to_owned());
+            let commands = self.commands.clone();
+            tokio::task::spawn_blocking(move || {
+                let kept = input.remember(&note, MemoryScope::Project);
+                let kept = kept.map(|file| format!("remembered in {}", file.display()));
+                let _ = commands.send(PlainOutcome::Answered(kept));
+            });
+            return Ok(());
+        }
+        if self.is_working {
+            self.input.say(Prompt::typed(text), Delivery::Steer);
+            return self.print("you: (that is read between two rounds)");
+        }
+        self.say(text);
+        Ok(())
+    }
+
+    fn on_outcome(&mut self, outcome: PlainOutcome) -> io::Result<()> {
+        match outcome {
+            PlainOutcome::Answered(answer) => {
+                let (beginning, text) = match &answer {
+                    Ok(text) => ("agent:", text),
+                    Err(why) => ("haft:", why),
+                };
+                for line in text.lines() {
+                    self.print(format!("{beginning} {line}").trim_end())?;
+                }
+            }
+            PlainOutcome::Queued => self.is_working = true,
+            PlainOutcome::Message(text) => self.say(&text),
+        }
+        match self.is_working || !self.questions.is_empty() {
+            true => Ok(()),
+            false => self.wait_for_input(),
+        }
+    }
+
+    fn answer(&mut self, line: &str) -> io::Result<()> {
+        let Some(mut first) = self.questions.pop_front() else {
+            return Ok(());
+        };
+        match first.question.answer(line) {
+            AnswerStep::Done(answer) => {
+                let _ = first.answer.send(answer);
+                self.show_question()
+            }
+            AnswerStep::Next => {
+                self.questions.push_front(first);
+                self.show_question()
+            }
+            AnswerStep::Again(hint) => {
+                self.questions.push_front(first);
+                self.again(&hint)
+            }
+        }
+    }
+
+    /// What was typed is no answer; the question stays open.
+    fn again(&mut self, hint: &str) -> io::Result<()> {
+        self.print(&format!("question: {hint}"))?;
+        let prompt = self.questions.front().map(|first| first.question.prompt());
+        self.shown_at = Instant::now();
+        match prompt {
+            Some(prompt) => self.prompt(prompt),
+            None => Ok(()),
+        }
+    }
+
+    /// Ctrl-C: stops a run; without one, twice leaves.
+    fn interrupt(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        let is_second = self
+            .last_interrupt
+            .is_some_and(|last| now.duration_since(last) < TWICE);
+        self.last_interrupt = Some(now);
+        if self.is_working && !is_second {
+            // Nothing is lost, and nothing is sent by itself.
+            for message in self.input.interrupt_and_take_back() {
+                let text = message.prompt.content.iter().filter_map(Content::as_text);
+                let text = text.collect::<Vec<_>>().join(" ");
+                self.print(&format!("you: (not sent: {text})"))?;
+            }
+            return Ok(());
+        }
+        if is_second {
+            self.leave();
+            return Ok(());
+        }
+        self.begun.clear();
+        self.print("haft: Ctrl-C again leaves")?;
+        self.wait_for_input()
+    }
+
+    fn say_goodbye(&mut self) -> io::Result<()> {
+        if let Some(session) = self.session.take() {
+            let cost = self.cost;
+            self.print(&format!("haft: to go on: haft -r {session} (${cost:.2})"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "plain/plain_tests.rs"]
+mod tests;

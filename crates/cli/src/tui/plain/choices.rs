@@ -1,0 +1,265 @@
+//! A question as numbered choices, and what an answer to it means.
+
+use haft::{ApprovalAnswer, ApprovalRequest, CardPiece};
+use haft_host::{UserQuestion, UserQuestions};
+use serde_json::{Map, Value};
+
+use crate::{
+    questions::{PersonReply, meant},
+    show,
+};
+
+/// A question that is open.
+#[derive(Debug)]
+pub(super) enum OpenQuestion {
+    /// May it run? Or, of a plan: shall it be carried out?
+    Permission {
+        request: Box<ApprovalRequest>,
+        is_plan: bool,
+        /// They chose to say why not: the next line is that.
+        wants_reason: bool,
+    },
+    /// Questions of the model's, answered one by one.
+    Asked {
+        asked: Box<UserQuestions>,
+        answers: Map<String, Value>,
+        at: usize,
+        wants_words: bool,
+    },
+}
+
+/// What an answer led to.
+#[derive(Debug, PartialEq)]
+pub(super) enum AnswerStep {
+    /// That is the answer.
+    Done(ApprovalAnswer),
+    /// The next part of the question is to be shown.
+    Next,
+    /// It makes no sense; what would.
+    Again(String),
+}
+
+/// What can be chosen about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Once,
+    Always,
+    No,
+    NoBecause,
+}
+
+impl OpenQuestion {
+    pub(super) fn permission(request: ApprovalRequest) -> Self {
+        Self::Permission {
+            request: Box::new(request),
+            is_plan: false,
+            wants_reason: false,
+        }
+    }
+
+    pub(super) fn plan(request: ApprovalRequest) -> Self {
+        Self::Permission {
+            request: Box::new(request),
+            is_plan: true,
+            wants_reason: false,
+        }
+    }
+
+    pub(super) fn asked(asked: UserQuestions) -> Self {
+        Self::Asked {
+            asked: Box::new(asked),
+            answers: Map::new(),
+            at: 0,
+            wants_words: false,
+        }
+    }
+
+    /// What is shown, line by line, without a beginning.
+    pub(super) fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Permission {
+                wants_reason: true, ..
+            }
+            | Self::Asked {
+                wants_words: true, ..
+            } => Vec::new(),
+            Self::Permission { request, .. } => self.permission_lines(request),
+            Self::Asked { asked, at, .. } => {
+                let question = asked.questions.get(*at);
+                let count = asked.questions.len();
+                question.map_or_else(Vec::new, |question| question_lines(question, *at, count))
+            }
+        }
+    }
+
+    /// What stands before the cursor.
+    pub(super) fn prompt(&self) -> &'static str {
+        match self {
+            Self::Permission {
+                wants_reason: true, ..
+            } => "question: why not, or what to do instead? ",
+            Self::Asked {
+                wants_words: true, ..
+            } => "question: in your own words: ",
+            Self::Asked { asked, at, .. } => {
+                let several = asked.questions.get(*at);
+                match several.is_some_and(|question| question.multi_select) {
+                    true => "question: numbers and Enter, - for no answer: ",
+                    false => "question: number and Enter, - for no answer: ",
+                }
+            }
+            Self::Permission { .. } => "question: number and Enter: ",
+        }
+    }
+
+    fn choices(&self) -> Vec<Choice> {
+        match self {
+            Self::Permission {
+                request,
+                is_plan: false,
+                ..
+            } if !request.rules.is_empty() => {
+                vec![Choice::Once, Choice::Always, Choice::No, Choice::NoBecause]
+            }
+            _ => vec![Choice::Once, Choice::No, Choice::NoBecause],
+        }
+    }
+
+    fn permission_lines(&self, request: &ApprovalRequest) -> Vec<String> {
+        let is_plan = matches!(self, Self::Permission { is_plan: true, .. });
+        let card = request.shown();
+        // What is decided about is shown so that none of it could be taken for something else.
+        let subject = show::distinct_line(&card.subject);
+        let mut heading = format!("{} {subject}", show::distinct_line(&card.title));
+        if let Some(agent) = &request.agent {
+            heading += &format!(", for agent {agent}");
+        }
+        if !card.summary.is_empty() {
+            heading += &format!("  {}", card.summary);
+        }
+        let mut lines = vec![heading.trim().to_owned()];
+        for piece in &card.body {
+            match piece {
+                CardPiece::Diff(hunks) => {
+                    let changed = hunks.iter().flat_map(|hunk| &hunk.lines);
+                    lines.extend(changed.map(|line| format!("  {line}")));
+                }
+                CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
+                    let text = if is_plan {
+                        text.clone()
+                    } else {
+                        show::distinct(text)
+                    };
+                    lines.extend(text.lines().map(|line| format!("  {line}")));
+                }
+            }
+        }
+        for part in &request.parts {
+            let text = show::distinct_line(&part.text);
+            lines.push(format!("  part: {text}: {}", part.meaning));
+        }
+        let because = match request.because.as_slice() {
+            [] => std::slice::from_ref(&request.reason),
+            because => because,
+        };
+        let because = because.iter().filter(|why| !why.is_empty());
+        lines.extend(because.map(|why| format!("why: {why}")));
+        lines.extend(request.confinement.iter().cloned());
+        for (number, choice) in (1..).zip(self.choices()) {
+            let words = match (choice, is_plan) {
+                (Choice::Once, false) => "yes, once".to_owned(),
+                (Choice::Once, true) => "go ahead".to_owned(),
+                (Choice::Always, _) => {
+                    let rules = show::distinct_line(&request.rules.join(", "));
+                    format!("yes, and always: {rules}")
+                }
+                (Choice::No, false) => "no".to_owned(),
+                (Choice::No, true) => "keep planning".to_owned(),
+                (Choice::NoBecause, false) => "no, and say why".to_owned(),
+                (Choice::NoBecause, true) => "say what to change".to_owned(),
+            };
+            lines.push(format!("{number} {words}"));
+        }
+        lines
+    }
+
+    /// A line was typed as an answer.
+    pub(super) fn answer(&mut self, line: &str) -> AnswerStep {
+        let line = line.trim();
+        let choices = self.choices();
+        match self {
+            Self::Permission { wants_reason, .. } => {
+                if *wants_reason {
+                    let reason = Some(line.to_owned()).filter(|line| !line.is_empty());
+                    return AnswerStep::Done(ApprovalAnswer::Deny { reason });
+                }
+                let number = line.parse::<usize>().ok();
+                let choice = number.and_then(|number| choices.get(number.checked_sub(1)?));
+                match choice {
+                    Some(Choice::Once) => AnswerStep::Done(ApprovalAnswer::Allow),
+                    Some(Choice::Always) => AnswerStep::Done(ApprovalAnswer::Always),
+                    Some(Choice::No) => AnswerStep::Done(ApprovalAnswer::Deny { reason: None }),
+                    Some(Choice::NoBecause) => {
+                        *wants_reason = true;
+                        AnswerStep::Next
+                    }
+                    None => AnswerStep::Again(format!("type a number from 1 to {}", choices.len())),
+                }
+            }
+            Self::Asked {
+                asked,
+                answers,
+                at,
+                wants_words,
+            } => {
+                let Some(question) = asked.questions.get(*at) else {
+                    return AnswerStep::Done(asked.answered(std::mem::take(answers)));
+                };
+                let reply = match *wants_words {
+                    true if line.is_empty() => PersonReply::Nothing,
+                    true => PersonReply::Answer(line.to_owned()),
+                    false => meant(line, question),
+                };
+                match reply {
+                    PersonReply::Again(hint) => return AnswerStep::Again(hint),
+                    PersonReply::Other => {
+                        *wants_words = true;
+                        return AnswerStep::Next;
+                    }
+                    PersonReply::Answer(answer) => {
+                        answers.insert(question.question.clone(), answer.into());
+                    }
+                    PersonReply::Nothing => {}
+                }
+                (*at, *wants_words) = (*at + 1, false);
+                match *at < asked.questions.len() {
+                    true => AnswerStep::Next,
+                    false => AnswerStep::Done(asked.answered(std::mem::take(answers))),
+                }
+            }
+        }
+    }
+}
+
+fn question_lines(question: &UserQuestion, at: usize, count: usize) -> Vec<String> {
+    let mut heading = question.question.clone();
+    if !question.header.is_empty() {
+        heading = format!("{}: {heading}", question.header);
+    }
+    if count > 1 {
+        heading += &format!(" ({} of {count})", at + 1);
+    }
+    let mut lines = vec![heading];
+    for (number, option) in (1..).zip(&question.options) {
+        let description = match option.description.is_empty() {
+            true => String::new(),
+            false => format!(", {}", option.description),
+        };
+        lines.push(format!("{number} {}{description}", option.label));
+        let preview = option.preview.iter().flat_map(|preview| preview.lines());
+        lines.extend(preview.map(|line| format!("  {line}")));
+    }
+    let other = question.options.len() + 1;
+    lines.push(format!("{other} other, in your own words"));
+    lines
+}

@@ -1,0 +1,113 @@
+//! What is said before the first message: what waits for trust, where a key is looked for, what was said before.
+
+use haft_host::{
+    EarlierConversation, ExchangePart, SessionConfig, TrustReport, exchanges, key_report,
+    session_entries,
+};
+
+/// So many exchanges of a conversation that is gone on with are shown.
+const MOST_EXCHANGES: usize = 3;
+
+/// More lines of one are not.
+const MOST_LINES: usize = 60;
+
+/// The question whether the folder is trusted; none where nothing waits for it.
+pub(super) fn trust_lines(report: &TrustReport) -> Option<Vec<String>> {
+    if report.is_trusted || report.things.is_empty() {
+        return None;
+    }
+    let mut lines = vec![format!(
+        "do you trust {}? This would count:",
+        report.directory.display()
+    )];
+    for thing in &report.things {
+        let count = thing.contents.lines().count();
+        let ending = if count == 1 { "" } else { "s" };
+        lines.push(format!("  {}, {count} line{ending}", thing.name));
+    }
+    lines.extend(report.changed.iter().map(|changed| format!("  {changed}")));
+    lines.push("1 yes, it counts".to_owned());
+    lines.push("2 no, go on without it".to_owned());
+    lines.push("3 show it first".to_owned());
+    Some(lines)
+}
+
+/// The contents of what would count.
+pub(super) fn trust_contents(report: &TrustReport) -> Vec<String> {
+    let things = report.things.iter().flat_map(|thing| {
+        let contents = thing.contents.lines().map(|line| format!("  {line}"));
+        [format!("{}:", thing.name)].into_iter().chain(contents)
+    });
+    things.collect()
+}
+
+/// Where a key was looked for, if there is none.
+pub(super) fn key_lines(config: &SessionConfig) -> Vec<String> {
+    if config.model.script.is_some() || config.model.replay.is_some() {
+        return Vec::new();
+    }
+    let Ok(report) = key_report(config) else {
+        return Vec::new();
+    };
+    if report.source.is_some() {
+        return Vec::new();
+    }
+    let places: Vec<&str> = report
+        .looked_at
+        .iter()
+        .map(|place| place.name.as_str())
+        .collect();
+    vec![
+        format!("haft: there is no key: looked at {}", places.join(", ")),
+        "haft: `haft login` keeps one; --base-url names a server of your own; `haft demo` needs none".to_owned(),
+    ]
+}
+
+/// The end of the conversation that is gone on with.
+pub(super) fn earlier_lines(config: &SessionConfig) -> Vec<String> {
+    let Some(from) = &config.conversation.from else {
+        return Vec::new();
+    };
+    let sessions = session_entries(&config.environment, &config.cwd, false).unwrap_or_default();
+    let session = match from {
+        EarlierConversation::Newest => sessions.first(),
+        EarlierConversation::Named(name) => sessions.iter().find(|session| {
+            session.title.as_ref() == Some(name)
+                || session.id.to_string().starts_with(name.as_str())
+        }),
+    };
+    let Some(earlier) = session.and_then(|session| exchanges(&session.path, MOST_EXCHANGES).ok())
+    else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    if earlier.earlier > 0 {
+        lines.push(format!("haft: {} earlier messages", earlier.earlier));
+    }
+    for exchange in &earlier.shown {
+        let mut own: Vec<String> = exchange
+            .prompt
+            .lines()
+            .map(|line| format!("you: {line}"))
+            .collect();
+        for part in &exchange.parts {
+            match part {
+                ExchangePart::Text(text) => {
+                    let said = text.lines().filter(|line| !line.trim().is_empty());
+                    own.extend(said.map(|line| format!("agent: {line}")));
+                }
+                ExchangePart::Call { name, is_error, .. } => own.push(match is_error {
+                    Some(true) => format!("tool error: {name}"),
+                    _ => format!("tool: {name}"),
+                }),
+            }
+        }
+        let more = own.len().saturating_sub(MOST_LINES);
+        own.truncate(MOST_LINES);
+        lines.extend(own);
+        if more > 0 {
+            lines.push(format!("haft: {more} more lines"));
+        }
+    }
+    lines
+}

@@ -1,0 +1,225 @@
+//! What happens in a session, as lines: each says by its first word whose it is.
+
+use std::{collections::HashMap, path::PathBuf};
+
+use haft::{CallId, Card, CardPiece};
+use haft_agent::{AgentEvent, EndReason, NoticeLevel, RunResult, Trigger};
+use haft_host::SessionEvent;
+use haft_models::{Block, ModelEvent};
+use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook};
+
+use crate::show;
+
+/// So many lines of a result are shown.
+const MOST_LINES: usize = 10;
+
+/// Of a change of a file more.
+const MOST_DIFF_LINES: usize = 20;
+
+/// Nothing is wrapped: that is for the terminal, or what reads it out.
+const NO_EDGE: usize = 100_000;
+
+/// The lines of a session, in their order.
+pub(super) struct PlainLines {
+    /// Paths below it are shown from there.
+    cwd: PathBuf,
+    reply: MarkdownCommitter,
+    /// Something of this turn's answer was shown.
+    has_spoken: bool,
+    /// It was said why the model could not answer.
+    has_failed: bool,
+    /// Calls that have not said anything yet, by their ids.
+    silent: HashMap<CallId, String>,
+}
+
+impl PlainLines {
+    pub(super) fn new(cwd: PathBuf) -> Self {
+        let look = MarkdownLook {
+            hyperlinks: false,
+            unicode: true,
+            columns: NO_EDGE,
+            ..MarkdownLook::default()
+        };
+        Self {
+            cwd,
+            reply: MarkdownCommitter::new(look),
+            has_spoken: false,
+            has_failed: false,
+            silent: HashMap::new(),
+        }
+    }
+
+    /// The lines that an event adds.
+    pub(super) fn of(&mut self, event: &SessionEvent) -> Vec<String> {
+        match event {
+            SessionEvent::Warning(text) => prefixed("haft:", text),
+            SessionEvent::Notice { level, text } => notice(*level, text),
+            SessionEvent::RulesKept { file, problem } => match problem {
+                None => vec![format!("haft: the rule is kept in {}", file.display())],
+                Some(problem) => vec![format!(
+                    "haft: {}: the rule could not be written ({problem}); it counts for this session",
+                    file.display()
+                )],
+            },
+            SessionEvent::Ready(facts) => {
+                // What is not trusted was asked about, or comes as a warning.
+                let warning = facts.sandbox_warning.as_deref().unwrap_or_default();
+                prefixed("haft:", warning)
+            }
+            SessionEvent::Agent(event) => self.agent(event),
+            SessionEvent::Result(result) => self.result(&result.run),
+            _ => Vec::new(),
+        }
+    }
+
+    fn agent(&mut self, event: &AgentEvent) -> Vec<String> {
+        match event {
+            AgentEvent::Began(_) => {
+                self.has_spoken = false;
+                Vec::new()
+            }
+            AgentEvent::Model(ModelEvent::Text { text, .. }) => {
+                let done = self.reply.push(text);
+                self.said(&done)
+            }
+            AgentEvent::Model(ModelEvent::Discard) => match self.reply.discard() {
+                true => vec!["agent: (asked again)".to_owned()],
+                false => Vec::new(),
+            },
+            AgentEvent::Said(said) => match &said.block {
+                Block::Text { .. } => self.finish(),
+                _ => Vec::new(),
+            },
+            AgentEvent::Calling { call, card, .. } => {
+                self.silent.insert(*call, self.heading(card, None));
+                Vec::new()
+            }
+            // One that takes its time is named when it begins to say something.
+            AgentEvent::Progress { call, .. } => match self.silent.remove(call) {
+                Some(heading) => {
+                    let mut lines = self.finish();
+                    lines.push(format!("tool: {heading}; runs"));
+                    lines
+                }
+                None => Vec::new(),
+            },
+            AgentEvent::Answered { finished, .. } => {
+                self.silent.remove(&finished.call);
+                let mut lines = self.finish();
+                lines.extend(self.result_lines(&finished.card, finished.is_error, None));
+                lines
+            }
+            AgentEvent::Subagent { agent, event } => match &**event {
+                AgentEvent::Answered { finished, .. } => {
+                    let kind = Some(agent.kind.as_str());
+                    self.result_lines(&finished.card, finished.is_error, kind)
+                }
+                _ => Vec::new(),
+            },
+            AgentEvent::Failed(error) => {
+                // The result says it again.
+                (self.has_spoken, self.has_failed) = (true, true);
+                let mut lines = self.finish();
+                lines.extend(prefixed("agent: failed:", &error.to_string()));
+                lines
+            }
+            AgentEvent::Compacting { trigger } => vec![match trigger {
+                Trigger::Manual => "agent: (sums the conversation up)".to_owned(),
+                Trigger::Auto => {
+                    "agent: (the conversation is long: it is being summed up)".to_owned()
+                }
+            }],
+            AgentEvent::Notice { level, text } => notice(*level, text),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is said and still open is said.
+    fn finish(&mut self) -> Vec<String> {
+        let done = self.reply.finish();
+        self.said(&done)
+    }
+
+    fn said(&mut self, items: &[HistoryItem]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for item in items {
+            if let HistoryItem::Verbatim(line) | HistoryItem::Prose { line, .. } = item
+                && !line.text().trim().is_empty()
+            {
+                self.has_spoken = true;
+                lines.push(format!("agent: {}", line.text()));
+            }
+        }
+        lines
+    }
+
+    /// A message is answered.
+    fn result(&mut self, run: &RunResult) -> Vec<String> {
+        let mut lines = self.finish();
+        if !self.has_spoken && !run.text.trim().is_empty() {
+            lines.extend(prefixed("agent:", &run.text));
+        }
+        if matches!(
+            run.reason,
+            EndReason::AbortedStreaming | EndReason::AbortedTools
+        ) {
+            lines.push("agent: (interrupted; what now?)".to_owned());
+        } else if !self.has_failed {
+            let errors = run.errors.iter();
+            lines.extend(errors.flat_map(|error| prefixed("haft:", error)));
+        }
+        (self.has_spoken, self.has_failed) = (false, false);
+        self.silent.clear();
+        lines
+    }
+}
+
+fn notice(level: NoticeLevel, text: &str) -> Vec<String> {
+    match level {
+        NoticeLevel::Info => prefixed("haft:", text),
+        NoticeLevel::Warning => prefixed("haft: warning:", text),
+    }
+}
+
+fn prefixed(beginning: &str, text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.map(|line| format!("{beginning} {line}")).collect()
+}
+
+impl PlainLines {
+    fn heading(&self, card: &Card, agent: Option<&str>) -> String {
+        let subject = show::from_here(&card.subject, &self.cwd).replace('\n', " ");
+        let mut heading = format!("{} {subject}", card.title);
+        if let Some(agent) = agent {
+            heading = format!("[{agent}] {heading}");
+        }
+        heading.trim_end().to_owned()
+    }
+
+    /// A call that ended: its heading, and the beginning of what it came to.
+    fn result_lines(&self, card: &Card, is_error: bool, agent: Option<&str>) -> Vec<String> {
+        let beginning = if is_error { "tool error:" } else { "tool:" };
+        let mut first = format!("{beginning} {}", self.heading(card, agent));
+        if !card.summary.is_empty() {
+            first += &format!("; {}", card.summary.replace('\n', " "));
+        }
+        let mut lines = vec![first];
+        for piece in &card.body {
+            let (body, most): (Vec<&str>, usize) = match piece {
+                CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
+                    (text.lines().collect(), MOST_LINES)
+                }
+                CardPiece::Diff(hunks) => {
+                    let changed = hunks.iter().flat_map(|hunk| &hunk.lines);
+                    (changed.map(String::as_str).collect(), MOST_DIFF_LINES)
+                }
+            };
+            let shown = body.iter().take(most);
+            lines.extend(shown.map(|line| format!("{beginning}   {}", line.trim_end())));
+            if body.len() > most {
+                lines.push(format!("{beginning}   {} more lines", body.len() - most));
+            }
+        }
+        lines
+    }
+}

@@ -1,0 +1,141 @@
+use haft::{ApprovalKind, CallId, Card, CardPiece, ToolUse};
+use haft_agent::AgentEvent;
+use haft_models::ModelEvent;
+use serde_json::json;
+
+use super::*;
+
+fn request(rules: &[&str]) -> ApprovalRequest {
+    ApprovalRequest {
+        kind: ApprovalKind::Permission,
+        call: CallId::new(),
+        tool: "Bash".to_owned(),
+        card: Card::new("Bash", "git push\u{1b}[2J origin main")
+            .with(CardPiece::Text("pushes".to_owned())),
+        reason: "no rule allows it".to_owned(),
+        rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+        agent: Some("Explore".to_owned()),
+        ..ApprovalRequest::default()
+    }
+}
+
+#[test]
+fn a_question_is_numbered_lines() {
+    let permission = OpenQuestion::permission(request(&["Bash(git push *)"]));
+    let plan = OpenQuestion::plan(request(&[]));
+    let shown = |question: &OpenQuestion| {
+        let lines = question.lines();
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|line| format!("question: {line}"))
+            .collect();
+        format!("{}\n{}", lines.join("\n"), question.prompt())
+    };
+    insta::assert_snapshot!(format!("{}\n\n{}", shown(&permission), shown(&plan)));
+}
+
+#[test]
+fn numbers_answer_and_nothing_else_does() {
+    let deny = |reason: Option<&str>| {
+        AnswerStep::Done(ApprovalAnswer::Deny {
+            reason: reason.map(str::to_owned),
+        })
+    };
+    let answer = |line: &str| OpenQuestion::permission(request(&["Bash(x)"])).answer(line);
+    assert_eq!(answer("1"), AnswerStep::Done(ApprovalAnswer::Allow));
+    assert_eq!(answer(" 2 "), AnswerStep::Done(ApprovalAnswer::Always));
+    assert_eq!(answer("3"), deny(None));
+    for line in ["", "y", "0", "5", "yes", "1 2"] {
+        assert!(matches!(answer(line), AnswerStep::Again(_)), "{line:?}");
+    }
+    let mut question = OpenQuestion::permission(request(&[]));
+    assert_eq!(question.answer("2"), deny(None), "no rule, one choice less");
+    let mut question = OpenQuestion::permission(request(&["Bash(x)"]));
+    assert_eq!(question.answer("4"), AnswerStep::Next);
+    assert_eq!(question.answer("1"), deny(Some("1")), "now it is words");
+}
+
+#[test]
+fn the_models_questions_are_answered_one_by_one() {
+    let questions = json!({"questions": [
+        {"question": "Which way?", "header": "Way", "options": [
+            {"label": "Left", "description": "by the river"}, {"label": "Right"},
+        ]},
+        {"question": "How far?", "options": [{"label": "All"}], "multiSelect": true},
+    ]});
+    let parsed = serde_json::from_value(questions["questions"].clone()).unwrap();
+    let request = ApprovalRequest {
+        asked: Some(ToolUse {
+            id: "t".into(),
+            name: "AskUserQuestion".into(),
+            input: questions,
+        }),
+        ..request(&[])
+    };
+    let mut question = OpenQuestion::asked(UserQuestions {
+        questions: parsed,
+        patience: None,
+        request,
+    });
+    assert_eq!(
+        question.lines(),
+        [
+            "Way: Which way? (1 of 2)",
+            "1 Left, by the river",
+            "2 Right",
+            "3 other, in your own words"
+        ]
+    );
+    assert!(matches!(question.answer("7"), AnswerStep::Again(_)));
+    assert_eq!(question.answer("2"), AnswerStep::Next);
+    assert_eq!(question.answer("2"), AnswerStep::Next, "other");
+    let AnswerStep::Done(ApprovalAnswer::Changed { input }) = question.answer("to the bridge")
+    else {
+        panic!("not answered");
+    };
+    assert_eq!(
+        input["answers"],
+        json!({"Which way?": "Right", "How far?": "to the bridge"})
+    );
+}
+
+#[test]
+fn a_reply_is_said_line_by_line_as_its_parts_are_complete() {
+    let mut lines = PlainLines::new("/p".into());
+    let mut said = |text: &str| {
+        let text = ModelEvent::Text {
+            index: 0,
+            text: text.to_owned(),
+        };
+        lines.of(&SessionEvent::Agent(AgentEvent::Model(text)))
+    };
+    assert_eq!(said("One **bold"), [""; 0]);
+    assert_eq!(
+        said("** word and [a link](https://example.com).\n\nTwo"),
+        ["agent: One bold word and a link (https://example.com)."]
+    );
+    assert_eq!(said(" \u{1b}[2J\n\n"), ["agent: Two ␛[2J"]);
+}
+
+#[test]
+fn it_is_wanted_by_flag_environment_and_settings() {
+    let of = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().copied();
+        is_wanted(
+            false,
+            &Environment::given(variables),
+            &TuiSettings::default(),
+        )
+    };
+    assert!(!of(&[("TERM", "xterm")]));
+    assert!(!of(&[("ACCESSIBLE", "0")]));
+    assert!(of(&[("ACCESSIBLE", "1")]) && of(&[("TERM", "dumb")]));
+    assert!(of(&[("CLAUDE_AX_SCREEN_READER", "true")]));
+    let none = Environment::given([("TERM", "xterm")]);
+    assert!(is_wanted(true, &none, &TuiSettings::default()));
+    let settings = TuiSettings {
+        ax_screen_reader: true,
+        ..TuiSettings::default()
+    };
+    assert!(is_wanted(false, &none, &settings));
+}

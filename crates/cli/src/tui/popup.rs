@@ -1,0 +1,162 @@
+//! Completions below the editor: asked for at every key, found in the background.
+
+use haft_terminal::{Editor, Key, KeyCode, TextLine, TextStyle};
+
+use super::{
+    app::{App, Effect},
+    cards::one_line,
+    complete::{Completion, CompletionQuery, completion_query},
+    look::Look,
+};
+
+/// What is completed, and what was found.
+#[derive(Debug, Default)]
+pub(crate) struct Popup {
+    query: Option<CompletionQuery>,
+    found: Vec<Completion>,
+    chosen: usize,
+    /// Counts the questions: an answer to an older one is dropped.
+    number: u64,
+    /// The last question was answered.
+    is_answered: bool,
+    /// Tab came before the answer: the first one is taken when it is there.
+    takes_first: bool,
+    /// A person closed it; it stays closed until the word ends.
+    is_closed: bool,
+}
+
+impl Popup {
+    pub(crate) fn is_open(&self) -> bool {
+        !self.found.is_empty() && !self.is_closed
+    }
+
+    pub(crate) fn rows(&self, look: &Look) -> Vec<TextLine> {
+        if !self.is_open() {
+            return Vec::new();
+        }
+        let widest = self.found.iter().map(|one| {
+            TextLine::plain(&one.label).width() + TextLine::plain(&one.hint).width() + 1
+        });
+        let widest = widest.max().unwrap_or_default().min(40);
+        let mut rows = Vec::new();
+        for (at, one) in self.found.iter().enumerate() {
+            let mark = match at == self.chosen {
+                true => look.angle(),
+                false => " ",
+            };
+            let style = match at == self.chosen {
+                true => look.theme.accent,
+                false => TextStyle::new(),
+            };
+            let mut line = TextLine::styled(&format!(" {mark} "), look.theme.accent);
+            line.push(&one.label, style);
+            if !one.hint.is_empty() {
+                line.push(&format!(" {}", one.hint), look.theme.faint);
+            }
+            if !one.description.is_empty() && !look.is_narrow() {
+                let column = line.width();
+                line.push_blanks((widest + 5).saturating_sub(column).max(2));
+                line.push(&one_line(&one.description), look.theme.faint);
+            }
+            rows.push(line.truncated(look.size.row_width()));
+        }
+        rows
+    }
+}
+
+/// What a draft would be completed by. Chips are no part of it.
+fn query(editor: &Editor) -> Option<CompletionQuery> {
+    let line = editor.line_before_caret();
+    match editor.caret() == line.len() {
+        true => completion_query(line, line.len()),
+        // Further down a slash begins no command.
+        false => {
+            let text = format!("\n{line}");
+            completion_query(&text, text.len())
+        }
+    }
+}
+
+impl App {
+    /// The draft changed, or the caret moved.
+    pub(super) fn look_up(&mut self) {
+        let asked = query(&self.editor);
+        if asked == self.popup.query {
+            return;
+        }
+        self.popup.query.clone_from(&asked);
+        self.popup.number += 1;
+        self.popup.takes_first = false;
+        self.popup.is_answered = false;
+        match asked {
+            Some(query) => {
+                let number = self.popup.number;
+                self.effect(Effect::Complete { query, number });
+            }
+            None => {
+                self.popup.found.clear();
+                self.popup.is_closed = false;
+            }
+        }
+    }
+
+    /// What was found in the background.
+    pub(super) fn completions(&mut self, number: u64, found: Vec<Completion>) {
+        if number != self.popup.number || self.popup.query.is_none() {
+            return;
+        }
+        self.popup.found = found;
+        self.popup.is_answered = true;
+        self.popup.chosen = 0;
+        if std::mem::take(&mut self.popup.takes_first) {
+            self.take_completion();
+        }
+    }
+
+    /// A key while there is something to complete. `true`: it was used.
+    pub(super) fn popup_key(&mut self, key: Key) -> bool {
+        let popup = &mut self.popup;
+        if popup.query.is_none() || popup.is_closed {
+            return false;
+        }
+        let last = popup.found.len().saturating_sub(1);
+        match key.code {
+            KeyCode::Tab if key == Key::plain(KeyCode::Tab) => {
+                if popup.found.is_empty() && popup.is_answered {
+                    return false;
+                }
+                match popup.found.is_empty() {
+                    true => popup.takes_first = true,
+                    false => self.take_completion(),
+                }
+                true
+            }
+            KeyCode::Up if popup.is_open() => {
+                popup.chosen = popup.chosen.checked_sub(1).unwrap_or(last);
+                true
+            }
+            KeyCode::Down if popup.is_open() => {
+                popup.chosen = if popup.chosen == last {
+                    0
+                } else {
+                    popup.chosen + 1
+                };
+                true
+            }
+            KeyCode::Escape if popup.is_open() => {
+                popup.is_closed = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn take_completion(&mut self) {
+        let Some(one) = self.popup.found.get(self.popup.chosen).cloned() else {
+            return;
+        };
+        self.editor.replace_before_caret(one.replaces, &one.insert);
+        self.popup.found.clear();
+        self.look_up();
+    }
+}

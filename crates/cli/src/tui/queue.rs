@@ -1,0 +1,84 @@
+//! Messages that are not delivered yet, as the face knows them.
+
+use haft_host::Delivery;
+use haft_terminal::{DraftPart, TextLine};
+use uuid::Uuid;
+
+use super::{cards::one_line, look::Look};
+
+/// Messages that wait, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct MessageQueue {
+    messages: Vec<WaitingMessage>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct WaitingMessage {
+    pub(crate) id: Uuid,
+    pub(crate) parts: Vec<DraftPart>,
+    /// As it is sent.
+    pub(crate) text: String,
+    pub(crate) time: Delivery,
+}
+
+/// So many are shown.
+const MOST_SHOWN: usize = 3;
+
+impl MessageQueue {
+    pub(crate) fn push(&mut self, message: WaitingMessage) {
+        self.messages.push(message);
+    }
+
+    /// The newest.
+    pub(crate) fn newest(&self) -> Option<&WaitingMessage> {
+        self.messages.last()
+    }
+
+    pub(crate) fn remove(&mut self, id: Uuid) -> Option<WaitingMessage> {
+        let at = self.messages.iter().position(|message| message.id == id)?;
+        Some(self.messages.remove(at))
+    }
+
+    /// It is known under another id from now on.
+    pub(crate) fn rename(&mut self, id: Uuid, known_as: Uuid) {
+        let message = self.messages.iter_mut().find(|message| message.id == id);
+        if let Some(message) = message {
+            message.id = known_as;
+        }
+    }
+
+    /// All of them, oldest first.
+    pub(crate) fn take_all(&mut self) -> Vec<WaitingMessage> {
+        std::mem::take(&mut self.messages)
+    }
+
+    pub(crate) fn rows(&self, look: &Look) -> Vec<TextLine> {
+        let hidden = self.messages.len().saturating_sub(MOST_SHOWN);
+        let mut rows = Vec::new();
+        if hidden > 0 {
+            let text = format!(" {} {hidden} more before", look.ellipsis());
+            rows.push(TextLine::styled(&text, look.theme.faint));
+        }
+        let last = self.messages.len();
+        for (number, message) in (1..).zip(&self.messages).skip(hidden) {
+            let when = match message.time {
+                Delivery::Steer => "next",
+                Delivery::AfterRun => "later",
+            };
+            let mut line = TextLine::styled(&format!(" {when}: "), look.theme.faint);
+            let hint = match number == last && !look.is_narrow() {
+                true => "   (Up takes it back)",
+                false => "",
+            };
+            let room = look
+                .size
+                .row_width()
+                .saturating_sub(line.width() + hint.len());
+            let text = TextLine::styled(&one_line(&message.text), look.theme.faint);
+            line.append(&text.truncated(room));
+            line.push(hint, look.theme.faint);
+            rows.push(line);
+        }
+        rows
+    }
+}

@@ -1,0 +1,153 @@
+//! What the model says, as it says it.
+
+use haft_models::ModelEvent;
+use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine};
+
+use super::{cards::one_line, look::Look};
+
+/// So much of what is thought is kept for its one row.
+const THOUGHT: usize = 400;
+
+/// The reply that streams in.
+pub(crate) struct Reply {
+    committer: MarkdownCommitter,
+    /// The end of what is being thought.
+    thought: Option<String>,
+    /// The source of the reply that streams in, for copies.
+    source: String,
+    /// Replies in Markdown, the newest last.
+    pub(crate) answers: Vec<String>,
+}
+
+/// As many answers can be copied.
+const MOST_ANSWERS: usize = 20;
+
+impl Reply {
+    pub(crate) fn new(look: &Look) -> Self {
+        Self {
+            committer: MarkdownCommitter::new(markdown(look)),
+            thought: None,
+            source: String::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn set_look(&mut self, look: &Look) {
+        self.committer.set_look(markdown(look));
+    }
+
+    /// A piece of it; what is finished.
+    pub(crate) fn on_event(&mut self, event: &ModelEvent, look: &Look) -> Vec<HistoryItem> {
+        match event {
+            ModelEvent::Text { text, .. } => {
+                self.thought = None;
+                self.source.push_str(text);
+                self.committer.push(text)
+            }
+            ModelEvent::Thinking { text, .. } => {
+                let thought = self.thought.get_or_insert_default();
+                thought.push_str(text);
+                if thought.len() > 2 * THOUGHT {
+                    let mut from = thought.len() - THOUGHT;
+                    while !thought.is_char_boundary(from) {
+                        from += 1;
+                    }
+                    thought.drain(..from);
+                }
+                Vec::new()
+            }
+            ModelEvent::BlockStop { .. } => {
+                self.thought = None;
+                self.finish()
+            }
+            ModelEvent::Discard => {
+                self.thought = None;
+                self.source.clear();
+                match self.committer.discard() {
+                    true => vec![remark("- asked again", look)],
+                    false => Vec::new(),
+                }
+            }
+            ModelEvent::Retry {
+                attempt,
+                max_retries,
+                delay,
+                error,
+            } => {
+                let seconds = delay.as_secs_f64().ceil();
+                let text =
+                    format!("! {error}, try {attempt} of {max_retries} in {seconds}s (Esc stops)");
+                vec![warning(&text, look)]
+            }
+            ModelEvent::Fallback { from, to, error } => {
+                vec![warning(
+                    &format!("! {error}; {to} takes over from {from}"),
+                    look,
+                )]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is open is finished: the block ended, or the run.
+    pub(crate) fn finish(&mut self) -> Vec<HistoryItem> {
+        let source = std::mem::take(&mut self.source);
+        if !source.trim().is_empty() {
+            if self.answers.len() == MOST_ANSWERS {
+                self.answers.remove(0);
+            }
+            self.answers.push(source);
+        }
+        self.committer.finish()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.committer.is_empty() && self.thought.is_none()
+    }
+
+    /// The open block; of a taller one the last rows.
+    pub(crate) fn rows(&self, look: &Look, most: usize) -> Vec<TextLine> {
+        if most == 0 {
+            return Vec::new();
+        }
+        if let Some(thought) = &self.thought {
+            let thought = one_line(thought.trim());
+            let width = look.size.row_width();
+            let mut line = TextLine::styled("  ", look.theme.faint);
+            let text = TextLine::styled(&thought, look.theme.faint);
+            // The end of it: that is what is new.
+            let mut from = 0;
+            while text.slice(from..text.text().len()).width() + 2 > width {
+                from += text.text()[from..].chars().next().map_or(1, char::len_utf8);
+            }
+            line.append(&text.slice(from..text.text().len()));
+            return vec![line];
+        }
+        self.committer.open_rows(look.size.row_width(), most)
+    }
+}
+
+fn markdown(look: &Look) -> MarkdownLook {
+    MarkdownLook {
+        theme: look.theme.clone(),
+        hyperlinks: look.hyperlinks,
+        unicode: look.unicode,
+        columns: usize::from(look.size.columns),
+    }
+}
+
+/// Something that happened, in secondary text.
+pub(crate) fn remark(text: &str, look: &Look) -> HistoryItem {
+    HistoryItem::Prose {
+        line: TextLine::styled(text, look.theme.faint),
+        indent: 2,
+    }
+}
+
+/// Something to mind.
+pub(crate) fn warning(text: &str, look: &Look) -> HistoryItem {
+    HistoryItem::Prose {
+        line: TextLine::styled(text, look.theme.warning),
+        indent: 2,
+    }
+}

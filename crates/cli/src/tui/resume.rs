@@ -1,0 +1,159 @@
+//! A conversation that is taken up: its end, printed once.
+
+use haft::Card;
+use haft_host::{Exchange, ExchangePart, Exchanges};
+use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine};
+use serde_json::Value;
+
+use super::{
+    app::App,
+    cards::{self, CardMark},
+    words,
+};
+
+/// So many exchanges are shown…
+pub(crate) const MOST_EXCHANGES: usize = 3;
+/// …in at most so many rows.
+const MOST_ROWS: usize = 200;
+
+impl App {
+    pub(super) fn resumed(&mut self, exchanges: &Exchanges) {
+        let mut parts: Vec<Vec<HistoryItem>> = Vec::new();
+        for exchange in &exchanges.shown {
+            parts.push(self.exchange(exchange));
+        }
+        let mut items: Vec<HistoryItem> = parts.into_iter().flatten().collect();
+        let columns = usize::from(self.look.size.columns);
+        // The end counts: what is cut off is the beginning.
+        let mut rows = 0;
+        let kept = items.iter().rev().take_while(|item| {
+            rows += row_count(item, columns);
+            rows < MOST_ROWS
+        });
+        let kept = kept.count();
+        let cut = items.len() - kept;
+        items.drain(..cut);
+        let mut before = Vec::new();
+        if exchanges.earlier > 0 {
+            before.push(format!("{} earlier", thousands(exchanges.earlier)));
+        }
+        if cut > 0 {
+            before.push("the beginning of this".to_owned());
+        }
+        if !before.is_empty() {
+            let text = format!("{} {} (Ctrl-O)", self.look.ellipsis(), before.join(", "));
+            self.remark(&text);
+        }
+        self.print(items);
+    }
+
+    fn exchange(&mut self, exchange: &Exchange) -> Vec<HistoryItem> {
+        let mut items = self.message_items(&exchange.prompt);
+        for part in &exchange.parts {
+            match part {
+                ExchangePart::Text(text) => {
+                    let mut reply = MarkdownCommitter::new(MarkdownLook {
+                        theme: self.look.theme.clone(),
+                        hyperlinks: self.look.hyperlinks,
+                        unicode: self.look.unicode,
+                        columns: usize::from(self.look.size.columns),
+                    });
+                    items.extend(reply.push(text));
+                    items.extend(reply.finish());
+                }
+                ExchangePart::Call {
+                    name,
+                    input,
+                    is_error,
+                } => {
+                    let mark = match is_error {
+                        Some(false) => CardMark::Worked,
+                        _ => CardMark::Failed,
+                    };
+                    let mut card = Card::new(name.as_str(), subject(input));
+                    if is_error.is_none() {
+                        card.summary = "no answer".to_owned();
+                    }
+                    items.extend(cards::history(&card, mark, &self.cwd, &self.look));
+                }
+            }
+        }
+        items
+    }
+}
+
+/// What a call is about: its first argument that is a text.
+fn subject(input: &Value) -> String {
+    let values = input.as_object().into_iter().flat_map(|map| map.values());
+    let text = values.filter_map(Value::as_str).next().unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().take(120).collect()
+}
+
+fn row_count(item: &HistoryItem, columns: usize) -> usize {
+    let rows = |line: &TextLine| line.width().div_ceil(columns.max(1)).max(1);
+    match item {
+        HistoryItem::Verbatim(line) | HistoryItem::Prose { line, .. } => rows(line),
+        HistoryItem::Image(image) => image.rows().len(),
+        HistoryItem::Mark(_) => 0,
+    }
+}
+
+/// `4,987`.
+fn thousands(number: usize) -> String {
+    match number {
+        0..1000 => number.to_string(),
+        _ => format!("{},{:03}", thousands(number / 1000), number % 1000),
+    }
+}
+
+/// What is printed when everything is over.
+pub(crate) struct Farewell {
+    pub(crate) session: Option<String>,
+    pub(crate) cost: f64,
+    pub(crate) changed: Vec<String>,
+}
+
+impl Farewell {
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let Some(session) = &self.session else {
+            return Vec::new();
+        };
+        let mut lines = vec![format!("haft -r {session}")];
+        let mut facts = Vec::new();
+        if self.cost > 0.0 {
+            facts.push(words::dollars(self.cost));
+        }
+        if !self.changed.is_empty() {
+            let count = words::counted(self.changed.len() as u64, "changed file");
+            let mut named = self.changed.iter().take(5).cloned().collect::<Vec<_>>();
+            if self.changed.len() > named.len() {
+                named.push("...".to_owned());
+            }
+            facts.push(format!("{count}: {}", named.join(", ")));
+        }
+        if !facts.is_empty() {
+            lines.push(facts.join(", "));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaving_says_how_to_come_back() {
+        assert_eq!(thousands(4987), "4,987");
+        let farewell = Farewell {
+            session: Some("ID".to_owned()),
+            cost: 0.42,
+            changed: vec!["a.rs".to_owned(), "b.rs".to_owned()],
+        };
+        assert_eq!(
+            farewell.lines(),
+            ["haft -r ID", "$0.42, 2 changed files: a.rs, b.rs"]
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! Ctrl-R: searching what was said before.
+
+use haft_terminal::{
+    Key, KeyCode, TextLine, TextStyle,
+    editor::{HistorySearch, InputHistory},
+};
+
+use super::{
+    app::App,
+    cards::one_line,
+    history_file::{HistoryEntry, HistoryScope, history_texts},
+};
+
+/// A search that is under way.
+pub(crate) struct Search {
+    search: HistorySearch,
+    scope: HistoryScope,
+    texts: Vec<String>,
+}
+
+impl App {
+    /// What was said in this and other sessions, read from the file.
+    pub(super) fn set_said(&mut self, entries: Vec<HistoryEntry>) {
+        // What was said since the start is newer.
+        let newer = std::mem::replace(&mut self.said, entries);
+        self.said.extend(newer);
+        let texts = self.said_texts(HistoryScope::Project);
+        self.inputs = InputHistory::new(texts);
+    }
+
+    fn said_texts(&self, scope: HistoryScope) -> Vec<String> {
+        let session = self.status.session.as_deref().unwrap_or_default();
+        history_texts(&self.said, scope, &self.cwd, session)
+    }
+
+    pub(super) fn begin_search(&mut self) {
+        let scope = HistoryScope::Project;
+        self.search = Some(Search {
+            search: HistorySearch::new(),
+            scope,
+            texts: self.said_texts(scope),
+        });
+    }
+
+    /// A key of the search. `true`: it was used.
+    pub(super) fn search_key(&mut self, key: Key, now: std::time::Instant) -> bool {
+        let Some(search) = &mut self.search else {
+            return false;
+        };
+        if key == Key::control('r') {
+            search.search.older(&search.texts);
+        } else if key == Key::control('s') {
+            let scope = search.scope.next();
+            let texts = self.said_texts(scope);
+            if let Some(search) = &mut self.search {
+                (search.scope, search.texts) = (scope, texts);
+            }
+        } else if key == Key::plain(KeyCode::Backspace) || key == Key::control('h') {
+            search.search.pop();
+        } else if key == Key::ESCAPE || key == Key::control('c') || key == Key::control('g') {
+            self.search = None;
+        } else if key == Key::plain(KeyCode::Tab) || key == Key::RETURN {
+            let found = search.search.found(&search.texts);
+            let found = found.map(|(text, _)| text.to_owned());
+            self.search = None;
+            if let Some(text) = found {
+                self.editor.set_text(&text);
+                if key == Key::RETURN {
+                    self.submit(now);
+                }
+            }
+        } else if let Some(letter) = key.typed() {
+            search.search.push(letter);
+        }
+        true
+    }
+
+    pub(super) fn search_rows(&self) -> Vec<TextLine> {
+        let Some(search) = &self.search else {
+            return Vec::new();
+        };
+        let look = &self.look;
+        let mut line = TextLine::styled(
+            &format!(" search {}: ", search.scope.name()),
+            look.theme.accent,
+        );
+        line.push(search.search.query(), TextStyle::new().bold());
+        let mut rows = vec![line];
+        match search.search.found(&search.texts) {
+            Some((text, _)) => {
+                rows.push(TextLine::plain(&format!("   {}", one_line(text))));
+            }
+            None => rows.push(TextLine::styled("   nothing found", look.theme.faint)),
+        }
+        let hint = " Ctrl-R older, Ctrl-S scope, Tab take, Enter send, Esc leave";
+        rows.push(TextLine::styled(hint, look.theme.faint));
+        rows
+    }
+}

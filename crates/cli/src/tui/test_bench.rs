@@ -1,0 +1,241 @@
+//! A face on a terminal in process, with a clock of its own.
+
+use std::time::{Duration, Instant};
+
+use avt::Terminal;
+use haft::{ApprovalRequest, Card, ToolUse};
+use haft_agent::AgentEvent;
+use haft_host::{SessionActivity, SessionEvent};
+use haft_models::ModelEvent;
+use haft_terminal::{
+    Capabilities, InputEvent, InputParser, Key, Screen, ScreenSize, TerminalEnvironment,
+    input::PasteResult,
+};
+use serde_json::Value;
+
+use super::app::{App, Effect, Input, OpenedSession};
+
+pub(crate) struct Bench {
+    pub(crate) app: App,
+    pub(crate) now: Instant,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) bytes: Vec<u8>,
+    screen: Screen,
+    terminal: Terminal,
+}
+
+impl Bench {
+    /// ASCII, without colours, nothing moves.
+    pub(crate) fn new(columns: u16, rows: u16) -> Self {
+        let ascii = |name: &str| (name == "LANG").then(|| "C".to_owned());
+        Self::with(columns, rows, true, ascii)
+    }
+
+    pub(crate) fn with(
+        columns: u16,
+        rows: u16,
+        is_still: bool,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let capabilities = Capabilities::from_environment(&TerminalEnvironment::new(&variable));
+        let size = ScreenSize::new(columns, rows);
+        let app = App::new(capabilities, size, "/home/me/src/shop".into(), is_still);
+        let screen = Screen::new(size, app.capabilities.level);
+        let terminal =
+            Terminal::with_scrollback(usize::from(columns), usize::from(rows), None).unwrap();
+        let mut bench = Self {
+            app,
+            now: Instant::now(),
+            effects: Vec::new(),
+            bytes: Vec::new(),
+            screen,
+            terminal,
+        };
+        bench.update(Input::Opened(Box::new(OpenedSession {
+            model: "MODEL".to_owned(),
+            branch: Some("main".to_owned()),
+            ..OpenedSession::default()
+        })));
+        bench
+    }
+
+    pub(crate) fn update(&mut self, input: Input) {
+        let effects = self.app.update(input, self.now);
+        self.effects.extend(effects);
+        self.draw();
+    }
+
+    fn draw(&mut self) {
+        let history = self.app.take_history();
+        let region = self.app.region(self.now);
+        let stamp = region.stamp;
+        for frame in self.screen.frames(&history, &region) {
+            self.bytes.extend_from_slice(&frame);
+            self.terminal.feed(std::str::from_utf8(&frame).unwrap());
+        }
+        let at = self.now;
+        let effects = self.app.update(Input::Written { stamp, at }, at);
+        self.effects.extend(effects);
+    }
+
+    /// Time passes; what is due happens.
+    pub(crate) fn wait(&mut self, ms: u64) {
+        let until = self.now + Duration::from_millis(ms);
+        while let Some(due) = self.app.due(self.now).filter(|due| *due <= until) {
+            self.now = due.max(self.now);
+            self.update(Input::Tick);
+            if self.app.due(self.now).is_some_and(|next| next <= self.now) {
+                break;
+            }
+        }
+        self.now = until;
+    }
+
+    /// Keys as a terminal sends them, each in a read of its own, 100 ms apart.
+    pub(crate) fn type_keys(&mut self, text: &str) {
+        for letter in text.chars() {
+            self.wait(100);
+            self.key(Key::char(letter));
+        }
+    }
+
+    pub(crate) fn key(&mut self, key: Key) {
+        let read_at = self.now;
+        self.update(Input::Key {
+            key,
+            read_at,
+            in_read: 1,
+        });
+    }
+
+    /// Bytes of one read.
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
+        let mut events = InputParser::new().feed(bytes);
+        haft_terminal::input::split_line_ends(&mut events);
+        let is_key = |event: &&InputEvent| matches!(event, InputEvent::Key(_));
+        let in_read = events.iter().filter(is_key).count();
+        for event in events {
+            let read_at = self.now;
+            self.update(match event {
+                InputEvent::Key(key) => Input::Key {
+                    key,
+                    read_at,
+                    in_read,
+                },
+                InputEvent::Paste(paste) => Input::Paste(paste),
+                InputEvent::Focus(is_focused) => Input::Focus(is_focused),
+                InputEvent::Reply(reply) => Input::Reply(reply),
+            });
+        }
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        self.update(Input::Paste(PasteResult::Text(text.to_owned())));
+    }
+
+    pub(crate) fn session(&mut self, event: SessionEvent) {
+        self.update(Input::Session(Box::new(event)));
+    }
+
+    pub(crate) fn agent(&mut self, event: AgentEvent) {
+        self.session(SessionEvent::Agent(event));
+    }
+
+    pub(crate) fn runs(&mut self) {
+        self.session(SessionEvent::Activity(SessionActivity::Running));
+    }
+
+    pub(crate) fn idle(&mut self) {
+        self.session(SessionEvent::Activity(SessionActivity::Idle));
+    }
+
+    pub(crate) fn says(&mut self, text: &str) {
+        self.agent(AgentEvent::Model(ModelEvent::Text {
+            index: 0,
+            text: text.to_owned(),
+        }));
+    }
+
+    pub(crate) fn asks(&mut self, id: u64, request: ApprovalRequest) {
+        let request = Box::new(request);
+        self.session(SessionEvent::Question { id, request });
+    }
+
+    /// The effects since the last time.
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The same without what only keeps or shows something.
+    pub(crate) fn deeds(&mut self) -> Vec<Effect> {
+        let mut effects = self.take_effects();
+        effects.retain(|effect| {
+            !matches!(
+                effect,
+                Effect::Terminal(_)
+                    | Effect::Status
+                    | Effect::StatusLine
+                    | Effect::KeepDraft(_)
+                    | Effect::KeepSaid(_)
+                    | Effect::Complete { .. }
+            )
+        });
+        effects
+    }
+
+    pub(crate) fn draft(&self) -> String {
+        self.app.editor.text()
+    }
+
+    /// The rows that are visible, without empty ones at the end.
+    pub(crate) fn rows(&self) -> String {
+        let lines = self.terminal.screen().visible_lines();
+        let lines: Vec<String> = lines
+            .map(|line| line.text().trim_end().to_owned())
+            .collect();
+        lines.join("\n").trim_end().to_owned()
+    }
+
+    /// Everything, scrollback too, each logical line as one.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        let mut goes_on = false;
+        for line in self.terminal.primary_screen().all_lines() {
+            let text = line.text();
+            match (goes_on, lines.last_mut()) {
+                (true, Some(last)) => last.push_str(&text),
+                _ => lines.push(text),
+            }
+            goes_on = line.is_wrapped();
+        }
+        lines
+            .iter()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    }
+
+    /// Column and row of the cursor.
+    pub(crate) fn cursor(&self) -> Option<(usize, usize)> {
+        self.terminal.cursor().position()
+    }
+}
+
+/// A question for permission.
+pub(crate) fn request(tool: &str, card: Card, input: Value, rules: &[&str]) -> ApprovalRequest {
+    ApprovalRequest {
+        tool: tool.to_owned(),
+        card,
+        reason: "no rule allows it".to_owned(),
+        rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+        asked: Some(tool_use(tool, input)),
+        ..ApprovalRequest::default()
+    }
+}
+
+fn tool_use(tool: &str, input: Value) -> ToolUse {
+    ToolUse {
+        id: "toolu_1".to_owned(),
+        name: tool.to_owned(),
+        input,
+    }
+}

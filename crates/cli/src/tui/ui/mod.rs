@@ -1,0 +1,500 @@
+//! The one thread with all state: it takes what happened, lets [`App`] decide what is shown and does what is to
+//! be done. Reading and writing are done by threads of their own.
+
+mod perform;
+
+use std::{
+    fs::File,
+    os::fd::AsFd,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    time::{Duration, Instant},
+};
+
+use haft_host::{SessionConfig, SessionInput, StopKind};
+use haft_terminal::{
+    FrameWriter, GuardMessage, InputEvent, InputParser, LiveRegion, RestoreState, Screen,
+    input::{InputChunk, InputReader, RawMode, split_line_ends, terminal_size},
+    paint::TerminalControl,
+    screen::{FramePace, WriterEvent},
+};
+use tokio::runtime::Handle;
+
+use super::{
+    app::{App, Input, OpenedSession},
+    commands,
+    complete::{CommandEntry, Completer, CompletionSettings},
+    driver::Driver,
+    guard::GuardLink,
+    jobs::Keeper,
+    resume::Farewell,
+    status_line::StatusLine,
+};
+use crate::{exit::Exit, show};
+
+/// So long a session may take to end when the person leaves.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// So long a slow terminal is waited for before it is restored.
+const LAST_FRAME: Duration = Duration::from_secs(1);
+
+/// What comes to the thread.
+pub(crate) enum UiEvent {
+    Chunk(InputChunk),
+    Writer(WriterEvent),
+    App(Input),
+    /// From the session of this number.
+    OfSession {
+        number: u64,
+        input: Input,
+    },
+    Opened {
+        number: u64,
+        session: SessionInput,
+        opened: Box<OpenedSession>,
+    },
+    Resized,
+    /// A signal asks us to end.
+    Stop(StopKind),
+}
+
+pub(crate) struct Ui {
+    pub(crate) app: App,
+    terminal: File,
+    raw: RawMode,
+    restore: Arc<RestoreState>,
+    writer: FrameWriter,
+    reader: Option<InputReader>,
+    guard: Option<GuardLink>,
+    parser: InputParser,
+    pace: FramePace,
+    escape_due: Option<Instant>,
+    sender: Sender<UiEvent>,
+    background: Option<Background>,
+    session: Option<SessionInput>,
+    in_view: bool,
+    is_leaving: bool,
+    /// The settings want lines instead of a screen.
+    pub(crate) becomes_plain: bool,
+}
+
+/// What works behind the thread.
+struct Background {
+    runtime: Handle,
+    config: SessionConfig,
+    keeper: Keeper,
+    completer: Completer,
+    status_line: Option<StatusLine>,
+    /// The newest session that was opened.
+    number: u64,
+    /// Whoever waits for an answer about trust.
+    trust: Sender<bool>,
+}
+
+/// How it went.
+pub(crate) struct UiEnd {
+    pub(crate) exit: Exit,
+    pub(crate) session: Option<SessionInput>,
+}
+
+impl Ui {
+    /// Puts the first frame on the screen. Nothing was read before, and nothing is waited for.
+    pub(crate) fn start(
+        terminal: File,
+        raw: RawMode,
+        restore: Arc<RestoreState>,
+        app: App,
+        sender: Sender<UiEvent>,
+    ) -> anyhow::Result<Self> {
+        let mut screen = Screen::new(app.look.size, app.capabilities.level);
+        screen.set_reflows(app.capabilities.reflows);
+        let events = sender.clone();
+        let on_event = move |event| drop(events.send(UiEvent::Writer(event)));
+        let writer = FrameWriter::start(
+            screen,
+            terminal.try_clone()?,
+            Arc::clone(&restore),
+            on_event,
+        )?;
+        let mut ui = Self {
+            app,
+            terminal,
+            raw,
+            restore,
+            writer,
+            reader: None,
+            guard: None,
+            parser: InputParser::new(),
+            pace: FramePace::new(),
+            escape_due: None,
+            sender,
+            background: None,
+            session: None,
+            in_view: false,
+            is_leaving: false,
+            becomes_plain: false,
+        };
+        ui.draw();
+        Ok(ui)
+    }
+
+    /// Behind the first frame: modes and questions, the reader, the guard.
+    pub(crate) fn listen(&mut self) -> anyhow::Result<()> {
+        self.writer.send([
+            TerminalControl::EnterModes,
+            TerminalControl::PushTitle,
+            TerminalControl::Queries,
+        ]);
+        let events = self.sender.clone();
+        self.reader = Some(InputReader::start(self.terminal.as_fd(), move |chunk| {
+            drop(events.send(UiEvent::Chunk(chunk)));
+        })?);
+        self.guard = Some(GuardLink::start(&self.terminal, self.raw.saved()));
+        Ok(())
+    }
+
+    /// From now on there is a session to come.
+    pub(crate) fn open(&mut self, runtime: Handle, config: SessionConfig) {
+        let places = config.environment.settings_places(&config.cwd);
+        let keeper = Keeper::start(places.user, config.cwd.clone(), self.sender.clone());
+        let settings = CompletionSettings::of(&self.app.settings);
+        let home = config.environment.home();
+        let completer = Completer::new(config.cwd.clone(), home, settings);
+        let (trust, _) = channel();
+        self.background = Some(Background {
+            runtime,
+            config,
+            keeper,
+            completer,
+            status_line: None,
+            number: 0,
+            trust,
+        });
+        self.open_session();
+    }
+
+    fn open_session(&mut self) {
+        let Some(background) = &mut self.background else {
+            return;
+        };
+        let (trust, answers) = channel();
+        background.trust = trust;
+        background.number += 1;
+        let driver = Driver {
+            config: background.config.clone(),
+            ui: self.sender.clone(),
+            trust: answers,
+            number: background.number,
+        };
+        driver.start(&background.runtime);
+    }
+
+    /// Until the person leaves, the terminal is gone or a signal ends it.
+    pub(crate) fn run(&mut self, receiver: &Receiver<UiEvent>) -> UiEnd {
+        let exit = loop {
+            let now = Instant::now();
+            let due = [self.pace.due(), self.escape_due, self.app.due(now)];
+            let due = due.into_iter().flatten().min();
+            let event = match due {
+                Some(due) => receiver.recv_timeout(due.saturating_duration_since(now)),
+                None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            if let Some(exit) = self.take(event) {
+                break exit;
+            }
+            // What is there already belongs to the same frame, but a flood must not keep one from being drawn.
+            let until = Instant::now() + Duration::from_millis(8);
+            let mut exit = None;
+            while exit.is_none() && Instant::now() < until {
+                match receiver.try_recv() {
+                    Ok(event) => exit = self.take(Ok(event)),
+                    Err(_) => break,
+                }
+            }
+            if let Some(exit) = exit {
+                break exit;
+            }
+            if self.is_leaving {
+                break Exit::Success;
+            }
+            if self.pace.due().is_some_and(|due| due <= Instant::now()) {
+                self.draw();
+            }
+        };
+        self.end(exit, receiver)
+    }
+
+    /// `Some`: it is over.
+    fn take(&mut self, event: Result<UiEvent, RecvTimeoutError>) -> Option<Exit> {
+        let now = Instant::now();
+        match event {
+            Ok(UiEvent::Chunk(chunk)) if chunk.bytes.is_empty() => return Some(Exit::Terminated),
+            Ok(UiEvent::Chunk(chunk)) => {
+                let mut events = self.parser.feed(&chunk.bytes);
+                split_line_ends(&mut events);
+                let is_remote = self.app.capabilities.is_remote;
+                let wait = self.parser.wait();
+                self.escape_due = wait.map(|wait| chunk.at + wait.patience(is_remote));
+                self.input(events, chunk.at);
+            }
+            Ok(UiEvent::Writer(WriterEvent::Written { stamp, at })) => {
+                self.app_update(Input::Written { stamp, at }, now);
+            }
+            Ok(UiEvent::Writer(WriterEvent::Failed(_))) => return Some(Exit::Terminated),
+            Ok(UiEvent::App(input)) => {
+                self.app_update(input, now);
+                self.pace.change(now);
+            }
+            Ok(UiEvent::OfSession { number, input }) => {
+                if self.is_newest(number) {
+                    self.app_update(input, now);
+                    self.pace.change(now);
+                }
+            }
+            Ok(UiEvent::Opened {
+                number,
+                session,
+                opened,
+            }) => {
+                if self.is_newest(number) {
+                    self.has_session(session, opened);
+                    self.pace.change(now);
+                }
+            }
+            Ok(UiEvent::Resized) => {
+                let size = terminal_size(&self.terminal);
+                self.writer.resize(size);
+                self.app_update(Input::Resized(size), now);
+                self.pace.resize(now);
+            }
+            Ok(UiEvent::Stop(kind)) => {
+                if let Some(session) = &self.session {
+                    session.stop(kind);
+                }
+                return Some(kind.into());
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if self.escape_due.is_some_and(|due| due <= now) {
+                    self.escape_due = None;
+                    let events = self.parser.expire();
+                    self.input(events, now);
+                }
+                if self
+                    .app
+                    .due(now)
+                    .is_some_and(|due| due <= now + Duration::from_millis(1))
+                {
+                    self.app_update(Input::Tick, now);
+                    self.pace.change(now);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return Some(Exit::Terminated),
+        }
+        None
+    }
+
+    fn input(&mut self, events: Vec<InputEvent>, read_at: Instant) {
+        let is_key = |event: &&InputEvent| matches!(event, InputEvent::Key(_));
+        let in_read = events.iter().filter(is_key).count();
+        for event in events {
+            let now = Instant::now();
+            let input = match event {
+                InputEvent::Key(key) => {
+                    self.pace.key(now);
+                    Input::Key {
+                        key,
+                        read_at,
+                        in_read,
+                    }
+                }
+                InputEvent::Paste(paste) => {
+                    self.pace.key(now);
+                    Input::Paste(paste)
+                }
+                InputEvent::Focus(is_focused) => {
+                    self.pace.change(now);
+                    Input::Focus(is_focused)
+                }
+                InputEvent::Reply(reply) => {
+                    self.pace.change(now);
+                    Input::Reply(reply)
+                }
+            };
+            self.app_update(input, now);
+        }
+        let capabilities = &self.app.capabilities;
+        self.writer.set_reflows(capabilities.reflows);
+    }
+
+    fn app_update(&mut self, input: Input, now: Instant) {
+        for effect in self.app.update(input, now) {
+            self.perform(effect);
+        }
+    }
+
+    fn is_newest(&self, number: u64) -> bool {
+        let newest = self.background.as_ref().map(|background| background.number);
+        newest == Some(number)
+    }
+
+    fn has_session(&mut self, session: SessionInput, opened: Box<OpenedSession>) {
+        if let Some(background) = &self.background {
+            let completer = background.completer.clone();
+            let session = session.clone();
+            background.runtime.spawn_blocking(move || {
+                let mut entries = commands::entries();
+                for command in session.commands() {
+                    if !entries.iter().any(|entry| entry.name == command.name) {
+                        entries.push(CommandEntry {
+                            name: command.name,
+                            hint: command.argument_hint,
+                            description: command.description,
+                        });
+                    }
+                }
+                completer.set_commands(entries);
+            });
+        }
+        self.session = Some(session);
+        self.app_update(Input::Opened(opened), Instant::now());
+    }
+
+    fn draw(&mut self) {
+        let now = Instant::now();
+        self.pace.drawn(now);
+        if let Some(rows) = self.app.overlay_rows() {
+            if !self.in_view {
+                self.in_view = true;
+                self.tell_guard(GuardMessage::EnterView);
+            }
+            let history = self.app.take_history();
+            self.writer.print(history);
+            self.writer.show_view(rows);
+            return;
+        }
+        if self.in_view {
+            self.in_view = false;
+            self.writer.leave_view();
+            self.tell_guard(GuardMessage::LeaveView);
+        }
+        let region = self.app.region(now);
+        self.writer.print_and_show(self.app.take_history(), region);
+    }
+
+    fn tell_guard(&mut self, message: GuardMessage) {
+        if let Some(guard) = &mut self.guard {
+            guard.tell(message);
+        }
+    }
+
+    /// Ctrl-Z: the terminal as it was, then this process group is stopped; `fg` brings everything back.
+    fn suspend(&mut self) {
+        if is_orphaned() {
+            self.app
+                .warn("! no shell waits for this program: Ctrl-Z does nothing here");
+            return;
+        }
+        self.give_terminal();
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        // Here `fg` continues.
+        self.take_terminal();
+    }
+
+    /// The terminal belongs to another program.
+    fn give_terminal(&mut self) {
+        self.writer.leave_view();
+        self.writer.show(LiveRegion::default());
+        self.writer.send([TerminalControl::LeaveModes]);
+        self.writer.flush(LAST_FRAME);
+        if let Some(reader) = &self.reader {
+            reader.pause();
+        }
+        haft_terminal::guard::discard_answers(&self.terminal);
+        let _ = self.raw.suspend();
+    }
+
+    /// It is ours again.
+    fn take_terminal(&mut self) {
+        let _ = self.raw.resume();
+        let size = terminal_size(&self.terminal);
+        self.writer.resize(size);
+        self.app_update(Input::Resized(size), Instant::now());
+        if let Some(reader) = &self.reader {
+            reader.resume();
+        }
+        self.writer.send([TerminalControl::EnterModes]);
+        self.writer.redraw();
+        self.pace.key(Instant::now());
+    }
+
+    /// The session ends, the terminal is as it was.
+    fn end(&mut self, exit: Exit, receiver: &Receiver<UiEvent>) -> UiEnd {
+        // Dropped, the keeper removes the draft, and the status command ends.
+        let background = self.background.take();
+        let number = background.as_ref().map(|background| background.number);
+        drop(background);
+        if let Some(session) = &self.session {
+            session.close();
+            session.abandon();
+        }
+        self.writer.leave_view();
+        let history = self.app.take_history();
+        self.writer.print_and_show(history, LiveRegion::default());
+        self.writer.flush(LAST_FRAME);
+        self.reader = None;
+        let _ = self.restore.restore(&self.terminal, self.raw.saved());
+        if let Some(guard) = &mut self.guard {
+            guard.goodbye();
+        }
+        // What it says now is not shown any more; its hooks and its files are done properly.
+        let until = Instant::now() + FAREWELL;
+        while self.session.is_some() {
+            let left = until.saturating_duration_since(Instant::now());
+            match receiver.recv_timeout(left) {
+                Ok(UiEvent::OfSession {
+                    number: ended,
+                    input: Input::Ended(_),
+                }) if Some(ended) == number => break,
+                Err(_) => break,
+                Ok(UiEvent::Stop(_)) => break,
+                Ok(_) => {}
+            }
+        }
+        UiEnd {
+            exit,
+            session: self.session.take(),
+        }
+    }
+}
+
+impl Ui {
+    /// What is printed when everything is over.
+    pub(crate) fn farewell(&self, session: Option<&SessionInput>) -> Farewell {
+        let entries = session.and_then(|session| session.undo_list().ok());
+        let mut changed: Vec<String> = Vec::new();
+        for file in entries.iter().flatten().flat_map(|entry| &entry.files) {
+            let name = show::from_here(&file.path.display().to_string(), &self.app.cwd);
+            if !changed.contains(&name) {
+                changed.push(name);
+            }
+        }
+        changed.sort();
+        Farewell {
+            session: self.app.status.session.clone(),
+            cost: self.app.status.cost,
+            changed,
+        }
+    }
+}
+
+/// Would no shell bring this process group back if it were stopped?
+fn is_orphaned() -> bool {
+    use rustix::process::{getpgid, getpgrp, getppid, getsid};
+    let Some(parent) = getppid() else {
+        return true;
+    };
+    let same_session = getsid(Some(parent)).ok() == getsid(None).ok();
+    let other_group = getpgid(Some(parent)).is_ok_and(|group| group != getpgrp());
+    !(same_session && other_group)
+}

@@ -1,0 +1,302 @@
+//! What is to be done is done: at the session, in the background, on the terminal.
+
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use haft_host::{CommandOutcome, EarlierConversation, Environment, SessionInput};
+use haft_models::Thinking;
+
+use super::{Ui, UiEvent};
+use crate::tui::{
+    app::{Effect, Found, HintKind, Input, Overlay, ViewKind},
+    copy, external_editor,
+    jobs::{self, Keep},
+    overlay::{View, ViewEffect},
+    status_line::{StatusLine, StatusLineConfig},
+    theme,
+    view::{self, PermissionsView, ResumeView, RewindView, TasksView, TranscriptView, UndoView},
+};
+
+impl Ui {
+    pub(super) fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Open => self.open_session(),
+            Effect::Resume(id) => self.resume(id),
+            Effect::Trust(trusted) => {
+                if let Some(background) = &self.background {
+                    let _ = background.trust.send(trusted);
+                }
+            }
+            Effect::Terminal(controls) => self.writer.send(controls),
+            Effect::ScrollAway => self.writer.scroll_away(),
+            Effect::Suspend => self.suspend(),
+            Effect::Leave => self.is_leaving = true,
+            Effect::BecomePlain => {
+                self.is_leaving = true;
+                self.becomes_plain = true;
+            }
+            Effect::EditDraft(text) => {
+                let edited = self.in_editor(&text);
+                self.app_update(Input::Found(Found::Edited(edited)), Instant::now());
+            }
+            Effect::OfView(effect) => self.of_view(effect),
+            Effect::Show(kind) => self.show(kind),
+            Effect::ChooseTheme
+            | Effect::StatusLine
+            | Effect::Complete { .. }
+            | Effect::KeepSaid(_)
+            | Effect::KeepDraft(_)
+            | Effect::Copy(_)
+            | Effect::LoadPicture { .. }
+            | Effect::ClipboardPicture => self.in_background(effect),
+            effect => self.tell_session(effect),
+        }
+    }
+
+    /// What is done to the session; nothing here waits.
+    pub(super) fn tell_session(&mut self, effect: Effect) {
+        let Some(session) = self.session.clone() else {
+            return;
+        };
+        match effect {
+            Effect::Say { prompt, time } => drop(session.say(prompt, time)),
+            Effect::Shell { command, id } => {
+                let known_as = session.run_shell(command);
+                self.app.queue.rename(id, known_as);
+            }
+            Effect::TakeBack(id) => drop(session.take_back_message(id)),
+            Effect::Interrupt => drop(session.interrupt_and_take_back()),
+            Effect::Answer { id, answer } => drop(session.answer(id, answer)),
+            Effect::SetMode(mode) => {
+                if let Err(why) = session.set_permission_mode(mode) {
+                    self.app.warn(&format!("! {why}"));
+                    self.app.status.mode = session.mode();
+                }
+            }
+            Effect::SetThinking(thinks) => session.set_thinking(match thinks {
+                true => Thinking::Adaptive,
+                false => Thinking::Off,
+            }),
+            Effect::ToBackground => {
+                if let Err(why) = session.move_to_background(None) {
+                    self.app.warn(&format!("! {why}"));
+                }
+            }
+            Effect::Status => self.status(&session),
+            Effect::Command(line) => self.command(line, session),
+            Effect::Remember { text, place } => self.work(move || {
+                let scope = session.memory_files().get(place).map(|place| place.scope);
+                let scope = scope.unwrap_or(haft_host::MemoryScope::Project);
+                match session.remember(&text, scope) {
+                    Ok(file) => Found::Remark(format!("remembered in {}", file.display())),
+                    Err(why) => Found::Warning(why),
+                }
+            }),
+            Effect::SaveSetting { key, value } => {
+                self.work(move || match session.save_setting(key, &value) {
+                    Ok(file) => Found::Remark(format!("{key} is kept in {}", file.display())),
+                    Err(why) => Found::Warning(why),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Does something that may wait, and reports what came of it.
+    pub(super) fn work(&self, work: impl FnOnce() -> Found + Send + 'static) {
+        let Some(background) = &self.background else {
+            return;
+        };
+        let ui = self.sender.clone();
+        background.runtime.spawn_blocking(move || {
+            let _ = ui.send(UiEvent::App(Input::Found(work())));
+        });
+    }
+
+    pub(super) fn command(&self, line: String, session: SessionInput) {
+        let Some(background) = &self.background else {
+            return;
+        };
+        let ui = self.sender.clone();
+        background.runtime.spawn(async move {
+            let found = match session.command(&line).await {
+                CommandOutcome::Answered(answer) => Found::Answer(answer),
+                CommandOutcome::Queued(_) => return,
+                CommandOutcome::Unknown => Found::NoCommand(line),
+            };
+            let _ = ui.send(UiEvent::App(Input::Found(found)));
+        });
+    }
+
+    pub(super) fn in_background(&mut self, effect: Effect) {
+        let session = self.app.status.session.clone().unwrap_or_default();
+        let Some(background) = &mut self.background else {
+            return;
+        };
+        let environment = background.config.environment.clone();
+        match effect {
+            Effect::KeepSaid(text) => background.keeper.keep(Keep::Said { text, session }),
+            Effect::KeepDraft(text) => background.keeper.keep(Keep::Draft { text, session }),
+            Effect::StatusLine => {
+                let config = self.app.settings.status_line.as_ref();
+                let cwd = background.config.cwd.clone();
+                let config = config.and_then(|value| StatusLineConfig::of(value, cwd));
+                let ui = self.sender.clone();
+                background.status_line = config.map(|config| {
+                    let show = move |rows| {
+                        let rows = Input::Found(Found::StatusRows(rows));
+                        let _ = ui.send(UiEvent::App(rows));
+                    };
+                    StatusLine::start(config, Box::new(show))
+                });
+                if let Some(session) = self.session.clone() {
+                    self.status(&session);
+                }
+            }
+            Effect::Complete { query, number } => {
+                let completer = background.completer.clone();
+                self.work(move || {
+                    let found = completer.find(&query);
+                    Found::Completions { number, found }
+                });
+            }
+            Effect::Copy(text) => self.work(move || {
+                let outcome = copy::copy(&text, &environment);
+                Found::Copied {
+                    said: outcome.said,
+                    controls: outcome.controls,
+                }
+            }),
+            Effect::LoadPicture { path, pasted } => self.work(move || Found::Picture {
+                picture: jobs::picture(&path),
+                pasted: Some(pasted),
+            }),
+            Effect::ClipboardPicture => self.work(|| Found::Picture {
+                picture: jobs::clipboard_picture(),
+                pasted: None,
+            }),
+            Effect::ChooseTheme => {
+                let places = environment.settings_places(&background.config.cwd);
+                let name = self.app.settings.theme.clone();
+                let (known, level) = (
+                    self.app.capabilities.background,
+                    self.app.capabilities.level,
+                );
+                self.work(move || {
+                    let folder = places.user.join("themes");
+                    let found = theme::theme(name.as_deref(), known, level, &folder);
+                    Found::Theme(Box::new(found))
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes up another session; this one ends.
+    pub(super) fn resume(&mut self, id: String) {
+        if let Some(session) = self.session.take() {
+            session.close();
+            session.abandon();
+        }
+        if let Some(background) = &mut self.background {
+            background.config.conversation.from = Some(EarlierConversation::Named(id));
+        }
+        self.open_session();
+    }
+
+    pub(super) fn status(&mut self, session: &SessionInput) {
+        let usage = session.context_usage();
+        let status = &mut self.app.status;
+        if usage.total > 0 {
+            status.context = Some((usage.total, usage.window));
+        }
+        status.mode = session.mode();
+        status.model = session.model();
+        status.cost = status.cost.max(session.costs().total_usd);
+        if let Some(line) = self
+            .background
+            .as_ref()
+            .and_then(|one| one.status_line.as_ref())
+        {
+            line.update(self.app.status_facts(session));
+        }
+        self.pace.change(Instant::now());
+    }
+
+    /// Sessions to choose from, before anything is said.
+    pub(crate) fn pick_session(&mut self) {
+        self.show(ViewKind::Resume);
+        self.pace.change(Instant::now());
+    }
+
+    pub(super) fn show(&mut self, kind: ViewKind) {
+        let now = SystemTime::now();
+        let opened = match (kind, &self.session) {
+            (ViewKind::Keys, _) => Some(boxed((view::keys_view(&self.app.look), Vec::new()))),
+            (ViewKind::Resume, _) => self.background.as_ref().map(|background| {
+                let config = &background.config;
+                let environment = config.environment.clone();
+                boxed(ResumeView::open(config.cwd.clone(), environment, now))
+            }),
+            (ViewKind::Transcript, Some(session)) => session
+                .transcript_path()
+                .map(|path| boxed(TranscriptView::open(path))),
+            (kind, Some(session)) => {
+                let session = Arc::new(session.clone());
+                match kind {
+                    ViewKind::Undo => Some(boxed(UndoView::open(session, now))),
+                    ViewKind::Rewind => Some(boxed(RewindView::open(session, now))),
+                    ViewKind::Tasks => Some(boxed(TasksView::open(session))),
+                    _ => Some(boxed(PermissionsView::open(session))),
+                }
+            }
+            (_, None) => None,
+        };
+        let Some((view, effects)) = opened else {
+            self.app.hint(
+                "there is nothing to show yet",
+                HintKind::Said,
+                Instant::now(),
+            );
+            return;
+        };
+        self.app.overlay = Some(Overlay::Other(view));
+        for effect in effects {
+            self.of_view(effect);
+        }
+    }
+
+    pub(super) fn of_view(&mut self, effect: ViewEffect) {
+        match effect {
+            ViewEffect::Job(job) => self.work(move || Found::ViewData(job())),
+            ViewEffect::Copy(text) => self.in_background(Effect::Copy(text)),
+            ViewEffect::Edit(text) => {
+                let _ = self.in_editor(&text);
+            }
+            ViewEffect::SetDraft(text) => self.app.set_draft(&text),
+            ViewEffect::Resume(id) => {
+                self.app.resume(&id);
+                self.resume(id);
+            }
+        }
+    }
+
+    /// The person's editor on a text; the terminal is its own meanwhile.
+    pub(super) fn in_editor(&mut self, text: &str) -> Result<String, String> {
+        let environment = self.background.as_ref();
+        let environment = environment.map(|background| background.config.environment.clone());
+        self.give_terminal();
+        let edited =
+            external_editor::edit(text, &environment.unwrap_or_else(Environment::of_process));
+        self.take_terminal();
+        edited
+    }
+}
+
+fn boxed(
+    (view, effects): (impl View + 'static, Vec<ViewEffect>),
+) -> (Box<dyn View>, Vec<ViewEffect>) {
+    (Box::new(view), effects)
+}

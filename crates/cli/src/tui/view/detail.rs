@@ -1,0 +1,89 @@
+//! How views show changes, times and messages.
+
+use std::time::SystemTime;
+
+use haft::{Card, CardPiece};
+use haft_host::{ChangedFile, moment};
+use haft_terminal::{TextLine, Theme};
+
+/// More lines of a change are not shown.
+const MOST_LINES: usize = 2_000;
+
+/// A card as lines: its heading, and what changed, with numbers.
+pub(super) fn card_lines(card: &Card, theme: &Theme) -> Vec<TextLine> {
+    let mut heading = TextLine::styled(&card.subject.replace('\n', " "), theme.heading);
+    if !card.summary.is_empty() {
+        heading.push(&format!("  {}", card.summary), theme.faint);
+    }
+    let mut lines = vec![heading];
+    for piece in &card.body {
+        match piece {
+            CardPiece::Text(text) => {
+                lines.extend(TextLine::lines(text, haft_terminal::TextStyle::default()));
+            }
+            CardPiece::Muted(text) => lines.extend(TextLine::lines(text, theme.faint)),
+            CardPiece::Alarm(text) => lines.extend(TextLine::lines(text, theme.failure)),
+            CardPiece::Diff(hunks) => {
+                for hunk in hunks {
+                    let (mut old, mut new) = (hunk.old_start, hunk.new_start);
+                    for line in &hunk.lines {
+                        let (mark, rest) =
+                            line.split_at(line.chars().next().map_or(0, char::len_utf8));
+                        let (number, style) = match mark {
+                            "-" => (&mut old, theme.removed),
+                            "+" => (&mut new, theme.added),
+                            _ => {
+                                old += 1;
+                                (&mut new, haft_terminal::TextStyle::default())
+                            }
+                        };
+                        let mut shown = TextLine::styled(&format!("{number:>4} "), theme.faint);
+                        shown.push(&format!("{mark}{rest}"), style);
+                        lines.push(shown);
+                        *number += 1;
+                    }
+                }
+            }
+        }
+    }
+    let more = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
+    if more > 0 {
+        lines.push(TextLine::styled(&format!("{more} more lines"), theme.faint));
+    }
+    lines
+}
+
+/// `14:02` of today, `01-31 14:02` of another day; in UTC, as everywhere.
+pub(super) fn short_time(time: SystemTime, now: SystemTime) -> String {
+    let (shown, today) = (moment::show(time), moment::show(now));
+    let clock = shown.get(11..16).unwrap_or(&shown);
+    match shown.get(..10) == today.get(..10) {
+        true => clock.to_owned(),
+        false => format!("{} {clock}", shown.get(5..10).unwrap_or_default()),
+    }
+}
+
+/// A message on one line, in quotes.
+pub(super) fn quoted(text: &str, most: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = words.join(" ");
+    match words.chars().count() > most {
+        true => format!("\"{}...\"", words.chars().take(most).collect::<String>()),
+        false => format!("\"{words}\""),
+    }
+}
+
+/// Which files changed: the name of one, the number of several.
+pub(super) fn files_in_words(files: &[ChangedFile]) -> String {
+    let added: u64 = files.iter().map(|file| file.added).sum();
+    let removed: u64 = files.iter().map(|file| file.removed).sum();
+    match files {
+        [] => String::new(),
+        [file] => {
+            let name = file.path.file_name().unwrap_or_default();
+            format!("{} +{added} -{removed}", name.display())
+        }
+        files => format!("{} files +{added} -{removed}", files.len()),
+    }
+}

@@ -1,0 +1,212 @@
+//! Reading a text: the keys that pagers have, and a search that is typed into the last row.
+
+use haft_terminal::{
+    Key, KeyCode, Scroller, TextLine,
+    screen::{ScrollCommand, ScrollText},
+};
+
+use super::{body_rows, close, footer, stay};
+use crate::tui::{
+    look::Look,
+    overlay::{View, ViewEffect, ViewOutcome},
+};
+
+/// Where a person is in a text, and what they search for.
+#[derive(Debug)]
+pub(super) struct Pager {
+    pub(super) scroller: Scroller,
+    size: (usize, usize),
+    /// What is being typed behind `/`.
+    typing: Option<String>,
+    pub(super) query: String,
+}
+
+/// What a key led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PagerStep {
+    Done,
+    /// The search has these words now: go to the first match.
+    Search,
+    /// To the next match, or the one before.
+    Match {
+        backwards: bool,
+    },
+    Close,
+    /// It is no key of a pager.
+    Other,
+}
+
+impl Pager {
+    pub(super) fn new() -> Self {
+        Self {
+            scroller: Scroller::new(80, 23),
+            size: (80, 23),
+            typing: None,
+            query: String::new(),
+        }
+    }
+
+    /// Who searches is the caller: the text may be on disk.
+    pub(super) fn key(&mut self, key: Key, text: &dyn ScrollText) -> PagerStep {
+        if let Some(typed) = &mut self.typing {
+            match key.code {
+                KeyCode::Enter => {
+                    self.query = std::mem::take(typed);
+                    self.typing = None;
+                    self.scroller.search_for(&self.query);
+                    return PagerStep::Search;
+                }
+                KeyCode::Escape => self.typing = None,
+                KeyCode::Backspace if typed.is_empty() => self.typing = None,
+                KeyCode::Backspace => {
+                    typed.pop();
+                }
+                _ => typed.extend(key.typed()),
+            }
+            return PagerStep::Done;
+        }
+        match ScrollCommand::of_key(key) {
+            Some(ScrollCommand::NextMatch) => PagerStep::Match { backwards: false },
+            Some(ScrollCommand::PreviousMatch) => PagerStep::Match { backwards: true },
+            Some(command) => {
+                self.scroller.scroll(command, text);
+                PagerStep::Done
+            }
+            None if key == Key::char('/') => {
+                self.typing = Some(String::new());
+                PagerStep::Done
+            }
+            None if is_leaving(key) => PagerStep::Close,
+            None => PagerStep::Other,
+        }
+    }
+
+    /// A text that is at hand is searched at once.
+    pub(super) fn search(&mut self, step: &PagerStep, text: &dyn ScrollText) {
+        let command = match step {
+            PagerStep::Search => {
+                // From the top of the screen on, the first line included.
+                let top = self.scroller.top_line();
+                let query = self.query.to_lowercase();
+                if !query.is_empty() && text.line(top).text().to_lowercase().contains(&query) {
+                    return;
+                }
+                ScrollCommand::NextMatch
+            }
+            PagerStep::Match { backwards: false } => ScrollCommand::NextMatch,
+            PagerStep::Match { backwards: true } => ScrollCommand::PreviousMatch,
+            _ => return,
+        };
+        self.scroller.scroll(command, text);
+    }
+
+    pub(super) fn fit(&mut self, look: &Look) {
+        let size = (look.size.row_width(), body_rows(look));
+        if size != self.size {
+            self.size = size;
+            self.scroller.resize(size.0, size.1);
+        }
+    }
+
+    pub(super) fn rows(&mut self, text: &dyn ScrollText, look: &Look, hint: &str) -> Vec<TextLine> {
+        self.fit(look);
+        let mut rows = self.scroller.rows(text);
+        rows.resize(body_rows(look), TextLine::new());
+        rows.push(self.footer(hint, look));
+        rows
+    }
+
+    fn footer(&self, hint: &str, look: &Look) -> TextLine {
+        match &self.typing {
+            Some(typed) => footer(&format!("/{typed}"), look),
+            None => footer(hint, look),
+        }
+    }
+}
+
+pub(super) fn is_leaving(key: Key) -> bool {
+    key == Key::char('q') || key == Key::ESCAPE || key == Key::control('c')
+}
+
+/// A text that is at hand.
+pub(crate) struct TextView {
+    title: String,
+    lines: Vec<TextLine>,
+    pager: Pager,
+}
+
+impl TextView {
+    pub(crate) fn new(title: &str, lines: Vec<TextLine>) -> Self {
+        Self {
+            title: title.to_owned(),
+            lines,
+            pager: Pager::new(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let lines: Vec<&str> = self.lines.iter().map(TextLine::text).collect();
+        lines.join("\n")
+    }
+}
+
+impl View for TextView {
+    fn rows(&mut self, look: &Look) -> Vec<TextLine> {
+        let hint = format!(
+            " {}  j k Space b g G  / n N  y copy  v editor  q",
+            self.title
+        );
+        self.pager.rows(&self.lines, look, &hint)
+    }
+
+    fn key(&mut self, key: Key) -> ViewOutcome {
+        let step = self.pager.key(key, &self.lines);
+        match step {
+            PagerStep::Close => close(),
+            PagerStep::Other if key == Key::char('y') => {
+                ViewOutcome::Stay(vec![ViewEffect::Copy(self.text())])
+            }
+            PagerStep::Other if key == Key::char('v') => {
+                ViewOutcome::Stay(vec![ViewEffect::Edit(self.text())])
+            }
+            step => {
+                self.pager.search(&step, &self.lines);
+                stay()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::view::test_screen::{keys, look, shown};
+
+    #[test]
+    fn a_text_is_read_and_searched() {
+        let lines = (1..=50)
+            .map(|n| TextLine::plain(&format!("line {n}")))
+            .collect();
+        let mut view = TextView::new("Whole command", lines);
+        let look = look(80, 5);
+        assert_eq!(
+            shown(&mut view, &look),
+            "line 1\nline 2\nline 3\nline 4\n Whole command  j k Space b g G  / n N  y copy  v editor  q"
+        );
+        keys(&mut view, "/line 3");
+        assert!(shown(&mut view, &look).ends_with("\n/line 3"));
+        view.key(Key::RETURN);
+        assert!(shown(&mut view, &look).starts_with("line 3\n"));
+        keys(&mut view, "n");
+        assert!(shown(&mut view, &look).starts_with("line 30\n"));
+        keys(&mut view, "N");
+        assert!(shown(&mut view, &look).starts_with("line 3\n"));
+        keys(&mut view, "G");
+        assert!(shown(&mut view, &look).contains("line 50\n"));
+        let ViewOutcome::Stay(effects) = view.key(Key::char('y')) else {
+            panic!("it closed")
+        };
+        assert!(matches!(&effects[..], [ViewEffect::Copy(text)] if text.starts_with("line 1\n")));
+        assert!(matches!(view.key(Key::ESCAPE), ViewOutcome::Close(_)));
+    }
+}

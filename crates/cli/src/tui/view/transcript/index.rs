@@ -1,0 +1,263 @@
+//! Where everything is in a transcript: places are kept, not texts. All of it waits for the disk.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use super::render::{LineRole, RenderedEntry, TranscriptLine, render};
+
+/// Lines are read in blocks of so many.
+pub(super) const BLOCK: usize = 400;
+
+/// More of one line is not shown.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// A line of the file that is longer than this is named, not read.
+const LONGEST_ENTRY: u64 = 64 << 20;
+
+/// Where an entry is, and how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EntryPlace {
+    offset: u64,
+    length: u64,
+    /// How many lines a person reads.
+    pub(super) lines: usize,
+    pub(super) is_prompt: bool,
+    output: Option<Box<OutputPlace>>,
+}
+
+/// A result that is in a file of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OutputPlace {
+    path: PathBuf,
+    /// Lines of the entry before those of the file.
+    before: usize,
+    /// Where each block of lines begins.
+    blocks: Vec<u64>,
+}
+
+/// Where everything is, up to where the file was read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TranscriptIndex {
+    path: PathBuf,
+    pub(super) entries: Vec<EntryPlace>,
+    end: u64,
+}
+
+impl TranscriptIndex {
+    pub(super) fn of(path: PathBuf) -> io::Result<Self> {
+        let mut index = Self {
+            path,
+            ..Self::default()
+        };
+        index.extend()?;
+        Ok(index)
+    }
+
+    /// Reads what was written since.
+    pub(super) fn extend(&mut self) -> io::Result<()> {
+        let mut reader = BufReader::new(File::open(&self.path)?);
+        reader.seek(SeekFrom::Start(self.end))?;
+        let outputs = self.outputs();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = (&mut reader)
+                .take(LONGEST_ENTRY)
+                .read_until(b'\n', &mut line)?;
+            // A line without an end is still being written.
+            if !line.ends_with(b"\n") {
+                return Ok(());
+            }
+            let length = read as u64;
+            let rendered = rendered(&line, &outputs);
+            let mut lines = rendered.lines.len();
+            let output = rendered.output.and_then(|path| output_place(path, lines));
+            if let Some((_, count)) = &output {
+                lines += count;
+            }
+            if lines > 0 {
+                self.entries.push(EntryPlace {
+                    offset: self.end,
+                    length,
+                    lines,
+                    is_prompt: rendered.is_prompt,
+                    output: output.map(|(place, _)| Box::new(place)),
+                });
+            }
+            self.end += length;
+        }
+    }
+
+    /// Where results are kept that were too long: beside the transcript, in the folder of its name.
+    fn outputs(&self) -> PathBuf {
+        self.path.with_extension("").join("tool-results")
+    }
+
+    /// A block of an entry's lines.
+    pub(super) fn block(&self, entry: usize, block: usize) -> io::Result<Vec<TranscriptLine>> {
+        let Some(place) = self.entries.get(entry) else {
+            return Ok(Vec::new());
+        };
+        let wanted = block * BLOCK..((block + 1) * BLOCK).min(place.lines);
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(place.offset))?;
+        let mut line = Vec::new();
+        file.take(place.length).read_to_end(&mut line)?;
+        let rendered = rendered(&line, &self.outputs()).lines;
+        let own = wanted.start.min(rendered.len())..wanted.end.min(rendered.len());
+        let mut lines = rendered[own].to_vec();
+        if let Some(output) = &place.output {
+            let from = wanted.start.saturating_sub(output.before);
+            let to = wanted.end.saturating_sub(output.before);
+            lines.extend(output.lines(from..to)?);
+        }
+        Ok(lines)
+    }
+
+    /// The whole text of an entry, up to so many bytes.
+    pub(super) fn text(&self, entry: usize, most: usize) -> io::Result<String> {
+        let lines = self.entries.get(entry).map_or(0, |place| place.lines);
+        let mut text = String::new();
+        for block in 0..lines.div_ceil(BLOCK) {
+            for line in self.block(entry, block)? {
+                text += line.text.strip_prefix("  ").unwrap_or(&line.text);
+                text.push('\n');
+            }
+            if text.len() > most {
+                text += "(and more)\n";
+                break;
+            }
+        }
+        Ok(text)
+    }
+
+    /// The next line with this text, as its entry and its place there.
+    pub(super) fn find(
+        &self,
+        query: &str,
+        from: (usize, usize),
+        backwards: bool,
+    ) -> io::Result<Option<(usize, usize)>> {
+        let query = query.to_lowercase();
+        if query.is_empty() {
+            return Ok(None);
+        }
+        let entries: Box<dyn Iterator<Item = usize>> = match backwards {
+            true => Box::new((0..=from.0.min(self.entries.len().saturating_sub(1))).rev()),
+            false => Box::new(from.0..self.entries.len()),
+        };
+        for entry in entries {
+            let blocks = self.entries[entry].lines.div_ceil(BLOCK);
+            let mut found = None;
+            for block in 0..blocks {
+                for (number, line) in self.block(entry, block)?.iter().enumerate() {
+                    let at = block * BLOCK + number;
+                    let is_wanted = match (entry == from.0, backwards) {
+                        (true, true) => at < from.1,
+                        (true, false) => at > from.1,
+                        (false, _) => true,
+                    };
+                    if is_wanted && line.text.to_lowercase().contains(&query) {
+                        found = Some((entry, at));
+                        if !backwards {
+                            return Ok(found);
+                        }
+                    }
+                }
+            }
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn rendered(line: &[u8], outputs: &Path) -> RenderedEntry {
+    match serde_json::from_slice(line) {
+        Ok(value) => render(&value, outputs),
+        Err(_) => RenderedEntry::default(),
+    }
+}
+
+/// Where the lines of a file are, and how many.
+fn output_place(path: PathBuf, before: usize) -> Option<(OutputPlace, usize)> {
+    let mut reader = BufReader::new(File::open(&path).ok()?);
+    let (mut blocks, mut at, mut lines) = (Vec::new(), 0, 0);
+    loop {
+        if lines % BLOCK == 0 {
+            blocks.push(at);
+        }
+        match skip_line(&mut reader).ok()? {
+            0 => break,
+            bytes => {
+                at += bytes;
+                lines += 1;
+            }
+        }
+    }
+    let place = OutputPlace {
+        path,
+        before,
+        blocks,
+    };
+    Some((place, lines))
+}
+
+/// How many bytes the next line has; 0 at the end.
+fn skip_line(reader: &mut impl BufRead) -> io::Result<u64> {
+    let mut bytes = 0;
+    loop {
+        let read = reader.fill_buf()?;
+        if read.is_empty() {
+            return Ok(bytes);
+        }
+        let end = read.iter().position(|byte| *byte == b'\n');
+        let used = end.map_or(read.len(), |end| end + 1);
+        reader.consume(used);
+        bytes += used as u64;
+        if end.is_some() {
+            return Ok(bytes);
+        }
+    }
+}
+
+impl OutputPlace {
+    fn lines(&self, wanted: Range<usize>) -> io::Result<Vec<TranscriptLine>> {
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let block = wanted.start / BLOCK;
+        let Some(offset) = self.blocks.get(block) else {
+            return Ok(Vec::new());
+        };
+        let mut reader = BufReader::new(File::open(&self.path)?);
+        reader.seek(SeekFrom::Start(*offset))?;
+        for _ in block * BLOCK..wanted.start {
+            skip_line(&mut reader)?;
+        }
+        let mut lines = Vec::with_capacity(wanted.len());
+        for _ in wanted {
+            let mut line = Vec::new();
+            let read = (&mut reader)
+                .take(LONGEST_LINE as u64)
+                .read_until(b'\n', &mut line)?;
+            if read == 0 {
+                break;
+            }
+            if !line.ends_with(b"\n") {
+                skip_line(&mut reader)?;
+            }
+            let text = String::from_utf8_lossy(&line);
+            lines.push(TranscriptLine {
+                role: LineRole::Text,
+                text: format!("  {}", text.trim_end_matches(['\n', '\r'])),
+            });
+        }
+        Ok(lines)
+    }
+}

@@ -1,0 +1,199 @@
+//! A line of a transcript, as the lines that a person reads.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineRole {
+    /// Who speaks, and when.
+    Heading,
+    Prompt,
+    Text,
+    Failure,
+    /// Thinking, hooks, what the loop added.
+    Muted,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TranscriptLine {
+    pub(super) role: LineRole,
+    pub(super) text: String,
+}
+
+/// An entry: its lines, and the file that the rest of it is in.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct RenderedEntry {
+    pub(super) lines: Vec<TranscriptLine>,
+    /// A result that was too long for the conversation: its lines follow.
+    pub(super) output: Option<PathBuf>,
+    pub(super) is_prompt: bool,
+}
+
+impl RenderedEntry {
+    fn push(&mut self, role: LineRole, text: impl Into<String>) {
+        let text = text.into();
+        self.lines.push(TranscriptLine { role, text });
+    }
+
+    fn push_lines(&mut self, role: LineRole, text: &str) {
+        for line in text.lines() {
+            self.push(role, format!("  {line}"));
+        }
+    }
+}
+
+/// What a line of the file says; nothing for those that are not for people. `outputs`: where results that were
+/// too long are kept.
+pub(super) fn render(value: &Value, outputs: &Path) -> RenderedEntry {
+    let mut entry = RenderedEntry::default();
+    let time = clock(value);
+    match value["type"].as_str().unwrap_or_default() {
+        "user" => user(value, &time, outputs, &mut entry),
+        "assistant" => {
+            for block in blocks(&value["message"]["content"]) {
+                assistant(block, &time, &mut entry);
+            }
+        }
+        "system" => {
+            let what = value["content"].as_str().unwrap_or_default();
+            entry.push(LineRole::Muted, format!("{time} - {what}"));
+        }
+        "haft-started" => {
+            let name = value["toolName"].as_str().unwrap_or_default();
+            entry.push(
+                LineRole::Muted,
+                format!("{time} {name} was permitted and begins"),
+            );
+        }
+        "haft-terms" => {
+            entry.push(LineRole::Muted, format!("{time} what is permitted changed"));
+            entry.push_lines(LineRole::Muted, &without_frame(value));
+        }
+        _ => {}
+    }
+    entry
+}
+
+/// The part of a line that is no frame: names and times are elsewhere.
+fn without_frame(value: &Value) -> String {
+    let fields = value.as_object().into_iter().flatten();
+    let fields =
+        fields.filter(|(name, _)| !["type", "sessionId", "timestamp"].contains(&name.as_str()));
+    let fields: Vec<String> = fields
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
+    fields.join("\n")
+}
+
+/// `2026-01-31T12:00:01.234Z` is `12:00:01`.
+fn clock(value: &Value) -> String {
+    let time = value["timestamp"].as_str().unwrap_or_default();
+    time.get(11..19).unwrap_or_default().to_owned()
+}
+
+/// A content is a text or a list of blocks.
+fn blocks(content: &Value) -> Vec<&Value> {
+    match content {
+        Value::Array(blocks) => blocks.iter().collect(),
+        Value::Null => Vec::new(),
+        text => vec![text],
+    }
+}
+
+fn user(value: &Value, time: &str, outputs: &Path, entry: &mut RenderedEntry) {
+    for block in blocks(&value["message"]["content"]) {
+        let text = block.as_str().or_else(|| block["text"].as_str());
+        match (text, block["type"].as_str()) {
+            (_, Some("tool_result")) => result(block, time, outputs, entry),
+            (Some(text), _) if value["isCompactSummary"] == true => {
+                entry.push(
+                    LineRole::Heading,
+                    format!("{time} summary of what came before"),
+                );
+                entry.push_lines(LineRole::Muted, text);
+            }
+            (Some(text), _) if value["isMeta"] == true => {
+                entry.push(LineRole::Heading, format!("{time} added in your name"));
+                entry.push_lines(LineRole::Muted, text);
+            }
+            (Some(text), _) => {
+                entry.is_prompt = true;
+                entry.push(LineRole::Heading, format!("{time} you"));
+                entry.push_lines(LineRole::Prompt, text);
+            }
+            (None, kind) => {
+                let kind = kind.unwrap_or("something");
+                entry.push(LineRole::Muted, format!("{time} [{kind}]"));
+            }
+        }
+    }
+}
+
+fn result(block: &Value, time: &str, outputs: &Path, entry: &mut RenderedEntry) {
+    let is_error = block["is_error"] == true;
+    let (what, role) = match is_error {
+        true => ("error", LineRole::Failure),
+        false => ("result", LineRole::Text),
+    };
+    entry.push(LineRole::Heading, format!("{time} {what}"));
+    for part in blocks(&block["content"]) {
+        let Some(text) = part.as_str().or_else(|| part["text"].as_str()) else {
+            let kind = part["type"].as_str().unwrap_or("something");
+            entry.push(LineRole::Muted, format!("  [{kind}]"));
+            continue;
+        };
+        match kept_output(text, outputs) {
+            Some(path) => {
+                let name = path.file_name().unwrap_or_default();
+                let text = format!("  whole, from tool-results/{}", name.display());
+                entry.push(LineRole::Muted, text);
+                entry.output = Some(path);
+            }
+            None => entry.push_lines(role, text),
+        }
+    }
+}
+
+/// The file that a result which was too long names. Only one in the session's own folder counts: the text could be
+/// anyone's.
+fn kept_output(text: &str, outputs: &Path) -> Option<PathBuf> {
+    let first = text.lines().next()?;
+    let named = first.split_once("The whole text is in ")?.1;
+    let named = Path::new(named.split(" (Read it in parts)").next()?);
+    let path = outputs.join(named.file_name()?);
+    (named.parent() == Some(outputs) && path.is_file()).then_some(path)
+}
+
+fn assistant(block: &Value, time: &str, entry: &mut RenderedEntry) {
+    match block["type"].as_str().unwrap_or_default() {
+        "text" => {
+            entry.push(LineRole::Heading, format!("{time} agent"));
+            let text = block["text"].as_str().unwrap_or_default();
+            entry.push_lines(LineRole::Text, text);
+        }
+        "thinking" => {
+            entry.push(LineRole::Heading, format!("{time} thinking"));
+            let text = block["thinking"].as_str().unwrap_or_default();
+            entry.push_lines(LineRole::Muted, text);
+        }
+        "tool_use" => {
+            let name = block["name"].as_str().unwrap_or_default();
+            entry.push(LineRole::Heading, format!("{time} call {name}"));
+            for (name, value) in block["input"].as_object().into_iter().flatten() {
+                match value.as_str() {
+                    Some(text) if text.contains('\n') => {
+                        entry.push(LineRole::Text, format!("  {name}:"));
+                        for line in text.lines() {
+                            entry.push(LineRole::Text, format!("    {line}"));
+                        }
+                    }
+                    Some(text) => entry.push(LineRole::Text, format!("  {name}: {text}")),
+                    None => entry.push(LineRole::Text, format!("  {name}: {value}")),
+                }
+            }
+        }
+        kind => entry.push(LineRole::Muted, format!("{time} [{kind}]")),
+    }
+}

@@ -1,0 +1,283 @@
+//! A session that a person follows: the vectors that need a real terminal and the real binary.
+
+use std::{fs, thread, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::tmux::Tmux;
+
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}], "pieces": 7})
+}
+
+fn call(name: &str, input: Value) -> Value {
+    json!({"content": [{"type": "tool_use", "name": name, "input": input}]})
+}
+
+fn is_idle(screen: &str) -> bool {
+    screen.lines().any(|line| line == "›") && !screen.contains("Esc to stop")
+}
+
+/// The rows from the first that begins with this.
+fn from(screen: &str, first: &str) -> String {
+    let rows: Vec<&str> = screen
+        .lines()
+        .skip_while(|row| !row.starts_with(first))
+        .collect();
+    rows.join("\n").trim_end().to_owned()
+}
+
+#[test]
+fn a_message_is_answered_with_cards_and_words() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    fs::write(tmux.project().join("price.rs"), "let limit = 5000;\n").unwrap();
+    tmux.haft(
+        "",
+        &[
+            call(
+                "Grep",
+                json!({"pattern": "limit", "output_mode": "content"}),
+            ),
+            text("It is **5000**.\n\n```rust\nlet limit = 5000;\n```\n"),
+        ],
+    );
+    tmux.say("How high?");
+    let screen = tmux.until("the answer", |screen| {
+        screen.contains("It is 5000.") && is_idle(screen)
+    });
+    insta::assert_snapshot!(from(&screen, "› How"));
+    tmux.press("C-d");
+    let screen = tmux.until("the end", |screen| screen.contains("haft -r "));
+    assert!(!screen.contains("scripted"), "{screen}");
+    let modes = tmux.shell("stty -a");
+    assert!(
+        modes.contains(" icanon") && modes.contains(" echo "),
+        "{modes}"
+    );
+    // Vector 3, of all that was written.
+    let bytes = String::from_utf8_lossy(&tmux.bytes()).into_owned();
+    for forbidden in ["\x1b[J", "\x1b[2J", "\x1b[3J", "\x1b[6n", "\x1b[?1000h"] {
+        assert!(!bytes.contains(forbidden), "{forbidden:?}");
+    }
+}
+
+#[test]
+fn a_prompt_on_the_command_line_is_sent_at_once_and_the_session_taken_up() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.haft("'first words'", &[text("First answer.")]);
+    tmux.until("the answer", |screen| {
+        screen.contains("› first words") && screen.contains("First answer.") && is_idle(screen)
+    });
+    tmux.press("C-d");
+    tmux.until("the end", |screen| screen.contains("haft -r "));
+    tmux.run("clear");
+    tmux.until("an empty screen", |screen| !screen.contains("First"));
+    tmux.haft("-c", &[text("Second answer.")]);
+    tmux.until("what was said", |screen| {
+        screen.contains("› first words") && screen.contains("First answer.")
+    });
+    tmux.say("go on");
+    tmux.until("the next answer", |screen| {
+        screen.contains("Second answer.") && is_idle(screen)
+    });
+}
+
+#[test]
+fn a_question_is_answered_by_one_key() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    let file = tmux.project().join("a.txt");
+    let write = json!({"file_path": file, "content": "one\n"});
+    tmux.haft("", &[call("Write", write), text("Written.")]);
+    tmux.say("write it");
+    tmux.until("the question", |screen| screen.contains("[y] once"));
+    assert!(!file.exists());
+    // Quiet, then armed.
+    thread::sleep(Duration::from_millis(2000));
+    tmux.types("y");
+    tmux.until("the answer", |screen| {
+        screen.contains("Written.") && is_idle(screen)
+    });
+    assert_eq!(fs::read_to_string(&file).unwrap(), "one\n");
+    tmux.press("C-d");
+    let screen = tmux.until("the end", |screen| screen.contains("haft -r "));
+    assert!(screen.contains("1 changed file: a.txt"), "{screen}");
+}
+
+#[test]
+fn vector_22_escape_alone_stops_the_run() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.haft(
+        "",
+        &[json!({"content": [{"type": "text", "text": "I think "}], "hangs": true})],
+    );
+    tmux.say("go");
+    tmux.until("the run", |screen| screen.contains("I think"));
+    tmux.press("Escape");
+    tmux.until("the end of the run", |screen| {
+        screen.contains("interrupted") && is_idle(screen)
+    });
+}
+
+#[test]
+fn vector_26_a_file_is_completed() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    fs::create_dir(tmux.project().join("src")).unwrap();
+    fs::write(tmux.project().join("src/price.rs"), "").unwrap();
+    fs::write(tmux.project().join("private.log"), "").unwrap();
+    fs::write(tmux.project().join(".gitignore"), "*.log\n").unwrap();
+    tmux.shell("git init -q");
+    tmux.haft("", &[text("ok")]);
+    tmux.types("@pri");
+    let screen = tmux.until("the completions", |screen| screen.contains("src/price.rs"));
+    assert!(!screen.contains("private.log"), "{screen}");
+    tmux.press("Tab");
+    tmux.types("x");
+    tmux.until("the draft", |screen| screen.contains("› @src/price.rs x"));
+}
+
+#[test]
+fn vector_27_a_typed_command_line_is_not_asked_about_but_denied_by_rules() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.haft("", &[text("Seen."), text("Seen too.")]);
+    tmux.say("!touch made; echo ran it");
+    tmux.until("the command", |screen| {
+        screen.contains("ran it") && is_idle(screen)
+    });
+    assert!(tmux.project().join("made").exists());
+    tmux.press("C-d");
+    tmux.until("the end", |screen| screen.contains("haft -r "));
+    tmux.run("clear");
+    tmux.haft(
+        "--disallowed-tools 'Bash(touch *)'",
+        &[text("Seen."), text("Seen too.")],
+    );
+    tmux.say("!touch other");
+    tmux.until("the refusal", |screen| {
+        screen.lines().any(|line| line.starts_with('✗')) && is_idle(screen)
+    });
+    assert!(!tmux.project().join("other").exists());
+}
+
+#[test]
+fn vector_28_ctrl_z_and_fg_keep_the_draft_and_its_undo() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.haft("", &[text("ok")]);
+    tmux.types("draft words");
+    tmux.until("the draft", |screen| screen.contains("› draft words"));
+    tmux.press("C-z");
+    tmux.until("the shell", |screen| screen.contains("Stopped"));
+    let modes = tmux.shell("stty -a");
+    assert!(
+        modes.contains(" icanon") && modes.contains(" echo "),
+        "{modes}"
+    );
+    tmux.run("fg");
+    tmux.until("the draft", |screen| {
+        screen
+            .lines()
+            .filter(|line| *line == "› draft words")
+            .count()
+            == 1
+    });
+    tmux.press("C-_");
+    tmux.until("the undo", |screen| {
+        !screen.lines().any(|line| line == "› draft words")
+    });
+}
+
+#[test]
+fn vector_29_the_terminal_is_restored_however_it_ends() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    let before = tmux.shell("stty -g");
+    for signal in [Signal::TERM, Signal::HUP, Signal::KILL] {
+        tmux.run("clear");
+        tmux.haft("", &[text("ok")]);
+        tmux.types("half a draft");
+        tmux.until("the draft", |screen| screen.contains("half a draft"));
+        let pid = Pid::from_raw(tmux.pid()).unwrap();
+        kill_process(pid, signal).unwrap();
+        tmux.until("the shell", |_| {
+            fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).is_err()
+        });
+        // A guard may still be at it.
+        let mut after = String::new();
+        for _ in 0..50 {
+            after = tmux.shell("stty -g");
+            if after == before {
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(after, before, "{signal:?}");
+        let bytes = String::from_utf8_lossy(&tmux.bytes()).into_owned();
+        let last = |sequence: &str| bytes.rfind(sequence).unwrap_or_default();
+        assert!(last("\x1b[<u") > last("\x1b[>1u"), "{signal:?}");
+        assert!(last("\x1b[?25h") > last("\x1b[?25l"), "{signal:?}");
+    }
+}
+
+#[test]
+fn vector_34_the_draft_of_a_process_that_was_killed_is_offered() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.haft("", &[text("ok")]);
+    tmux.types("precious words");
+    tmux.until("the draft", |screen| screen.contains("precious words"));
+    let drafts = tmux.home().join(".claude/haft");
+    let is_kept = || {
+        let found = haft_testkit::command("grep")
+            .args(["-rq", "precious words"])
+            .arg(&drafts)
+            .status();
+        found.unwrap().success()
+    };
+    tmux.until("the draft on disk", |_| is_kept());
+    let pid = Pid::from_raw(tmux.pid()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    tmux.until("the shell", |screen| screen.contains("Killed"));
+    tmux.run("clear");
+    tmux.haft("-c", &[text("ok")]);
+    tmux.until("the offer", |screen| {
+        screen.contains("draft of yours was kept")
+    });
+    tmux.press("C-s");
+    tmux.until("the draft", |screen| screen.contains("› precious words"));
+}
+
+#[test]
+fn trust_is_asked_before_anything_of_the_folder_counts() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    fs::create_dir(tmux.project().join(".claude")).unwrap();
+    let hook = json!({"hooks": {"SessionStart": [{"hooks": [
+        {"type": "command", "command": format!("touch {}", tmux.project().join("ran").display())}]}]}});
+    let settings = tmux.project().join(".claude/settings.json");
+    fs::write(settings, hook.to_string()).unwrap();
+    tmux.begin("'good morning'", &[text("Hi.")]);
+    tmux.until("the question", |screen| screen.contains("? Trust "));
+    thread::sleep(Duration::from_millis(2000));
+    tmux.types("n");
+    tmux.until("the answer", |screen| {
+        screen.contains("Hi.") && is_idle(screen)
+    });
+    assert!(!tmux.project().join("ran").exists());
+}
