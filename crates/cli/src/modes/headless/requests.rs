@@ -103,6 +103,9 @@ impl Reader {
             );
         }
         let found = self.session.reload_plugins().await?;
+        for problem in &found.problems {
+            self.channel.output.put_notice("warning", problem);
+        }
         let agents = found.agents.unwrap_or_default().into_iter();
         Ok(SessionAnswer::Plugins(Box::new(PluginsAnswer {
             commands: found.commands.iter().map(status::command).collect(),

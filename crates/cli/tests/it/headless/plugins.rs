@@ -326,7 +326,13 @@ fn servers_and_the_main_agent_of_plugins_are_read_anew() {
         &json!({"agent": "helper"}).to_string(),
     );
     talk.request("q", &json!({"subtype": "reload_plugins"}));
-    let answer = talk.hear_until("control_response").pop().unwrap();
+    let mut heard = talk.hear_until("control_response");
+    let answer = heard.pop().unwrap();
+    let heard = told(heard);
+    assert!(
+        heard.contains("the plugins now make kit:helper the main agent"),
+        "{heard}"
+    );
     let answer = &answer["response"]["response"];
     let names = |list: &Value| {
         let names = list.as_array().unwrap().iter();
