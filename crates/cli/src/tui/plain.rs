@@ -32,7 +32,7 @@ use tokio::{
 };
 
 use self::{
-    choices::{AnswerStep, OpenQuestion},
+    choices::{AnswerStep, NumberedQuestion},
     lines::PlainLines,
 };
 use super::settings::TuiSettings;
@@ -192,7 +192,7 @@ fn typed_lines() -> mpsc::UnboundedReceiver<TypedLine> {
 
 /// A question on its way to the person.
 struct AskedQuestion {
-    question: OpenQuestion,
+    question: NumberedQuestion,
     answer: oneshot::Sender<ApprovalAnswer>,
 }
 
@@ -202,7 +202,7 @@ struct PlainQuestions {
 }
 
 impl PlainQuestions {
-    async fn put(&self, question: OpenQuestion) -> ApprovalAnswer {
+    async fn put(&self, question: NumberedQuestion) -> ApprovalAnswer {
         let (answer, answered) = oneshot::channel();
         let _ = self.asks.send(AskedQuestion { question, answer });
         answered.await.unwrap_or(ApprovalAnswer::Nobody)
@@ -211,14 +211,14 @@ impl PlainQuestions {
 
 impl Questions for PlainQuestions {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        Box::pin(self.put(OpenQuestion::permission(request)))
+        Box::pin(self.put(NumberedQuestion::permission(request)))
     }
 
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let unanswered = asked.unanswered();
             let patience = asked.patience;
-            let answer = self.put(OpenQuestion::asked(asked));
+            let answer = self.put(NumberedQuestion::asked(asked));
             match patience {
                 Some(patience) => timeout(patience, answer).await.unwrap_or(unanswered),
                 None => answer.await,
@@ -227,7 +227,7 @@ impl Questions for PlainQuestions {
     }
 
     fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        Box::pin(self.put(OpenQuestion::plan(request)))
+        Box::pin(self.put(NumberedQuestion::plan(request)))
     }
 }
 

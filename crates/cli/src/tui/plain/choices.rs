@@ -11,7 +11,7 @@ use crate::{
 
 /// A question that is open.
 #[derive(Debug)]
-pub(super) enum OpenQuestion {
+pub(super) enum NumberedQuestion {
     /// May it run? Or, of a plan: shall it be carried out?
     Permission {
         request: Box<ApprovalRequest>,
@@ -41,14 +41,14 @@ pub(super) enum AnswerStep {
 
 /// What can be chosen about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
+enum NumberedChoice {
     Once,
     Always,
     No,
     NoBecause,
 }
 
-impl OpenQuestion {
+impl NumberedQuestion {
     pub(super) fn permission(request: ApprovalRequest) -> Self {
         Self::Permission {
             request: Box::new(request),
@@ -112,16 +112,25 @@ impl OpenQuestion {
         }
     }
 
-    fn choices(&self) -> Vec<Choice> {
+    fn choices(&self) -> Vec<NumberedChoice> {
         match self {
             Self::Permission {
                 request,
                 is_plan: false,
                 ..
             } if !request.rules.is_empty() => {
-                vec![Choice::Once, Choice::Always, Choice::No, Choice::NoBecause]
+                vec![
+                    NumberedChoice::Once,
+                    NumberedChoice::Always,
+                    NumberedChoice::No,
+                    NumberedChoice::NoBecause,
+                ]
             }
-            _ => vec![Choice::Once, Choice::No, Choice::NoBecause],
+            _ => vec![
+                NumberedChoice::Once,
+                NumberedChoice::No,
+                NumberedChoice::NoBecause,
+            ],
         }
     }
 
@@ -167,16 +176,16 @@ impl OpenQuestion {
         lines.extend(request.confinement.iter().cloned());
         for (number, choice) in (1..).zip(self.choices()) {
             let words = match (choice, is_plan) {
-                (Choice::Once, false) => "yes, once".to_owned(),
-                (Choice::Once, true) => "go ahead".to_owned(),
-                (Choice::Always, _) => {
+                (NumberedChoice::Once, false) => "yes, once".to_owned(),
+                (NumberedChoice::Once, true) => "go ahead".to_owned(),
+                (NumberedChoice::Always, _) => {
                     let rules = show::distinct_line(&request.rules.join(", "));
                     format!("yes, and always: {rules}")
                 }
-                (Choice::No, false) => "no".to_owned(),
-                (Choice::No, true) => "keep planning".to_owned(),
-                (Choice::NoBecause, false) => "no, and say why".to_owned(),
-                (Choice::NoBecause, true) => "say what to change".to_owned(),
+                (NumberedChoice::No, false) => "no".to_owned(),
+                (NumberedChoice::No, true) => "keep planning".to_owned(),
+                (NumberedChoice::NoBecause, false) => "no, and say why".to_owned(),
+                (NumberedChoice::NoBecause, true) => "say what to change".to_owned(),
             };
             lines.push(format!("{number} {words}"));
         }
@@ -196,10 +205,12 @@ impl OpenQuestion {
                 let number = line.parse::<usize>().ok();
                 let choice = number.and_then(|number| choices.get(number.checked_sub(1)?));
                 match choice {
-                    Some(Choice::Once) => AnswerStep::Done(ApprovalAnswer::Allow),
-                    Some(Choice::Always) => AnswerStep::Done(ApprovalAnswer::Always),
-                    Some(Choice::No) => AnswerStep::Done(ApprovalAnswer::Deny { reason: None }),
-                    Some(Choice::NoBecause) => {
+                    Some(NumberedChoice::Once) => AnswerStep::Done(ApprovalAnswer::Allow),
+                    Some(NumberedChoice::Always) => AnswerStep::Done(ApprovalAnswer::Always),
+                    Some(NumberedChoice::No) => {
+                        AnswerStep::Done(ApprovalAnswer::Deny { reason: None })
+                    }
+                    Some(NumberedChoice::NoBecause) => {
                         *wants_reason = true;
                         AnswerStep::Next
                     }

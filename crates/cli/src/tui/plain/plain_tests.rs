@@ -21,9 +21,9 @@ fn request(rules: &[&str]) -> ApprovalRequest {
 
 #[test]
 fn a_question_is_numbered_lines() {
-    let permission = OpenQuestion::permission(request(&["Bash(git push *)"]));
-    let plan = OpenQuestion::plan(request(&[]));
-    let shown = |question: &OpenQuestion| {
+    let permission = NumberedQuestion::permission(request(&["Bash(git push *)"]));
+    let plan = NumberedQuestion::plan(request(&[]));
+    let shown = |question: &NumberedQuestion| {
         let lines = question.lines();
         let lines: Vec<String> = lines
             .iter()
@@ -41,16 +41,16 @@ fn numbers_answer_and_nothing_else_does() {
             reason: reason.map(str::to_owned),
         })
     };
-    let answer = |line: &str| OpenQuestion::permission(request(&["Bash(x)"])).answer(line);
+    let answer = |line: &str| NumberedQuestion::permission(request(&["Bash(x)"])).answer(line);
     assert_eq!(answer("1"), AnswerStep::Done(ApprovalAnswer::Allow));
     assert_eq!(answer(" 2 "), AnswerStep::Done(ApprovalAnswer::Always));
     assert_eq!(answer("3"), deny(None));
     for line in ["", "y", "0", "5", "yes", "1 2"] {
         assert!(matches!(answer(line), AnswerStep::Again(_)), "{line:?}");
     }
-    let mut question = OpenQuestion::permission(request(&[]));
+    let mut question = NumberedQuestion::permission(request(&[]));
     assert_eq!(question.answer("2"), deny(None), "no rule, one choice less");
-    let mut question = OpenQuestion::permission(request(&["Bash(x)"]));
+    let mut question = NumberedQuestion::permission(request(&["Bash(x)"]));
     assert_eq!(question.answer("4"), AnswerStep::Next);
     assert_eq!(question.answer("1"), deny(Some("1")), "now it is words");
 }
@@ -72,7 +72,7 @@ fn the_models_questions_are_answered_one_by_one() {
         }),
         ..request(&[])
     };
-    let mut question = OpenQuestion::asked(UserQuestions {
+    let mut question = NumberedQuestion::asked(UserQuestions {
         questions: parsed,
         patience: None,
         request,
