@@ -175,7 +175,7 @@ impl Agent {
             Ok(summary) => summary,
         };
         let last = self.go_back(before)?;
-        let text = format!("What was said from here on, summed up:\n\n{summary}");
+        let text = format!("What was said from here on, in a summary:\n\n{summary}");
         let content = vec![Content::text(reminder(&text))];
         self.dialogue.add(content, Kind::Meta, None);
         Ok(last)

@@ -15,7 +15,7 @@ mod tui;
 
 use std::process::ExitCode;
 
-use args::Command;
+use args::{Command, McpCommand};
 use exit::Exit;
 
 /// What people read.
@@ -56,6 +56,9 @@ fn run() -> anyhow::Result<Exit> {
             tui::run(modes::headless::interactive(args.session, *flags)?)
         }
         Command::Demo(demo) => runtime::block_on(modes::demo::run(demo)),
+        Command::Mcp(McpCommand::Serve(flags)) if flags.http.is_none() => {
+            runtime::block_on_one_thread(modes::mcp::serve(args.session, flags))
+        }
         Command::Mcp(asked) => runtime::block_on(modes::mcp::run(args.session, asked)),
         Command::Sessions(asked) => modes::sessions::run(&args.session, &asked),
         Command::Exec(flags) => runtime::block_on(modes::exec::run(args.session, flags)),

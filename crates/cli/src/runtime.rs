@@ -39,10 +39,22 @@ pub(crate) fn log() {
 pub(crate) fn block_on<T: Send + 'static>(
     work: impl Future<Output = anyhow::Result<T>> + Send + 'static,
 ) -> anyhow::Result<T> {
-    let runtime = Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("no runtime")?;
+    run(Builder::new_multi_thread(), work)
+}
+
+/// The same on one thread, where what is done in turn is little each time: handing it from thread to thread would cost
+/// more than it saves. What takes long runs on threads for that all the same.
+pub(crate) fn block_on_one_thread<T: Send + 'static>(
+    work: impl Future<Output = anyhow::Result<T>> + Send + 'static,
+) -> anyhow::Result<T> {
+    run(Builder::new_current_thread(), work)
+}
+
+fn run<T: Send + 'static>(
+    mut builder: Builder,
+    work: impl Future<Output = anyhow::Result<T>> + Send + 'static,
+) -> anyhow::Result<T> {
+    let runtime = builder.enable_all().build().context("no runtime")?;
     // On a worker: a call it starts then runs on the same thread, without waking another.
     let result = runtime.block_on(async { tokio::spawn(work).await });
     runtime.shutdown_background();

@@ -103,6 +103,13 @@ impl JudgedPaths {
         let Some(judged) = &self.0 else {
             return MustLead::Anywhere;
         };
+        // Nearly always there is one, and it is named as it was judged: without dots.
+        if let [only] = &**judged
+            && only.given.as_os_str() == path.as_os_str()
+            && is_without_dots(path)
+        {
+            return MustLead::To(only.real.clone());
+        }
         let path = without_dots(path);
         let mut found = None;
         for one in judged.iter() {
@@ -128,6 +135,11 @@ impl JudgedPaths {
             None => MustLead::Nowhere,
         }
     }
+}
+
+fn is_without_dots(path: &Path) -> bool {
+    let dots = |part| matches!(part, Component::ParentDir | Component::CurDir);
+    !path.components().any(dots)
 }
 
 /// The path without `.` and `..`, by its text alone.

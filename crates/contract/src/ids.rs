@@ -1,6 +1,7 @@
 //! Names of sessions and calls: UUIDv7, so that they sort by time and may be made anywhere.
 
 use std::{
+    cell::RefCell,
     fmt,
     sync::atomic::{AtomicU16, Ordering},
     time::{SystemTime, UNIX_EPOCH},
@@ -60,12 +61,27 @@ fn time_ordered() -> Uuid {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_millis();
-    let mut random = [0; 10];
-    // Without entropy the id is still unique in this process by time and count.
-    let _ = getrandom::getrandom(&mut random);
+    let mut random = random();
     random[..2].copy_from_slice(&MADE.fetch_add(1, Ordering::Relaxed).to_be_bytes());
     Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(u64::MAX), &random)
         .into_uuid()
+}
+
+/// Bytes that no one can guess. Many are fetched at once: each time the system is asked.
+fn random() -> [u8; 10] {
+    const AT_ONCE: usize = 64;
+    thread_local! {
+        static LEFT: RefCell<Vec<[u8; 10]>> = const { RefCell::new(Vec::new()) };
+    }
+    LEFT.with_borrow_mut(|left| {
+        if left.is_empty() {
+            let mut bytes = [0; 10 * AT_ONCE];
+            // Without entropy the id is still unique in this process by time and count.
+            let _ = getrandom::getrandom(&mut bytes);
+            left.extend(bytes.as_chunks().0);
+        }
+        left.pop().unwrap_or_default()
+    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
+use serde_json::Value;
+
 use crate::{ApprovalKind, Effects, Services, effects::Reach};
 
 /// What a tool says of itself, once, whatever the input.
@@ -49,6 +51,9 @@ pub struct Profile {
     /// Longest result in characters that goes to the model inline; the rest is kept on disk.
     /// `None`: the tool has limits of its own.
     pub result_cap: Option<usize>,
+    /// The schema of the value that programs get with each result that is no failure, where there is one. An object;
+    /// debug builds hold every call to it.
+    pub output_schema: Option<Value>,
     /// How long one call may run; `None`: as the engine is configured.
     pub timeout: Option<Duration>,
     /// How long a read-only answer may be served again. `None`: never; an answer about files must
@@ -85,6 +90,7 @@ impl Default for Profile {
             access: Access::Anything,
             paths: &[],
             result_cap: Some(DEFAULT_RESULT_CAP),
+            output_schema: None,
             timeout: None,
             cache: None,
             rate: None,

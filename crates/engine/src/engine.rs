@@ -196,6 +196,11 @@ impl Engine {
         &self.folder
     }
 
+    /// Do hooks of the user's have a say in what calls give back?
+    pub fn may_change_results(&self) -> bool {
+        !self.hooks.is_silent(HookMoment::POST_TOOL_USE)
+    }
+
     /// The model whose calls these are, where known.
     pub fn model(&self) -> Option<&Arc<str>> {
         self.model.as_ref()

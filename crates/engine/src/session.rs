@@ -120,7 +120,11 @@ impl SessionContext {
 
     /// What it permits. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
-        let plan = self.plan_file.as_deref().and_then(unlinked);
+        // Where no plan is made, only one that is there is of interest.
+        let is_planning = self.mode == PermissionMode::Plan;
+        let plan = self.plan_file.as_deref();
+        let plan = plan.filter(|file| is_planning || file.symlink_metadata().is_ok());
+        let plan = plan.and_then(unlinked);
         let kept = [readable.to_path_buf()];
         Policy {
             readable: kept.into_iter().chain(plan.clone()).collect(),
@@ -157,8 +161,7 @@ impl SessionContext {
         if self.mode == PermissionMode::BypassPermissions {
             return Arc::from([]);
         }
-        let home = self.home.as_deref().map(resolve::real);
-        stores(home.as_deref()).into()
+        stores(self.home.as_deref())
     }
 
     fn set_mode(&mut self, mode: PermissionMode) {
@@ -168,6 +171,17 @@ impl SessionContext {
             _ => None,
         };
         self.mode = mode;
+    }
+
+    pub(crate) fn set_directories(&mut self, directories: Vec<PathBuf>) {
+        let Some(first) = directories.first() else {
+            return;
+        };
+        let stays = directories.iter().any(|one| self.cwd.starts_with(one));
+        if !stays {
+            self.cwd = Arc::from(first.as_path());
+        }
+        self.directories = directories.into();
     }
 
     pub(crate) fn apply(&mut self, patch: &ContextPatch) {

@@ -82,6 +82,26 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
     Ok(build(config, permitted, approver, &events, additions).await?)
 }
 
+/// The same for a client of another program's, and the skills that people at it may call.
+pub(crate) async fn open_served_tools(
+    config: &SessionConfig,
+    parts: SessionParts,
+) -> Result<(Haft, Option<SkillBook>), OpenError> {
+    let permitted = Permitted::load(config)?;
+    let own = SessionConfig {
+        environment: permitted.environment.clone(),
+        ..config.clone()
+    };
+    let extensions = Extensions::load(&own, &permitted);
+    let book = extensions.book(SessionId::new(), None);
+    // What a model reads of them is not known here.
+    let book = book.map(|book| SkillBook {
+        counts: false,
+        ..book
+    });
+    Ok((open_tools(config, parts).await?, book))
+}
+
 /// The same with those tools that only an agent has: for people who look at what there is.
 pub async fn open_agent_tools(
     config: &SessionConfig,

@@ -195,9 +195,15 @@ impl Extensions {
     }
 
     /// Where all of it is looked for again.
-    pub(crate) fn reload(&self, config: &SessionConfig, permitted: &Permitted) -> ExtensionReload {
+    pub(crate) fn reload(
+        &self,
+        config: &SessionConfig,
+        permitted: &Permitted,
+        main_of_plugins: Option<String>,
+    ) -> ExtensionReload {
         ExtensionReload {
             config: config.clone(),
+            main_of_plugins,
             skills: self.skills.clone(),
             hooks: permitted.hooks.clone(),
             places: Mutex::new(self.places.clone()),

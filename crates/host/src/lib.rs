@@ -18,7 +18,8 @@
 //!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
-//! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked
+//! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked; `client_roots`,
+//!   `served_prompts`: the directories of such a client, and what people at it may call
 //! - [`export`]: a session as a page or as Markdown
 //! - `explain`: what would be decided about a call, for those who ask first
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
@@ -33,6 +34,7 @@ mod background;
 mod budget;
 mod builder;
 mod catalog;
+mod client_roots;
 mod commands;
 mod compose;
 pub mod config;
@@ -66,6 +68,7 @@ mod prompt_settings;
 pub mod questions;
 mod queue;
 mod retention;
+mod served_prompts;
 pub mod session;
 mod settings;
 mod setup;

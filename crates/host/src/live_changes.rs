@@ -15,12 +15,13 @@ use haft_engine::{
     permissions::{Behavior, decide},
 };
 use haft_extensions::{ExtensionPlaces, Skills, Warning, styles};
+use haft_mcp::client::Servers;
 use haft_models::Thinking;
 use serde_json::{Map, Value, json};
 
 use crate::{
     AgentDetails, CommandDetails, PluginDetails, SessionConfig, SessionInput, access::NOT_BEGUN,
-    extensions, plugins, settings::Permitted, subagents::Kinds,
+    extensions, mcp, plugins, settings::Permitted, subagents::Kinds,
 };
 
 /// So much of a file is given at once, unless less is asked for.
@@ -59,6 +60,8 @@ pub struct ReloadedExtensions {
 /// What is looked for again, and where that is put.
 pub(crate) struct ExtensionReload {
     pub(crate) config: SessionConfig,
+    /// The kind that plugins made the main agent.
+    pub(crate) main_of_plugins: Option<String>,
     pub(crate) skills: Option<Arc<Skills>>,
     pub(crate) hooks: Hooks,
     /// As they were found last.
@@ -118,8 +121,27 @@ impl ExtensionReload {
         }
     }
 
+    /// Would a new session be of another kind, by what plugins say now? This one stays what it is: its prompt,
+    /// its tools and its model are what the conversation was built on.
+    fn other_main(&self, agent: Option<&str>) -> Option<String> {
+        let is_given = self.config.agent.is_some() && self.main_of_plugins.is_none();
+        if is_given || agent == self.main_of_plugins.as_deref() {
+            return None;
+        }
+        Some(match agent {
+            Some(agent) => format!(
+                "the plugins now make {agent} the main agent: that counts from the next session on"
+            ),
+            None => "the plugins no longer say who the main agent is: that counts from the next session on".to_owned(),
+        })
+    }
+
     /// Reads plugins anew, and everything they bring.
-    fn plugins_again(&self, kinds: &Kinds) -> Result<ReloadedExtensions, String> {
+    async fn plugins_again(
+        &self,
+        kinds: &Kinds,
+        servers: &Servers,
+    ) -> Result<ReloadedExtensions, String> {
         if self.config.bare {
             return Ok(ReloadedExtensions::default());
         }
@@ -130,10 +152,12 @@ impl ExtensionReload {
         if let Some(skills) = &self.skills {
             warnings.extend(skills.reload_with(places.plugins.clone()));
         }
-        // What else they bring: `agent` of their settings is who the session is, and stays as it was. Their
-        // MCP servers (`brought.servers`) are for who connects servers, in `crate::mcp`.
-        let brought = plugins::additions(&places, &permitted);
+        let mut brought = plugins::additions(&places, &permitted);
+        brought
+            .warnings
+            .extend(self.other_main(brought.agent.as_deref()));
         self.hooks.set_of_plugins(brought.handlers);
+        mcp::replace_plugins(servers, &self.config, &permitted, &brought.servers).await;
         let (of_session, pool) = match self.subagents.get() {
             Some((kinds, pool)) => (kinds, Some(pool)),
             None => (kinds, None),
@@ -156,10 +180,14 @@ impl SessionInput {
     }
 
     /// Reads plugins anew, those that the settings have enabled meanwhile included: their skills, commands,
-    /// output styles, agents and hooks. The style and the kind of the main agent stay what they were; so do
-    /// the servers.
-    pub fn reload_plugins(&self) -> Result<ReloadedExtensions, String> {
-        self.0.reload.plugins_again(&self.0.kinds)
+    /// output styles, agents, hooks and MCP servers. The style stays what it was; the kind of the main agent,
+    /// too, and it is reported if a new session would be of another.
+    pub async fn reload_plugins(&self) -> Result<ReloadedExtensions, String> {
+        let state = &self.0;
+        state
+            .reload
+            .plugins_again(&state.kinds, &state.servers)
+            .await
     }
 
     /// Settings as if they had been given with the configuration. The error says which of them cannot be

@@ -12,6 +12,7 @@ use haft_engine::{
     permissions::{Bases, Scope},
 };
 use haft_extensions::{ExtensionPlaces, Warning, plugins};
+use haft_mcp::client::OF_PLUGINS;
 use serde_json::{Map, Value};
 
 use crate::{SessionConfig, settings::Permitted};
@@ -107,7 +108,7 @@ pub(crate) fn additions(places: &ExtensionPlaces, permitted: &Permitted) -> Plug
                 }));
         }
         for (name, server) in parts.servers {
-            let name = format!("plugin:{}:{name}", plugin.name);
+            let name = format!("{OF_PLUGINS}{}:{name}", plugin.name);
             found.servers.insert(name, server);
         }
         for (key, value) in &parts.settings {

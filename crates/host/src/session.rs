@@ -273,7 +273,8 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     for warning in extensions.warnings() {
         events.warn(warning);
     }
-    let of_plugins = take_plugins(&mut config, &mut permitted, &extensions, &events);
+    let (of_plugins, main_of_plugins) =
+        take_plugins(&mut config, &mut permitted, &extensions, &events);
     let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
@@ -287,7 +288,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds,
         extensions: extensions.described(),
-        reload: extensions.reload(&config, &permitted),
+        reload: extensions.reload(&config, &permitted, main_of_plugins),
         current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
         budget: Budget::of(&config, &chosen, &events),
@@ -317,22 +318,23 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     })
 }
 
-/// Takes over what plugins bring beside skills; their servers.
+/// Takes over what plugins bring beside skills; their servers, and the kind that they make the main agent.
 fn take_plugins(
     config: &mut SessionConfig,
     permitted: &mut Permitted,
     extensions: &Extensions,
     events: &Events,
-) -> Map<String, Value> {
+) -> (Map<String, Value>, Option<String>) {
     let brought = plugins::additions(&extensions.places, permitted);
     for warning in brought.warnings {
         events.warn(warning);
     }
     permitted.hooks = permitted.hooks.clone().with_handlers(brought.handlers);
-    if config.agent.is_none() {
-        config.agent = brought.agent;
+    let of_plugins = brought.agent.filter(|_| config.agent.is_none());
+    if of_plugins.is_some() {
+        config.agent.clone_from(&of_plugins);
     }
-    brought.servers
+    (brought.servers, of_plugins)
 }
 
 /// May a later message switch to bypassPermissions? The error says why not.

@@ -1,7 +1,7 @@
 //! The tools of sessions for MCP clients: each client has a session of its own, with its own directory, ledger
 //! and undo journal, set up like any other.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{BoxFuture, CallId};
 use haft_mcp::server::{
@@ -10,8 +10,8 @@ use haft_mcp::server::{
 use serde_json::json;
 
 use crate::{
-    EventSink, SessionConfig, SessionEvent, SessionParts, elicitation::ElicitedQuestions,
-    open_tools,
+    EventSink, SessionConfig, SessionEvent, SessionParts, client_roots::narrowed,
+    compose::open_served_tools, elicitation::ElicitedQuestions, served_prompts::ServedPrompts,
 };
 
 /// What clients are told of how to use it.
@@ -45,18 +45,18 @@ impl OpenSession for ToolServer {
         Box::pin(async move {
             let calls = OpenCalls::default();
             let (progress, updates) = haft_contract::progress::channel(CallId::new());
-            let person = Arc::clone(&self.events);
+            let (person, tells) = (Arc::clone(&self.events), notifier.clone());
             let parts = SessionParts::new(move |event: &SessionEvent| {
                 if let SessionEvent::Warning(text) = event {
-                    notifier.log(LogLevel::Warning, "haft", json!(text));
+                    tells.log(LogLevel::Warning, "haft", json!(text));
                 }
                 person.on_event(event);
             });
             let parts = parts
                 .questions(ElicitedQuestions::new(calls.clone()))
                 .progress(progress);
-            let haft = open_tools(&self.config, parts).await;
-            let haft = haft.map_err(|error| error.to_string())?;
+            let opened = open_served_tools(&self.config, parts).await;
+            let (haft, book) = opened.map_err(|error| error.to_string())?;
             let description = ServerDescription {
                 name: "haft".to_owned(),
                 title: "haft".to_owned(),
@@ -65,8 +65,40 @@ impl OpenSession for ToolServer {
                 capabilities: json!({"tools": {}, "resources": {}, "logging": {}}),
             };
             let scheduler = haft.into_scheduler();
-            let service = PoolService::new(scheduler, updates, calls, description);
+            let permitted = scheduler.context().directories;
+            let nested = scheduler.aside();
+            let mut service = PoolService::new(scheduler, updates, calls, description).with_roots(
+                Box::new(move |roots| work_in(&permitted, &roots, &notifier)),
+            );
+            if let Some(book) = book {
+                let prompts = ServedPrompts {
+                    book,
+                    calls: nested,
+                };
+                service = service.with_prompts(Box::new(prompts));
+            }
             Ok(Arc::new(service) as Arc<dyn McpService>)
         })
+    }
+}
+
+/// The directories to work in when a client works in these. The client is told what does not count.
+fn work_in(permitted: &[PathBuf], roots: &[PathBuf], notifier: &SessionNotifier) -> Vec<PathBuf> {
+    let found = narrowed(permitted, roots);
+    let shown = |paths: &[PathBuf]| {
+        let paths = paths.iter().map(|path| path.display().to_string());
+        paths.collect::<Vec<_>>().join(", ")
+    };
+    if !found.refused.is_empty() {
+        let text = format!(
+            "not worked in, because the one who started haft did not permit it (--cwd, --add-dir): {}",
+            shown(&found.refused)
+        );
+        notifier.log(LogLevel::Warning, "haft", json!(text));
+    }
+    match found.directories.is_empty() {
+        // A client whose roots are all elsewhere, or that has none any more, has what is permitted.
+        true => permitted.to_vec(),
+        false => found.directories,
     }
 }

@@ -37,6 +37,13 @@ impl FileTarget {
         &self.given
     }
 
+    /// The path, if it led to itself when it was judged: there was no link in it.
+    pub(crate) fn led_to_itself(&self) -> Option<&Path> {
+        self.judged
+            .as_deref()
+            .filter(|judged| *judged == self.given)
+    }
+
     /// Where it leads, if that is where it led when it was judged.
     pub fn resolve(&self) -> Result<Resolved, JournalError> {
         let resolved = resolve(&self.given)?;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Value, json};
 
 /// Codes of errors.
 pub mod code {
@@ -28,8 +29,27 @@ pub mod code {
     pub const UNSUPPORTED_REVISION: i64 = -32022;
 }
 
+/// More values are not taken in one message: each takes some dozen times the memory of its text.
+const MOST_VALUES: usize = 1_000_000;
+
+/// How many values a text of JSON has at most.
+fn count_values(text: &[u8]) -> usize {
+    let (mut count, mut in_string, mut at) = (1, false, 0);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'\\' if in_string => at += 1, // and what it escapes
+            b'"' => in_string = !in_string,
+            b',' | b'[' | b'{' if !in_string => count += 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    count
+}
+
 /// The id of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(untagged)]
 pub enum RpcId {
     /// A number.
     Number(i64),
@@ -66,7 +86,7 @@ impl fmt::Display for RpcId {
 }
 
 /// What went wrong with a request, as it is sent.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
     /// Its kind.
@@ -74,6 +94,7 @@ pub struct RpcError {
     /// In words.
     pub message: String,
     /// For programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
@@ -116,16 +137,6 @@ impl RpcError {
             },
             other => Self::new(0, other.to_string()),
         }
-    }
-
-    fn to_value(&self) -> Value {
-        let mut error = Map::new();
-        error.insert("code".to_owned(), json!(self.code));
-        error.insert("message".to_owned(), json!(self.message));
-        if let Some(data) = &self.data {
-            error.insert("data".to_owned(), data.clone());
-        }
-        Value::Object(error)
     }
 }
 
@@ -185,6 +196,15 @@ impl RpcMessage {
 
     /// The messages of a text: one, or the several of a batch. The error is what to answer.
     pub fn parse_all(text: &[u8]) -> Result<Vec<Result<Self, RpcError>>, RpcError> {
+        if text.len() > MOST_VALUES && count_values(text) > MOST_VALUES {
+            let why = format!("more than {MOST_VALUES} values in one message");
+            return Err(RpcError::new(code::INVALID_REQUEST, why));
+        }
+        // Nearly always it is one, and then its parts alone are read.
+        let is_one = text.trim_ascii_start().first() == Some(&b'{');
+        if is_one && let Ok(parts) = serde_json::from_slice(text) {
+            return Ok(vec![Self::of_parts(parts)]);
+        }
         let value: Value = serde_json::from_slice(text)
             .map_err(|error| RpcError::new(code::PARSE, format!("no JSON: {error}")))?;
         match value {
@@ -199,28 +219,42 @@ impl RpcMessage {
 
     /// A message. The error is what to answer.
     pub fn parse(value: Value) -> Result<Self, RpcError> {
-        let wrong = |why: &str| Err(RpcError::new(code::INVALID_REQUEST, why));
         let Value::Object(mut message) = value else {
-            return wrong("a message is an object");
+            let why = "a message is an object";
+            return Err(RpcError::new(code::INVALID_REQUEST, why));
         };
-        let id = match message.get("id") {
-            None | Some(Value::Null) => None,
+        let mut part = |name: &str| message.remove(name);
+        Self::of_parts(MessageParts {
+            id: part("id"),
+            method: part("method"),
+            params: part("params"),
+            result: part("result"),
+            error: part("error"),
+        })
+    }
+
+    fn of_parts(parts: MessageParts) -> Result<Self, RpcError> {
+        let wrong = |why: &str| Err(RpcError::new(code::INVALID_REQUEST, why));
+        let id = match &parts.id {
+            None => None,
+            // Only the answer to what could not be read has none.
+            Some(Value::Null) if parts.method.is_none() => None,
             Some(id) => match RpcId::parse(id) {
                 Some(id) => Some(id),
                 None => return wrong("an id is a whole number or a text"),
             },
         };
-        if let Some(method) = message.remove("method") {
+        if let Some(method) = parts.method {
             let Value::String(method) = method else {
                 return wrong("a method is a text");
             };
-            let params = message.remove("params").unwrap_or_default();
+            let params = parts.params.unwrap_or_default();
             return Ok(match id {
                 Some(id) => Self::request(id, method, params),
                 None => Self::notification(method, params),
             });
         }
-        let result = match (message.remove("error"), message.remove("result")) {
+        let result = match (parts.error, parts.result) {
             (Some(error), _) if !error.is_null() => Err(RpcError::parse(error)),
             (_, Some(result)) => Ok(result),
             _ => return wrong("a message has a `method`, a `result` or an `error`"),
@@ -230,40 +264,81 @@ impl RpcMessage {
 
     /// As JSON.
     pub fn to_value(&self) -> Value {
-        let mut message = Map::new();
-        let mut put = |name: &str, value: Value| message.insert(name.to_owned(), value);
-        put("jsonrpc", json!("2.0"));
-        match self {
-            Self::Request { id, method, params } => {
-                put("id", id.to_value());
-                put("method", json!(method));
-                if !params.is_null() {
-                    put("params", params.clone());
-                }
-            }
-            Self::Notification { method, params } => {
-                put("method", json!(method));
-                if !params.is_null() {
-                    put("params", params.clone());
-                }
-            }
-            Self::Answer { id, result } => {
-                put("id", id.as_ref().map_or(Value::Null, RpcId::to_value));
-                match result {
-                    Ok(result) => put("result", result.clone()),
-                    Err(error) => put("error", error.to_value()),
-                };
-            }
-        }
-        Value::Object(message)
+        serde_json::to_value(self).unwrap_or_default() // JSON of values cannot fail
+    }
+
+    /// As JSON text.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut text = Vec::with_capacity(256);
+        self.write(&mut text);
+        text
     }
 
     /// As one line, with its end.
     pub fn to_line(&self) -> Vec<u8> {
-        // JSON of values cannot fail, and escapes line ends.
-        let mut line = self.to_value().to_string().into_bytes();
+        let mut line = self.to_json();
         line.push(b'\n');
         line
+    }
+
+    /// Writes it behind what is there, as one line with its end.
+    pub fn write_line(&self, text: &mut Vec<u8>) {
+        self.write(text);
+        text.push(b'\n');
+    }
+
+    fn write(&self, text: &mut Vec<u8>) {
+        // JSON of values cannot fail, and escapes line ends; nor can writing to memory.
+        let _ = serde_json::to_writer(text, self);
+    }
+}
+
+/// What is of interest in a message; `None` is what is not there, and not `null`.
+#[derive(Deserialize)]
+struct MessageParts {
+    #[serde(default, deserialize_with = "there")]
+    id: Option<Value>,
+    #[serde(default, deserialize_with = "there")]
+    method: Option<Value>,
+    #[serde(default, deserialize_with = "there")]
+    params: Option<Value>,
+    #[serde(default, deserialize_with = "there")]
+    result: Option<Value>,
+    #[serde(default, deserialize_with = "there")]
+    error: Option<Value>,
+}
+
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+impl Serialize for RpcMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut message = serializer.serialize_map(None)?;
+        message.serialize_entry("jsonrpc", "2.0")?;
+        match self {
+            Self::Request { id, method, params } => {
+                message.serialize_entry("id", id)?;
+                message.serialize_entry("method", method)?;
+                if !params.is_null() {
+                    message.serialize_entry("params", params)?;
+                }
+            }
+            Self::Notification { method, params } => {
+                message.serialize_entry("method", method)?;
+                if !params.is_null() {
+                    message.serialize_entry("params", params)?;
+                }
+            }
+            Self::Answer { id, result } => {
+                message.serialize_entry("id", id)?;
+                match result {
+                    Ok(result) => message.serialize_entry("result", result)?,
+                    Err(error) => message.serialize_entry("error", error)?,
+                }
+            }
+        }
+        message.end()
     }
 }
 
@@ -318,6 +393,10 @@ mod tests {
                 json!({"id": 1.5, "method": "x"}),
                 "an id is a whole number or a text",
             ),
+            (
+                json!({"id": null, "method": "x"}),
+                "an id is a whole number or a text",
+            ),
             (json!({"id": 1, "method": 2}), "a method is a text"),
             (
                 json!({"id": 1}),
@@ -327,6 +406,15 @@ mod tests {
         for (value, why) in cases {
             assert_eq!(RpcMessage::parse(value).unwrap_err().message, why);
         }
+        let many = format!("[{}0]", "0,".repeat(MOST_VALUES));
+        let refused = RpcMessage::parse_all(many.as_bytes()).unwrap_err();
+        assert_eq!(refused.message, "more than 1000000 values in one message");
+        // A text of any length is one value.
+        let long = format!(
+            r#"{{"method": "a", "params": {{"t": "{}\""}}}}"#,
+            ",[".repeat(MOST_VALUES)
+        );
+        assert!(RpcMessage::parse_all(long.as_bytes()).unwrap()[0].is_ok());
         let batch = br#"[{"method": "a"}, 5]"#;
         let read = RpcMessage::parse_all(batch).unwrap();
         assert!(read[0].is_ok() && read[1].is_err());

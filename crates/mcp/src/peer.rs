@@ -26,7 +26,7 @@ const MOST_INCOMING: usize = 64;
 /// Reports of progress that wait to be looked at; more are dropped.
 const WAITING_PROGRESS: usize = 64;
 
-/// Where messages go. Nothing here waits: what fails later is told by [`Peer::fail`] or [`Peer::close`].
+/// Where messages go. Nothing here waits: what fails later is reported by [`Peer::fail`] or [`Peer::close`].
 pub trait MessageSink: Send + Sync {
     /// Sends a message. The error says why it cannot be sent.
     fn send(&self, message: RpcMessage) -> Result<(), PeerError>;
@@ -196,7 +196,7 @@ impl Peer {
                 biased;
                 answer = &mut answered => {
                     unanswered.is_told = false;
-                    // What was reported before the answer is told before it.
+                    // What was reported before the answer is passed on before it.
                     while let Ok(report) = reports.try_recv() {
                         on_progress(report);
                     }
@@ -218,7 +218,7 @@ impl Peer {
         }
     }
 
-    /// Tells something.
+    /// Sends a notification.
     pub fn notify(&self, method: &str, params: Value) -> Result<(), PeerError> {
         if self.inner.closed.is_cancelled() {
             return Err(self.inner.why_closed());
@@ -320,7 +320,9 @@ impl Peer {
 
     /// What cannot be read may have been meant as an answer: the request that it names need not wait for another.
     fn fail_named(&self, text: &[u8], error: &RpcError) {
-        if text.trim_ascii_start().first() != Some(&b'{') {
+        // Words that are no message name nothing, and what is cut off ends with its server.
+        let text = text.trim_ascii();
+        if !text.starts_with(b"{") || !text.ends_with(b"}") {
             return;
         }
         let ends = match text.len() {

@@ -1,10 +1,11 @@
 //! Where keys, tokens and passwords are kept: below a home directory, or where a variable says.
 
 use std::{
+    collections::{HashMap, HashSet},
     env,
     ffi::OsStr,
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -358,9 +359,7 @@ pub(super) fn homes() -> &'static [PathBuf] {
 
 /// Is this a store of keys, or in one? Names are compared without case.
 pub(super) fn is_store(path: &Path, home: Option<&Path>) -> bool {
-    let of_machine = OF_MACHINE.iter().map(Path::new);
-    let mut named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
-    if named.any(|named| path.starts_with(named)) {
+    if is_of_machine(path) {
         return true;
     }
     let own = home
@@ -399,31 +398,90 @@ fn below_homes(path: &Path) -> Option<PathBuf> {
 }
 
 fn is_below_store(rest: &Path) -> bool {
-    let rest = PathBuf::from(folded(&rest.to_string_lossy()));
-    STORES.iter().any(|store| rest.starts_with(store))
+    let rest = folded(&rest.to_string_lossy());
+    let first = rest.split('/').next().unwrap_or_default();
+    let Some(stores) = BY_FIRST_NAME.get(first) else {
+        return false;
+    };
+    let rest = Path::new(&rest);
+    stores.iter().any(|store| rest.starts_with(store))
+}
+
+/// The stores by the first name in them: nearly no path begins with one, and each call asks.
+static BY_FIRST_NAME: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let mut by_name: HashMap<&str, Vec<&str>> = HashMap::new();
+    for store in STORES {
+        let first = store.split('/').next().unwrap_or_default();
+        by_name.entry(first).or_default().push(store);
+    }
+    by_name
+});
+
+/// The same of the whole machine, with the stores that variables name.
+fn is_of_machine(path: &Path) -> bool {
+    static FIRST_NAMES: LazyLock<HashSet<&OsStr>> = LazyLock::new(|| {
+        let of_machine = OF_MACHINE.iter().map(Path::new);
+        let all = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
+        all.filter_map(first_name).collect()
+    });
+    // Nearly every path differs from all of them in its first name.
+    if !first_name(path).is_some_and(|name| FIRST_NAMES.contains(name)) {
+        return false;
+    }
+    let of_machine = OF_MACHINE.iter().map(Path::new);
+    let mut named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
+    named.any(|store| path.starts_with(store))
+}
+
+/// The name below the root.
+fn first_name(path: &Path) -> Option<&OsStr> {
+    path.components().nth(1).map(Component::as_os_str)
 }
 
 /// The stores that exist in the homes of this machine, as real paths. Looked up at most once a second.
 pub(super) fn present(home: Option<&Path>) -> Arc<[PathBuf]> {
-    type Kept = (Option<PathBuf>, Instant, Arc<[PathBuf]>);
-    static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((of, at, found)) = &*kept
-        && of.as_deref() == home
-        && at.elapsed() < BELIEVED
-    {
-        return Arc::clone(found);
-    }
-    let found = look(home);
-    *kept = Some((
-        home.map(Path::to_path_buf),
-        Instant::now(),
-        Arc::clone(&found),
-    ));
-    found
+    static KEPT: KeptLookup = KeptLookup::new();
+    KEPT.get(home, || look(home))
 }
 
-fn look(home: Option<&Path>) -> Arc<[PathBuf]> {
+/// What was found for a home, as long as it is believed.
+pub(super) struct KeptLookup(Mutex<Option<FoundStores>>);
+
+struct FoundStores {
+    home: Option<PathBuf>,
+    at: Instant,
+    paths: Arc<[PathBuf]>,
+}
+
+impl KeptLookup {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    pub(super) fn get(
+        &self,
+        home: Option<&Path>,
+        look: impl FnOnce() -> Arc<[PathBuf]>,
+    ) -> Arc<[PathBuf]> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = &*kept
+            && found.home.as_deref() == home
+            && found.at.elapsed() < BELIEVED
+        {
+            return Arc::clone(&found.paths);
+        }
+        let paths = look();
+        *kept = Some(FoundStores {
+            home: home.map(Path::to_path_buf),
+            at: Instant::now(),
+            paths: Arc::clone(&paths),
+        });
+        paths
+    }
+}
+
+/// Looks them up.
+pub(super) fn look(home: Option<&Path>) -> Arc<[PathBuf]> {
     let mut homes: Vec<PathBuf> = MACHINE.homes.clone();
     homes.extend(home.map(Path::to_path_buf));
     let others = fs::read_dir(HOMES).into_iter().flatten().flatten();

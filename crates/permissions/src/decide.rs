@@ -291,11 +291,14 @@ fn touched(facts: &Facts) -> impl Iterator<Item = (&Touched, bool)> {
 /// What is delicate about a path: by where it really leads first, since that is what is touched.
 fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because> {
     let paths = [&touched.real, &touched.given];
-    let protected = paths.into_iter().find(|path| written && is_protected(path));
+    let several = usize::from(touched.given != touched.real);
+    let paths = paths.into_iter().take(1 + several);
+    let protected = paths.clone().find(|path| written && is_protected(path));
     if let Some(path) = protected {
         return Some(Because::Protected(path.clone()));
     }
-    paths.into_iter().find_map(|path| {
+    let mut paths = paths;
+    paths.find_map(|path| {
         let what = sensitive(path, policy.home.as_deref())?;
         Some(Because::Sensitive(path.clone(), what))
     })

@@ -3,9 +3,12 @@
 use std::{
     ffi::OsStr,
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
-use super::credentials;
+use haft_settings::resolve;
+
+use super::credentials::{self, KeptLookup};
 
 const DIRECTORIES: [&str; 9] = [
     ".git",
@@ -104,6 +107,9 @@ pub(super) fn is_telling(name: &OsStr) -> bool {
 /// The name as a disk that ignores case sees it: by way of capitals, since some letters have two
 /// small forms.
 pub(super) fn folded(name: &str) -> String {
+    if name.is_ascii() {
+        return name.to_ascii_lowercase();
+    }
     name.to_uppercase().to_lowercase()
 }
 
@@ -144,11 +150,15 @@ pub fn sensitive(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     system.map(|(_, what)| *what).or_else(keys)
 }
 
-/// All of these places, for a walk that is to leave them out.
-pub fn stores(home: Option<&Path>) -> Vec<PathBuf> {
-    let system = SYSTEM.iter().map(|(store, _)| PathBuf::from(store));
-    let keys = credentials::present(home);
-    system.chain(keys.iter().cloned()).collect()
+/// All of these places, for a walk that is to leave them out. Looked up at most once a second.
+pub fn stores(home: Option<&Path>) -> Arc<[PathBuf]> {
+    static KEPT: KeptLookup = KeptLookup::new();
+    KEPT.get(home, || {
+        let system = SYSTEM.iter().map(|(store, _)| PathBuf::from(store));
+        let home = home.map(resolve::real);
+        let keys = credentials::look(home.as_deref());
+        system.chain(keys.iter().cloned()).collect()
+    })
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use tokio::{
 };
 
 use crate::{
-    Line, Mechanism, Running, SandboxError, SandboxProfile, Setup,
+    Line, Mechanism, Running, SandboxError, SandboxProfile, Setup, SilenceLimits,
     child::ARGUMENT,
     guard_link::GuardLink,
     network::{Accepting, ByRules, GateLogEntry, Proxy, ProxyOptions},
@@ -43,7 +43,7 @@ use crate::{
 
 /// How many shells wait for a command.
 const WAITING: usize = 2;
-/// How long the setting up, or a shell, may take before it is given up: it takes milliseconds.
+/// How long the setting up may take before it is given up: it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How much a command can write before anyone reads it, in bytes.
 const PIPE: usize = 1 << 20;
@@ -52,6 +52,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct SandboxInstance {
     plan: Plan,
+    pub(crate) limits: SilenceLimits,
     /// Which files it hides and protects. When someone outside puts another one in the place of such a
     /// file, as many programs do to write it, the kernel takes away what was mounted there.
     guarded: Vec<Option<FileIdentity>>,
@@ -205,6 +206,7 @@ impl SandboxInstance {
     /// Sets a sandbox up.
     pub(crate) async fn raise(
         setup: &Setup,
+        limits: SilenceLimits,
         plan: Plan,
         scratch: Arc<Scratch>,
     ) -> Result<Self, SandboxError> {
@@ -270,6 +272,7 @@ impl SandboxInstance {
         };
         let world = Self {
             plan,
+            limits,
             guarded,
             pid: child.id().unwrap_or_default(),
             link: Mutex::new(Some(link)),
@@ -359,7 +362,7 @@ impl SandboxInstance {
             };
             let names = line.names.clone();
             let starting = Running::start(Arc::clone(self), shell, &order, names);
-            let started = match timeout(PATIENCE, starting).await {
+            let started = match timeout(self.limits.start, starting).await {
                 Ok(started) => started,
                 // Stopped, it seems. It may yet run the command, so that another must not.
                 Err(_) => break Err(silence()),

@@ -55,7 +55,9 @@ pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};
 pub use profile::{ClosedDirectories, Network, Reading, SandboxProfile, Workspace};
 pub use running::{CommandEnd, ExitKind, Running};
-pub use sandbox::{Line, Mechanism, ProfileEnvironment, Sandbox, Setup, system_shell};
+pub use sandbox::{
+    Line, Mechanism, ProfileEnvironment, Sandbox, Setup, SilenceLimits, system_shell,
+};
 pub use tree::Process;
 
 /// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.

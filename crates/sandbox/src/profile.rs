@@ -53,7 +53,7 @@ pub struct Workspace {
     pub guarded: Option<GuardedNames>,
     /// Directories of which hardly anything is seen.
     pub closed: ClosedDirectories,
-    /// Whom it may talk to.
+    /// Which hosts it may talk to.
     pub network: Network,
 }
 

@@ -12,10 +12,6 @@ use crate::{
     tree,
 };
 
-/// How long after its grace a guard may take to end its command. It takes milliseconds; one that does
-/// not was stopped.
-const OVERDUE: Duration = Duration::from_secs(5);
-
 /// A command that runs. When this is dropped, all of it ends.
 pub struct Running {
     /// What it writes.
@@ -146,7 +142,7 @@ impl Running {
         if let Err(error) = self.guard.send(&order) {
             tracing::debug!(%error, "the guard does not listen");
         }
-        let at = Instant::now().checked_add(grace.saturating_add(OVERDUE));
+        let at = Instant::now().checked_add(grace.saturating_add(self.world.limits.end));
         let ends = Culprit::Guard;
         self.due = at.map(|at| Due { at, ends });
     }
@@ -212,7 +208,7 @@ impl Running {
                 self.standing.kill();
                 let ends = Culprit::Keeper;
                 Instant::now()
-                    .checked_add(OVERDUE)
+                    .checked_add(self.world.limits.end)
                     .map(|at| Due { at, ends })
             }
             Culprit::Keeper => {

@@ -41,6 +41,25 @@ pub struct Setup {
     pub best: Mechanism,
 }
 
+/// How long those who confine commands may be silent. What they do takes milliseconds: one that needs longer
+/// was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SilenceLimits {
+    /// A command is given up that has not begun after this.
+    pub start: Duration,
+    /// So long after its grace a guard may take to end its command; then it is ended with it.
+    pub end: Duration,
+}
+
+impl Default for SilenceLimits {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(20),
+            end: Duration::from_secs(5),
+        }
+    }
+}
+
 /// How often bubblewrap may fail before it is believed, and how long the first pause is.
 pub(crate) const SILENT: u32 = 5;
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);
@@ -160,6 +179,7 @@ pub struct Sandbox(Arc<Inner>);
 
 struct Inner {
     setup: Setup,
+    limits: SilenceLimits,
     /// Let go of before `worlds`, so that the last of those knows that it is the last holder.
     scratch: Arc<Scratch>,
     worlds: Mutex<Worlds>,
@@ -181,9 +201,15 @@ struct Worlds {
 impl Sandbox {
     /// For a session. Nothing is started yet.
     pub fn new(setup: Setup) -> Self {
+        Self::with_limits(setup, SilenceLimits::default())
+    }
+
+    /// The same with these limits.
+    pub fn with_limits(setup: Setup, limits: SilenceLimits) -> Self {
         Self(Arc::new(Inner {
             scratch: Arc::new(Scratch::new(setup.scratch.clone())),
             setup,
+            limits,
             worlds: Mutex::default(),
         }))
     }
@@ -316,7 +342,8 @@ impl Inner {
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
             plan.mediates = !worlds.unmediated;
             let scratch = Arc::clone(&self.scratch);
-            let failed = match SandboxInstance::raise(&self.setup, plan, scratch).await {
+            let failed = match SandboxInstance::raise(&self.setup, self.limits, plan, scratch).await
+            {
                 Ok(world) => return Ok(world),
                 Err(failed @ SandboxError::Unavailable { .. }) => failed,
                 // What it is to show, hide or keep was moved meanwhile, by someone outside.

@@ -62,7 +62,7 @@ const NAMES: [&str; 38] = [
     "_JAVA_OPTIONS",
 ];
 
-/// Does it say where secrets go, whom to believe, or what other programs load and run?
+/// Does it say where secrets go, what to trust, or what other programs load and run?
 pub(super) fn steers(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.ends_with("_PROXY")

@@ -132,7 +132,7 @@ fn without_rule(text: &str, list: &str, rule: &str) -> Result<String, String> {
 pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;
-    // Made anew: no one can have put a link there.
+    // Made new: no one can have put a link there.
     let partial = folder.join(format!(".{}.partial", CallId::new()));
     let write = || {
         let mut file = File::create_new(&partial)?;

@@ -34,7 +34,7 @@ impl Settings {
         .flatten()
     }
 
-    /// What they say of notes that outlive a session. Anybody may switch it off; where it goes is for
+    /// What they say of notes that outlive a session. Anyone may switch it off; where it goes is for
     /// the user alone to say.
     pub fn auto_memory(&mut self) -> AutoMemory {
         let mut layers = self.layers.iter();

@@ -37,10 +37,10 @@ pub struct Settings {
     pub trust: Trust,
 }
 
-/// What settings say of servers that are told about events.
+/// What settings say of servers that get events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Addresses that may be told, with `*` for anything; `None`: all.
+    /// Addresses that may get them, with `*` for anything; `None`: all.
     pub urls: Option<Vec<String>>,
     /// Variables that may stand in headers, if the handler lists them too; `None`: all it lists.
     pub env: Option<Vec<String>>,

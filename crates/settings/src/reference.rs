@@ -305,11 +305,6 @@ const MODEL: &[SettingKey] = &[
         Number,
         "summarize as if the model could read only so many tokens",
     ),
-    light(
-        "respondToBashCommands",
-        Flag,
-        "`false`: the model reads what came of a command line that you typed with `!`, and does not answer it",
-    ),
     light("language", Text, "the language of its answers"),
     light("outputStyle", Text, "the style of its answers"),
 ];

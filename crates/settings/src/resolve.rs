@@ -13,7 +13,45 @@ const MOST_LINKS: usize = 40;
 /// The path with every link followed and every `..` taken away, also where its end (or more of it)
 /// does not exist yet: a file about to be created has a real path too.
 pub fn real(path: &Path) -> PathBuf {
+    if is_deep_and_plain(path) && leads_to_itself(path) {
+        return path.to_path_buf();
+    }
     fs::canonicalize(path).unwrap_or_else(|_| walk(path))
+}
+
+/// Looking for a link at each name of a path takes one call of the kernel a name. From this many on it is cheaper to
+/// ask at once whether there is any.
+const DEEP: usize = 4;
+
+/// Is it absolute, with many names and nothing but names?
+fn is_deep_and_plain(path: &Path) -> bool {
+    let Some(rest) = path.as_os_str().as_encoded_bytes().strip_prefix(b"/") else {
+        return false;
+    };
+    let mut names = 0;
+    for name in rest.split(|byte| *byte == b'/') {
+        if matches!(name, b"" | b"." | b"..") {
+            return false;
+        }
+        names += 1;
+    }
+    names >= DEEP
+}
+
+/// Is there such a file, and no link on the way to it?
+#[cfg(target_os = "linux")]
+fn leads_to_itself(path: &Path) -> bool {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    // Not `NOFOLLOW`: with it, a link at the end would be opened itself.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    // Nothing is opened by this but the name. Where the kernel does not know the call, each name is looked at.
+    openat2(CWD, path, flags, Mode::empty(), resolve).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn leads_to_itself(_: &Path) -> bool {
+    false
 }
 
 /// The path without `.` and `..`, by its text alone.
@@ -79,7 +117,15 @@ mod tests {
         symlink("a/b", root.join("relative")).unwrap();
         symlink("../gone/file", root.join("a/dangling")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
+        fs::create_dir_all(root.join("deep/deep/deep/deep")).unwrap();
+        symlink("..", root.join("deep/deep/deep/up")).unwrap();
         let cases = [
+            ("deep/deep/deep/deep", "deep/deep/deep/deep"),
+            ("deep/deep/deep/up", "deep/deep"),
+            ("deep/deep/deep/up/deep", "deep/deep/deep"),
+            ("deep/deep/./deep/..", "deep/deep"),
+            ("deep//deep/deep/deep/", "deep/deep/deep/deep"),
+            ("deep/deep/deep/none", "deep/deep/deep/none"),
             ("a/b", "a/b"),
             ("absolute/b/new.txt", "a/b/new.txt"),
             ("relative/../c", "a/c"),

@@ -93,8 +93,11 @@ impl Watch {
         let (local, project, user) = ("local_settings", "project_settings", "user_settings");
         let managed = files::managed(&self.places).into_iter();
         let mut files: Vec<_> = managed.map(|file| (POLICY, file)).collect();
+        let root = files::local_root(&self.places);
+        if root != self.places.cwd {
+            files.push((local, root.join(LOCAL)));
+        }
         files.extend([
-            (local, files::local_root(&self.places).join(LOCAL)),
             (local, self.places.cwd.join(LOCAL)),
             (project, self.places.cwd.join(".claude/settings.json")),
             (user, self.places.user.join("settings.json")),

@@ -106,7 +106,7 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         #[cfg(feature = "fs")]
         erase(fs::NotebookEdit),
         #[cfg(feature = "fs")]
-        erase(fs::Read),
+        erase(fs::Read::default()),
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
         erase(agent::SendMessage),

@@ -20,7 +20,7 @@ use super::{
 
 /// What was said and done in a session.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct SessionHistory {
     /// What a person called it.
     pub title: Option<String>,
     /// The directory it was in last.
@@ -41,12 +41,12 @@ pub struct HistoryRecord {
     /// When it was written, as the line says it.
     pub time: Option<String>,
     /// What it says.
-    pub what: Recorded,
+    pub what: RecordedEvent,
 }
 
 /// What a line says.
 #[derive(Debug)]
-pub enum Recorded {
+pub enum RecordedEvent {
     /// Said in the user's name.
     User {
         /// By whom.
@@ -123,7 +123,7 @@ pub struct SubagentHistory {
     /// The call that launched it.
     pub tool_use_id: String,
     /// Its lines.
-    pub history: History,
+    pub history: SessionHistory,
 }
 
 /// Who a subagent is, beside its transcript or in its first line.
@@ -136,7 +136,7 @@ struct SubagentFacts {
 }
 
 /// Reads a transcript.
-pub fn read(transcript: &Path) -> Result<History, StoreError> {
+pub fn read(transcript: &Path) -> Result<SessionHistory, StoreError> {
     Ok(of_lines(&look(transcript)?))
 }
 
@@ -179,8 +179,8 @@ fn read_subagent(path: &Path) -> Option<SubagentHistory> {
     })
 }
 
-fn of_lines(lines: &[String]) -> History {
-    let mut history = History::default();
+fn of_lines(lines: &[String]) -> SessionHistory {
+    let mut history = SessionHistory::default();
     let mut lines = parse(lines, &mut history.repairs);
     for line in &mut lines {
         if line.parent_uuid.is_none() {
@@ -203,7 +203,7 @@ fn of_lines(lines: &[String]) -> History {
     history
 }
 
-impl History {
+impl SessionHistory {
     /// What a line says of the session beside what was said.
     fn note_facts(&mut self, line: &Line) {
         let cwd = line.cwd.as_ref();
@@ -232,21 +232,21 @@ impl History {
         match line.kind.as_str() {
             STARTED => {
                 if let Some(tool_use_id) = line.tool_use_id {
-                    push(Recorded::Started { tool_use_id });
+                    push(RecordedEvent::Started { tool_use_id });
                 }
                 return;
             }
             REPLY => {
                 if let Some(reply) = line.request_id {
                     let usage = spent(line.usage.as_ref());
-                    push(Recorded::ReplyEnded { reply, usage });
+                    push(RecordedEvent::ReplyEnded { reply, usage });
                 }
                 return;
             }
             "system" => {
                 if line.subtype.as_deref() == Some("compact_boundary") {
                     let told = line.compact_metadata.unwrap_or_default();
-                    push(Recorded::Compacted {
+                    push(RecordedEvent::Compacted {
                         trigger: told["trigger"].as_str().unwrap_or_default().to_owned(),
                         tokens: told["preTokens"].as_u64(),
                     });
@@ -273,11 +273,11 @@ impl History {
                 _ => None,
             });
             let text = texts.collect::<Vec<_>>().join("\n");
-            return push(Recorded::Failed { text });
+            return push(RecordedEvent::Failed { text });
         }
         if message.role == Role::Assistant {
             for block in message.content {
-                push(Recorded::Reply {
+                push(RecordedEvent::Reply {
                     reply: reply.clone(),
                     model: model.clone(),
                     usage,
@@ -294,7 +294,7 @@ impl History {
         let mut content = Vec::new();
         for block in message.content {
             match block {
-                Block::ToolResult(result) => push(Recorded::Answer {
+                Block::ToolResult(result) => push(RecordedEvent::Answer {
                     result,
                     structured: line.tool_use_result.clone(),
                     waited: Duration::from_millis(line.waited_ms.unwrap_or_default()),
@@ -303,7 +303,7 @@ impl History {
             }
         }
         if !content.is_empty() {
-            push(Recorded::User { author, content });
+            push(RecordedEvent::User { author, content });
         }
     }
 }
@@ -330,7 +330,7 @@ mod tests {
 
     use super::*;
 
-    fn history(values: &[Value]) -> History {
+    fn history(values: &[Value]) -> SessionHistory {
         let lines: Vec<String> = values.iter().map(Value::to_string).collect();
         of_lines(&lines)
     }
@@ -346,19 +346,34 @@ mod tests {
                            "usage": {"input_tokens": 5, "output_tokens": 1}}})
     }
 
-    fn shown(history: &History) -> Vec<String> {
+    fn words(block: &Block) -> String {
+        match block {
+            Block::Text { text } => text.clone(),
+            Block::ToolUse { id, name, .. } => format!("calls {name} as {id}"),
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn shown(history: &SessionHistory) -> Vec<String> {
         let records = history.records.iter().map(|record| match &record.what {
-            Recorded::User { author, content } => format!("{author:?}: {}", json!(content)),
-            Recorded::Reply { block, usage, .. } => {
-                format!("model ({}): {}", usage.output, json!(block))
+            RecordedEvent::User { author, content } => {
+                let content: Vec<String> = content.iter().map(words).collect();
+                format!("{author:?}: {}", content.join(", "))
             }
-            Recorded::ReplyEnded { reply, usage } => format!("{reply} came to {}", usage.output),
-            Recorded::Started { tool_use_id } => format!("{tool_use_id} begins"),
-            Recorded::Answer { result, waited, .. } => {
+            RecordedEvent::Reply { block, usage, .. } => {
+                format!("model ({}): {}", usage.output, words(block))
+            }
+            RecordedEvent::ReplyEnded { reply, usage } => {
+                format!("{reply} came to {}", usage.output)
+            }
+            RecordedEvent::Started { tool_use_id } => format!("{tool_use_id} begins"),
+            RecordedEvent::Answer { result, waited, .. } => {
                 format!("{} is answered after {waited:?}", result.tool_use_id)
             }
-            Recorded::Compacted { trigger, tokens } => format!("compacted: {trigger} {tokens:?}"),
-            Recorded::Failed { text } => format!("failed: {text}"),
+            RecordedEvent::Compacted { trigger, tokens } => {
+                format!("compacted: {trigger} {tokens:?}")
+            }
+            RecordedEvent::Failed { text } => format!("failed: {text}"),
         });
         records.collect()
     }
@@ -385,13 +400,13 @@ mod tests {
         assert_eq!(
             shown(&history),
             [
-                "Person: [{\"text\":\"first\",\"type\":\"text\"}]",
-                "model (1): {\"id\":\"t\",\"input\":{},\"name\":\"Read\",\"type\":\"tool_use\"}",
+                "Person: first",
+                "model (1): calls Read as t",
                 "t begins",
                 "r came to 40",
                 "t is answered after 1.5s",
                 "compacted: auto Some(9)",
-                "Summary: [{\"text\":\"so far\",\"type\":\"text\"}]",
+                "Summary: so far",
             ]
         );
         assert_eq!(history.title.as_deref(), Some("a title"));

@@ -197,7 +197,7 @@ pub(crate) enum Sessions {
     /// Write one as a page for a browser, or as Markdown.
     #[command(after_help = "\
 Examples:
-  haft sessions export 01a1e348 --html session.html   one page with everything in it, to read and to hand on
+  haft sessions export 01a1e348 --html session.html   one page with everything in it
   haft sessions export 01a1e348 --md                  as Markdown, to stdout
 
 Files are for you alone to read, and none is replaced without --force. `haft help export` tells more.")]

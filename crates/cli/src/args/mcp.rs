@@ -16,6 +16,10 @@ pub(crate) enum McpCommand {
     /// settle is asked at the client if it has forms (elicitation), and refused with the rule that would
     /// allow it if not.
     #[command(after_help = "\
+In the configuration of an editor or a desktop app (more: haft help mcp-serve):
+  {\"mcpServers\": {\"haft\": {\"command\": \"haft\",
+    \"args\": [\"mcp\", \"serve\", \"--cwd\", \"/path/to/project\", \"--permission-mode\", \"acceptEdits\"]}}}
+
 Examples:
   haft mcp serve                                    over stdin and stdout
   haft mcp serve --tools Read,Grep,Glob             only these tools

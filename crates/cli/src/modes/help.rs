@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 7] = [
+const TOPICS: [(&str, &str, &str); 9] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -22,9 +22,19 @@ const TOPICS: [(&str, &str, &str); 7] = [
         include_str!("../../docs/hooks.md"),
     ),
     (
+        "mcp-servers",
+        "servers whose tools are used: where they are named, confined, approved",
+        include_str!("../../docs/mcp-servers.md"),
+    ),
+    (
         "exec-protocol",
         "the lines that `haft exec` reads and writes",
         include_str!("../../docs/exec-protocol.md"),
+    ),
+    (
+        "mcp-serve",
+        "haft in an editor or a desktop app",
+        include_str!("../../docs/mcp-serve.md"),
     ),
     (
         "script",

@@ -27,7 +27,7 @@ struct Desk {
 impl Desk {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["work", "home", "bin"] {
+        for name in ["work", "home", "bin", "run"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         let desk = Self {
@@ -62,6 +62,7 @@ impl Desk {
         command
             .env("HOME", self.at("home"))
             .env("PATH", &self.path)
+            .env("XDG_RUNTIME_DIR", self.at("run"))
             .args(["exec", "--interactive-json"])
             .args(flags);
         Conversation::start(&mut command)
@@ -218,7 +219,8 @@ fn stand_in(reads: &str, asks: &str) -> String {
         "#!/usr/bin/python3
 import os, socket, sys
 home = os.environ['HOME']
-print(open(home + '/{reads}').read().strip())
+if '{reads}':
+    print(open(home + '/{reads}').read().strip())
 {asks}
 s.sendall(b'x')
 print(s.recv(100).decode())
@@ -242,6 +244,10 @@ fn programs_that_ask_a_service_are_asked_about_and_then_reach_exactly_that() {
     fs::create_dir_all(desk.at("home/.docker/run")).unwrap();
     serve_unix(&desk.at("home/.docker/run/docker.sock"), "from the socket");
     let unix = "s = socket.socket(socket.AF_UNIX); s.connect(home + '/.docker/run/docker.sock')";
+    fs::create_dir(desk.at("run/systemd")).unwrap();
+    serve_unix(&desk.at("run/systemd/private"), "from the manager");
+    let manager = "s = socket.socket(socket.AF_UNIX)
+s.connect(os.environ['XDG_RUNTIME_DIR'] + '/systemd/private')";
     let cases = [
         // (program, its line, its file, how it asks, what it is answered)
         (
@@ -265,18 +271,28 @@ fn programs_that_ask_a_service_are_asked_about_and_then_reach_exactly_that() {
             unix,
             "from the socket",
         ),
+        (
+            "systemctl",
+            "systemctl --user status nginx",
+            "", // it reads nothing of the home
+            manager,
+            "from the manager",
+        ),
     ];
     for (program, line, file, asks, answer) in cases {
-        let path = desk.at("home").join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, format!("token of {program}\n")).unwrap();
+        let mut expected = format!("{answer}\ncould not write");
+        if !file.is_empty() {
+            let path = desk.at("home").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("token of {program}\n")).unwrap();
+            expected = format!("token of {program}\n{expected}");
+        }
         desk.program(program, &stand_in(file, asks));
         // No one agreed: it does not run at all, rather than without what it needs.
         let mut talk = desk.session(&[]);
         let (text, failed, asked) = run(&mut talk, line, false);
         assert!(failed && asked.len() == 1, "{line}: {text} {asked:?}");
         let (text, failed, asked) = run(&mut talk, line, true);
-        let expected = format!("token of {program}\n{answer}\ncould not write");
         assert_eq!(
             (text.as_str(), failed),
             (expected.as_str(), false),
@@ -290,6 +306,48 @@ fn programs_that_ask_a_service_are_asked_about_and_then_reach_exactly_that() {
         assert_eq!(well(&mut talk, line), expected);
         assert_eq!(talk.end(), 0);
     }
+    assert!(!desk.at("work/written").exists());
+}
+
+/// A program that looks at the journals of the machine: files, and no one is asked.
+const READS_JOURNALS: &str = "#!/usr/bin/python3
+import os, socket
+logs = [name for name in ('/var/log', '/run/log') if os.path.isdir(name) and os.listdir(name) is not None]
+print('sees ' + ' '.join(logs))
+try:
+    socket.create_connection(('127.0.0.1', PORT), timeout=5)
+    print('reached the network')
+except OSError:
+    print('no network')
+try:
+    open('written', 'w')
+    print('wrote')
+except OSError:
+    print('could not write')
+";
+
+#[test]
+fn a_look_at_the_journals_of_the_machine_runs_unasked_and_reaches_nothing_else() {
+    if !Path::new("/usr/bin/python3").exists() {
+        return haft_testkit::skip("no /usr/bin/python3 for the stand-in");
+    }
+    let desk = Desk::new();
+    let port = serve_tcp("from the network").to_string();
+    desk.program("journalctl", &READS_JOURNALS.replace("PORT", &port));
+    let logs = ["/var/log", "/run/log"].into_iter();
+    let logs: Vec<&str> = logs.filter(|log| Path::new(log).is_dir()).collect();
+    let expected = format!("sees {}\nno network\ncould not write", logs.join(" "));
+    let mut talk = desk.session(&[]);
+    for line in [
+        "journalctl -u nginx -n 50 --no-pager",
+        "journalctl --user -xe",
+    ] {
+        assert_eq!(well(&mut talk, line), expected.trim_start(), "{line}");
+    }
+    // What deletes entries is another matter.
+    let (_, failed, asked) = run(&mut talk, "journalctl --vacuum-time=1d", false);
+    assert!(failed && asked.len() == 1, "{asked:?}");
+    assert_eq!(talk.end(), 0);
     assert!(!desk.at("work/written").exists());
 }
 

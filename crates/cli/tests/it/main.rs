@@ -8,7 +8,7 @@
 //! - `hostile`: hundreds of commands that attack; `interrupt`: signals; `pdf`: PDFs
 //! - `names`: of types; `sources`: files that are held to a rule; `waits`: none without an end
 //! - `login`: a key that is kept
-//! - `mcp_login`: logging in to MCP servers; `mcp_serve`: MCP clients that use it
+//! - `mcp_login`: logging in to MCP servers; `mcp_serve`, `mcp_clients`: MCP clients that use it
 //! - `page`: the page of a session, in a browser
 //! - `permissions`: rules, settings files, trust
 //! - `process_wide`: what sessions in one process must not touch
@@ -46,6 +46,7 @@ mod hostile;
 mod interrupt;
 mod listing;
 mod login;
+mod mcp_clients;
 mod mcp_login;
 mod mcp_serve;
 mod names;

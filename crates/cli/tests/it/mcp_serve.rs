@@ -104,6 +104,44 @@ fn calls_go_the_way_of_all_calls() {
     );
 }
 
+/// What people copy from the documents works as it stands, but for the names of their directories.
+#[test]
+fn the_blocks_of_the_documents_are_accepted() {
+    let dir = project();
+    let folder = dir.path().to_str().unwrap();
+    let documents = [
+        include_str!("../../../../docs/mcp-serve.md"),
+        include_str!("../../../../README.md"),
+    ];
+    let blocks = documents
+        .iter()
+        .flat_map(|text| text.split("```json\n").skip(1));
+    let blocks: Vec<Value> = blocks
+        .map(|rest| serde_json::from_str(rest.split("```").next().unwrap()).unwrap())
+        .filter(|block: &Value| block.to_string().contains("\"serve\""))
+        .collect();
+    assert_eq!(blocks.len(), 4);
+    let flags = ["mcpServers", "servers", "context_servers"];
+    for block in &blocks {
+        let entry = flags
+            .iter()
+            .find_map(|name| block[name].get("haft"))
+            .unwrap();
+        assert_eq!(entry["command"], "haft");
+        let args = entry["args"].as_array().unwrap().iter();
+        let args = args.map(|arg| match arg.as_str().unwrap() {
+            "/path/to/project" | "${workspaceFolder}" => folder,
+            arg => arg,
+        });
+        let ran = run(haft(dir.path()).args(args), b"");
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{block}");
+    }
+    let help = run(haft(dir.path()).args(["mcp", "serve", "--help"]), b"");
+    assert!(help.stdout.contains("\"mcpServers\""), "{}", help.stdout);
+    let topic = run(haft(dir.path()).args(["help", "mcp-serve"]), b"");
+    assert!(topic.stdout.contains("claude_desktop_config.json"));
+}
+
 #[test]
 fn what_is_wrong_with_the_flags_is_said() {
     let dir = project();
@@ -140,14 +178,14 @@ fn what_is_wrong_with_the_flags_is_said() {
 }
 
 /// A server over HTTP that runs.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    url: String,
-    token: String,
+    pub(crate) url: String,
+    pub(crate) token: String,
 }
 
 impl Serving {
-    fn start(dir: &Path, flags: &[&str]) -> Self {
+    pub(crate) fn start(dir: &Path, flags: &[&str]) -> Self {
         let mut command = haft(dir);
         command.args(["mcp", "serve", "--http", "0"]).args(flags);
         let mut child = command
@@ -170,13 +208,14 @@ impl Serving {
         Self { child, url, token }
     }
 
+    pub(crate) fn address(&self) -> &str {
+        let address = self.url.trim_start_matches("http://");
+        address.trim_end_matches("/mcp")
+    }
+
     /// The status of a request with these headers.
     fn status(&self, headers: &str) -> u16 {
-        let address = self
-            .url
-            .trim_start_matches("http://")
-            .trim_end_matches("/mcp");
-        let mut stream = TcpStream::connect(address).unwrap();
+        let mut stream = TcpStream::connect(self.address()).unwrap();
         let body = request(1, "ping", &json!({}));
         let head = format!(
             "POST /mcp HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\ncontent-type: application/json\r\n\
@@ -189,7 +228,7 @@ impl Serving {
         answer.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(143));

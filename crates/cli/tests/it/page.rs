@@ -342,15 +342,23 @@ fn a_reader_finds_their_way_through_a_session() {
 #[test]
 fn a_hostile_transcript_is_shown_and_does_nothing() {
     let exported = hostile_session();
-    // In Markdown every line of it is quoted or fenced.
-    for line in exported
-        .text
-        .lines()
-        .filter(|line| line.contains("<script>"))
-    {
-        let is_fenced_or_quoted = !line.starts_with('<') && !line.starts_with("# ");
-        assert!(is_fenced_or_quoted, "{line}");
+    // In Markdown it is in fences, in quotes, or in code.
+    let mut fence: Option<&str> = None;
+    for line in exported.text.lines() {
+        let marks = &line[..line.len() - line.trim_start_matches('`').len()];
+        match fence {
+            Some(open) if line == open => fence = None,
+            Some(_) => {}
+            None if marks.len() > 2 => fence = Some(marks),
+            None => {
+                let is_kept = ["> ", "**Tool call** `"]
+                    .iter()
+                    .any(|begin| line.starts_with(begin));
+                assert!(is_kept || !line.contains("<script>"), "{line}");
+            }
+        }
     }
+    assert_eq!(fence, None);
     drive("hostile", &exported.page);
 }
 

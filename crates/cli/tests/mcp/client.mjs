@@ -51,6 +51,10 @@ assert.ok(whole.contents[0].text.endsWith("20000\n") || whole.contents[0].text.e
 
 // Progress, and one call that is cancelled while another goes on.
 const reports = [];
+const onprogress = (report) => reports.push(report);
+await call(plain, "Bash", { command: "echo one; sleep 1; echo two" }, { onprogress });
+assert.ok(reports.length >= 1 && reports[0].message.includes("one"), JSON.stringify(reports));
+assert.ok(reports.every((one, at) => at === 0 || one.progress > reports[at - 1].progress));
 const abort = new AbortController();
 const slow = call(plain, "Bash", { command: "sleep 60" }, { signal: abort.signal });
 slow.catch(() => {});

@@ -93,6 +93,14 @@ async function search(page, words) {
   return performance.now() - started;
 }
 
+// What the page keeps in memory, in megabytes.
+async function heap({ wire }) {
+  await wire.send("HeapProfiler.enable");
+  await wire.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await wire.send("Runtime.getHeapUsage");
+  return usedSize / 1e6;
+}
+
 // Texts whose colour is too near to that of the ground behind them.
 const faint = () => {
   const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
@@ -128,9 +136,9 @@ const cases = {
     assert.equal(await read.getAttribute("aria-expanded"), "false");
     await read.click();
     await page.waitForSelector(".row.call .inside .inputs");
-    assert.equal(await page.locator(".row.call .fold[aria-expanded=true]", { hasText: "Read" }).count(), 1);
+    assert.equal(await read.getAttribute("aria-expanded"), "true");
     assert.ok((await page.locator(".diff code.plus em.k").count()) > 0, "a difference is coloured");
-    assert.ok((await page.locator(".diff code.minus i").count()) > 0, "what changed in a line is marked");
+    assert.ok((await page.locator(".diff code.plus i").count()) > 0, "what changed in a line is marked");
     const thinking = page.locator(".row.thinking .fold").first();
     await thinking.click();
     await page.waitForSelector(".row.thinking .inside");
@@ -162,7 +170,7 @@ const cases = {
     assert.equal(await found(page), "none");
     // What a subagent said is found although it is folded.
     await search(page, "only in the subagent");
-    assert.match(await found(page), /^1 of \d+$/);
+    assert.match(await found(page), /^\d of \d+$/);
     assert.ok(await onScreen(page));
     await page.keyboard.press("Escape");
     assert.equal(await found(page), "");
@@ -295,6 +303,7 @@ const cases = {
     await page.keyboard.press("Escape");
     await page.keyboard.press("G");
     await shot(view, "end");
+    measured.heapMegabytes = await heap(view);
     await isQuiet(view);
 
     // Even if markup got in: the policy lets none of it run or load.
@@ -330,7 +339,7 @@ const cases = {
   // Five thousand turns.
   async large() {
     const view = await open();
-    const { page, wire } = view;
+    const { page } = view;
     measured.open = view.took;
     const rows = () => page.locator(".row").count();
     measured.rows = await rows();
@@ -373,10 +382,7 @@ const cases = {
     await page.click("#everything");
     await page.keyboard.press("g");
     await shot(view, "light");
-    await wire.send("HeapProfiler.enable");
-    await wire.send("HeapProfiler.collectGarbage");
-    const { usedSize } = await wire.send("Runtime.getHeapUsage");
-    measured.heapMegabytes = usedSize / 1e6;
+    measured.heapMegabytes = await heap(view);
     assert.ok((await rows()) < 120);
     await isQuiet(view);
   },

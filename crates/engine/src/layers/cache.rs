@@ -63,7 +63,7 @@ impl Layer for Cache {
         next: Next<'a>,
     ) -> BoxFuture<'a, LayerResult> {
         let call = call.call();
-        if !call.effects().is_read_only() {
+        if !call.kind().is_read_only {
             return Box::pin(async move {
                 self.forget_all();
                 let result = next.run(cx).await;

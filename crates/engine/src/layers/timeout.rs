@@ -40,7 +40,7 @@ impl Layer for Timeout {
             let mut running = next.run(&cx);
             match time::timeout(limit, &mut running).await {
                 Ok(result) => result,
-                Err(_) if call.call().effects().may_be_dropped() => Err(ToolError::TimedOut(limit)),
+                Err(_) if call.call().kind().may_be_dropped => Err(ToolError::TimedOut(limit)),
                 Err(_) => {
                     cx.cancel.cancel();
                     match time::timeout(execute::WIND_DOWN, running).await {

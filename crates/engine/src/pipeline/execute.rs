@@ -3,10 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_contract::{CallContext, ToolError, ToolOutput};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{Admitted, Prepared};
-use crate::layers::{Layer, Next};
+use crate::{
+    layers::{Layer, Next},
+    schema::SchemaValidator,
+};
 
 /// How long a call that changes things, or that must not be made twice, may take to wind down after an
 /// interrupt. What only reads is dropped at once.
@@ -39,7 +43,7 @@ pub(crate) async fn execute(
             biased;
             result = &mut running => result,
             () = cx.cancel.cancelled() => {
-                if admitted.call().effects().may_be_dropped() {
+                if admitted.call().kind().may_be_dropped {
                     Err(ToolError::Cancelled)
                 } else {
                     timeout(WIND_DOWN, running).await.unwrap_or_else(|_| Err(lost()))
@@ -47,10 +51,26 @@ pub(crate) async fn execute(
             }
         }
     };
-    ExecutedCall {
-        call: admitted.into_call(),
-        result,
+    let call = admitted.into_call();
+    if cfg!(debug_assertions) {
+        hold_to_schema(&call, &result);
     }
+    ExecutedCall { call, result }
+}
+
+/// What a tool says of the values that programs get is true of each of them. Tests run every tool through here.
+fn hold_to_schema(call: &Prepared, result: &Result<ToolOutput, ToolError>) {
+    let (Some(schema), Ok(output)) = (&call.spec().profile.output_schema, result) else {
+        return;
+    };
+    if output.failed {
+        return;
+    }
+    let name = call.name();
+    let validator = SchemaValidator::new(schema).expect("a tool's own schema is one");
+    let structured = output.structured.as_ref().unwrap_or(&Value::Null);
+    let problems = validator.problems(structured);
+    assert!(problems.is_empty(), "{name}: {problems:?} in {structured}");
 }
 
 /// What is said of a call that changes things and did not stop when asked to.

@@ -14,6 +14,7 @@ pub(crate) fn finish(
     results: &ResultStore,
     duration: Duration,
 ) -> CallResult {
+    let may_patch = outcome.call.kind().patches;
     let ExecutedCall {
         call:
             Prepared {
@@ -22,6 +23,7 @@ pub(crate) fn finish(
                 tool,
                 bound,
                 repairs,
+                ..
             },
         result,
     } = outcome;
@@ -50,7 +52,7 @@ pub(crate) fn finish(
         metadata.stored = results.shorten(&mut content, cap);
     }
     never_empty(&mut content, &name);
-    let patches = if bound.effects().patches {
+    let patches = if may_patch {
         output.patches
     } else {
         metadata.dropped_patches = output.patches;

@@ -2,7 +2,7 @@
 //!
 //! Name and alias, repair, filling in, validation, absolute paths, binding. No file is touched.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use haft_contract::{
     BoundCall, BoxFuture, CallContext, CallId, Card, CardPiece, Effects, ToolError, ToolOutput,
@@ -26,12 +26,33 @@ pub struct Prepared {
     pub(super) tool: Arc<PoolTool>,
     pub(super) bound: Box<dyn BoundCall>,
     pub(super) repairs: Vec<ArgumentRepair>,
+    /// What holds of its effects whatever the files are at the moment.
+    kind: OnceLock<EffectsKind>,
+}
+
+/// What kind of effects a call has, as it was when they were first asked for: its claims were made by that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EffectsKind {
+    /// It changes nothing.
+    pub(crate) is_read_only: bool,
+    /// It may be dropped at any time.
+    pub(crate) may_be_dropped: bool,
+    /// It may change the session.
+    pub(crate) patches: bool,
 }
 
 impl Prepared {
     /// What the call touches.
     pub fn effects(&self) -> Effects {
-        self.bound.effects()
+        let effects = self.bound.effects();
+        self.kind.get_or_init(|| EffectsKind::of(&effects));
+        effects
+    }
+
+    /// What kind of effects it has; cheaper than the effects, for which files are looked at.
+    pub(crate) fn kind(&self) -> EffectsKind {
+        let effects = || EffectsKind::of(&self.bound.effects());
+        *self.kind.get_or_init(effects)
     }
 
     /// The definition of its tool.
@@ -65,6 +86,16 @@ impl Prepared {
     /// The input, valid and with everything filled in.
     pub fn input(&self) -> &Value {
         self.bound.input()
+    }
+}
+
+impl EffectsKind {
+    fn of(effects: &Effects) -> Self {
+        Self {
+            is_read_only: effects.is_read_only(),
+            may_be_dropped: effects.may_be_dropped(),
+            patches: effects.patches,
+        }
     }
 }
 
@@ -128,6 +159,7 @@ pub(super) fn fit(
                 tool: Arc::clone(tool),
                 bound,
                 repairs,
+                kind: OnceLock::new(),
             })
         }
         // The schema let it pass and the type did not: still one problem of the input.

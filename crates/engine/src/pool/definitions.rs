@@ -50,17 +50,23 @@ pub fn definition(spec: &ToolSpec, format: Format) -> Value {
             "type": "function",
             "function": {"name": name, "description": description, "parameters": input_schema},
         }),
-        Format::Mcp => json!({
-            "name": name,
-            "title": spec.title(),
-            "description": description,
-            "inputSchema": input_schema,
-            "annotations": {
+        Format::Mcp => {
+            let mut tool = json!({
+                "name": name,
+                "title": spec.title(),
+                "description": description,
+                "inputSchema": input_schema,
+            });
+            if let Some(schema) = &profile.output_schema {
+                tool["outputSchema"] = schema.clone();
+            }
+            tool["annotations"] = json!({
                 "readOnlyHint": profile.access == Access::Reads,
                 "destructiveHint": profile.access != Access::Reads,
                 "openWorldHint": profile.access == Access::Anything,
-            },
-        }),
+            });
+            tool
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::{
     collections::VecDeque,
     mem,
     panic::{self, AssertUnwindSafe},
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -188,6 +189,14 @@ impl<'a> CallBatch<'a> {
         }
     }
 
+    /// Calls that are pushed from now on work in these directories, as those say who may decide it. Relative paths
+    /// start in the first one, unless they start in one of them already.
+    pub fn set_directories(&mut self, directories: Vec<PathBuf>) {
+        let mut context = self.inner.shared.context();
+        context.context.set_directories(directories);
+        context.version += 1;
+    }
+
     /// Fires to interrupt the turn: what runs is asked to stop, what waits never starts, and every
     /// call still gets its result.
     pub fn cancel_token(&self) -> CancellationToken {
@@ -341,7 +350,8 @@ impl Inner {
                 .call_context(id, tool_use_id, context, cancel, nested)
         };
         let name = prepared.name().to_owned();
-        self.shared.tasks.spawn(async move {
+        // In a box: what is moved into a task is copied more than once, and this is large.
+        self.shared.tasks.spawn(Box::pin(async move {
             let ran = AssertUnwindSafe(inner.run(prepared, &cx, &notes))
                 .catch_unwind()
                 .await;
@@ -357,7 +367,7 @@ impl Inner {
             while let Some(next) = ready.pop_front() {
                 inner.start(&mut state, next);
             }
-        });
+        }));
     }
 
     async fn run(&self, prepared: Prepared, cx: &CallContext, inner: &NestedNotes) -> CallResult {

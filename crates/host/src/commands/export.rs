@@ -18,6 +18,7 @@ pub(super) static EXPORT: BuiltIn = BuiltIn {
 
 fn export(input: &SessionInput, file: &str) -> CommandAnswer {
     let transcript = input.transcript_path();
+    let transcript = transcript.filter(|path| path.exists());
     let transcript = transcript.ok_or("nothing was said yet, or the session is not kept")?;
     let config = &input.0.config;
     let prices = prices(config);

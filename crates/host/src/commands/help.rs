@@ -1,7 +1,10 @@
 //! `/help`: what there is.
 
-use super::{Acts, BuiltIn, CommandSource, short, table};
+use super::{Acts, BuiltIn, CommandInfo, CommandSource, short};
 use crate::SessionInput;
+
+/// How wide names and what may stand behind them usually are.
+const NAMES: usize = 24;
 
 pub(super) static HELP: BuiltIn = BuiltIn {
     name: "help",
@@ -15,22 +18,18 @@ fn help(input: &SessionInput) -> String {
     let (ours, others): (Vec<_>, Vec<_>) = commands
         .into_iter()
         .partition(|command| command.source == CommandSource::BuiltIn);
-    let rows = |list: Vec<super::CommandInfo>| -> Vec<Vec<String>> {
+    let rows = |list: Vec<CommandInfo>| -> String {
         let rows = list.into_iter().map(|command| {
             let called = format!("/{} {}", command.name, command.argument_hint);
-            vec![
-                called.trim_end().to_owned(),
-                short(&command.description, 80),
-            ]
+            let said = short(&command.description, 80);
+            // A long one does not push all the others to the right.
+            format!("{:NAMES$}  {said}", called.trim_end())
         });
-        rows.collect()
+        rows.collect::<Vec<_>>().join("\n")
     };
-    let mut text = format!("Commands:\n{}", table(&rows(ours)));
+    let mut text = format!("Commands:\n{}", rows(ours));
     if !others.is_empty() {
-        text += &format!(
-            "\n\nOf yours, the project and servers:\n{}",
-            table(&rows(others))
-        );
+        text += &format!("\n\nOf yours, the project and servers:\n{}", rows(others));
     }
     text
 }

@@ -51,7 +51,10 @@ fn show(input: &SessionInput, key: &str) -> CommandAnswer {
         return Err(why);
     }
     let value = input.files().read(key)?;
-    Ok(format!("{key} = {value}"))
+    Ok(match value.is_null() {
+        true => format!("{key} is not set."),
+        false => format!("{key} = {value}"),
+    })
 }
 
 impl SessionInput {

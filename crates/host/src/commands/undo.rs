@@ -76,12 +76,17 @@ fn list(input: &SessionInput) -> CommandAnswer {
 pub(super) fn files(files: &[ChangedFile]) -> String {
     let added: u64 = files.iter().map(|file| file.added).sum();
     let removed: u64 = files.iter().map(|file| file.removed).sum();
+    // What a command changed is not counted in lines.
+    let lines = match (added, removed) {
+        (0, 0) => String::new(),
+        _ => format!(" +{added} -{removed}"),
+    };
     match files {
         [] => "no files".to_owned(),
         [file] => {
             let name = file.path.file_name().unwrap_or(file.path.as_os_str());
-            format!("{} +{added} -{removed}", name.to_string_lossy())
+            format!("{}{lines}", name.to_string_lossy())
         }
-        files => format!("{} files +{added} -{removed}", files.len()),
+        files => format!("{} files{lines}", files.len()),
     }
 }

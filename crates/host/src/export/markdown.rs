@@ -307,7 +307,8 @@ fn fence_marks(line: &str) -> Option<(char, usize, &str)> {
     (run >= 3).then_some((mark, run, rest))
 }
 
-/// Adds a line in which markup (`<`) and pictures (`![`) are spelled out, but for what is surely code. Says whether its
+/// Adds a line in which markup (`<`), pictures (`![`) and links to anything but pages and files are spelled out, but for
+/// what is surely code. Says whether its
 /// backticks are in pairs, and those before it were: else a reader may see code where there is none here.
 fn push_prose(quoted: &mut String, line: &str, mut in_pairs: bool) -> bool {
     let mut rest = line;
@@ -332,11 +333,24 @@ fn push_prose(quoted: &mut String, line: &str, mut in_pairs: bool) -> bool {
         match letter {
             '<' => *quoted += "&lt;",
             '!' if rest.starts_with("![") => *quoted += "&#33;",
+            '(' if quoted.ends_with(']') && !is_harmless(&rest[1..]) => *quoted += "\\(",
+            ':' if quoted.ends_with(']') => *quoted += "\\:",
             letter => quoted.push(letter),
         }
         rest = &rest[letter.len_utf8()..];
     }
     in_pairs
+}
+
+/// Does a link lead to a page, or to a file beside this one? Not so obvious that a reader takes it for anything else.
+fn is_harmless(target: &str) -> bool {
+    let end = target.find([')', ' ', '\t']).unwrap_or(target.len());
+    let target = &target[..end];
+    let is_page = ["http://", "https://"]
+        .iter()
+        .any(|begin| target.starts_with(begin));
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "#/._-".contains(letter);
+    is_page || target.chars().all(is_plain)
 }
 
 /// Where code that so many backticks opened ends on this line.
@@ -393,6 +407,11 @@ mod tests {
             ("a ` b\n\n`<T>`", "> a ` b\n> \n> `<T>`\n"),
             ("\\`<img>`", "> \\`&lt;img>`\n"),
             ("![x](http://a)", "> &#33;[x](http://a)\n"),
+            (
+                "[x](javascript:a) [y](&#106;s:a) [z](a.md#b)",
+                "> [x]\\(javascript:a) [y]\\(&#106;s:a) [z](a.md#b)\n",
+            ),
+            ("[x]: data:a", "> [x]\\: data:a\n"),
             (
                 "```rust\n<T>\n```\n<T>",
                 "> ```rust\n> <T>\n> ```\n> &lt;T>\n",

@@ -8,6 +8,7 @@
 mod markdown;
 mod outline;
 mod page;
+mod reader;
 mod visible;
 
 use std::{
@@ -139,24 +140,36 @@ fn put(file: &Path, text: &str, existing: ExistingFile) -> io::Result<()> {
     }
     let unique = haft_agent::random_id().simple();
     let partial = file.with_file_name(format!(".{}.{unique}", name.to_string_lossy()));
-    let mut options = OpenOptions::new();
-    let written = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&partial)
-        .and_then(|mut open| {
-            open.write_all(text.as_bytes())?;
-            open.sync_all()
-        })
-        .and_then(|()| match existing {
-            ExistingFile::Replace => fs::rename(&partial, file),
-            // A link fails where a name is taken, in the same step in which it would take it.
-            ExistingFile::Keep => fs::hard_link(&partial, file),
-        });
+    let written = put_new(&partial, text).and_then(|()| match existing {
+        ExistingFile::Replace => fs::rename(&partial, file),
+        // A link fails where a name is taken, in the same step in which it would take it.
+        ExistingFile::Keep => match fs::hard_link(&partial, file) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                // Some file systems have no links. This fails where a name is taken, too.
+                put_new(file, text)
+            }
+            linked => linked,
+        },
+    });
     // Renamed, linked or of no use: the other name goes.
     let _ = fs::remove_file(&partial);
     written
+}
+
+/// Writes a file that is not there yet, or none.
+fn put_new(file: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut open = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?;
+    let written = open
+        .write_all(text.as_bytes())
+        .and_then(|()| open.sync_all());
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(file);
+    })
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Pe
     Ok((config, permitted, servers))
 }
 
-/// No one is told anything: it is all in the list.
+/// Nothing is reported: it is all in the list.
 struct Silent {
     cwd: PathBuf,
 }

@@ -30,4 +30,4 @@ pub(crate) use hook_servers::HookServers;
 pub(crate) use pending::PendingOf;
 pub use session_host::ElicitationHost;
 pub(crate) use session_host::{SessionHost, options};
-pub(crate) use sources::gather;
+pub(crate) use sources::{gather, replace_plugins};

@@ -49,7 +49,7 @@ pub(crate) fn gather(
         if counts(Scope::User) {
             servers.add(entries(&user.servers, ServerScope::User));
         }
-        add_plugins(&servers, of_plugins);
+        servers.add(entries_of_plugins(&servers, of_plugins));
         servers.disable(|entry| user.disabled.contains(&entry.name));
     }
     servers.retain(|entry| policy.refuses(entry));
@@ -142,18 +142,40 @@ fn project(servers: &Servers, config: &SessionConfig, permitted: &Permitted) {
     servers.add(read);
 }
 
+/// Reads the servers of plugins again, by the rules that counted at the start.
+pub(crate) async fn replace_plugins(
+    servers: &Servers,
+    config: &SessionConfig,
+    permitted: &Permitted,
+    of_plugins: &Map<String, Value>,
+) {
+    let places = &permitted.settings.places;
+    let managed_only = places.managed.join("managed-mcp.json").is_file();
+    if managed_only || config.strict_mcp || config.bare {
+        return;
+    }
+    let user = UserFile::read(&places.home, &places.user, &config.cwd);
+    let policy = ServerPolicy::of(&permitted.settings);
+    let read = entries_of_plugins(servers, of_plugins).into_iter();
+    let read = read.map(|read| match read {
+        Ok(entry) => policy.refuses(&entry).map_or(Ok(entry), Err),
+        skipped => skipped,
+    });
+    let is_off = |entry: &ServerEntry| user.disabled.contains(&entry.name);
+    servers.set_of_plugins(read.collect(), is_off).await;
+}
+
 /// Those of plugins: one that starts or reaches what another one does is that one.
-fn add_plugins(servers: &Servers, of_plugins: &Map<String, Value>) {
-    let taken: Vec<String> = servers
-        .all()
-        .iter()
-        .map(|server| server.entry().in_short())
-        .collect();
-    let read = entries(of_plugins, ServerScope::Plugin).into_iter();
-    servers.add(read.filter(|read| match read {
+fn entries_of_plugins(servers: &Servers, of_plugins: &Map<String, Value>) -> Read {
+    let others = servers.all().into_iter();
+    let others = others.filter(|server| server.entry().scope != ServerScope::Plugin);
+    let taken: Vec<String> = others.map(|server| server.entry().in_short()).collect();
+    let mut read = entries(of_plugins, ServerScope::Plugin);
+    read.retain(|read| match read {
         Ok(entry) => !taken.contains(&entry.in_short()),
         Err(_) => true,
-    }));
+    });
+    read
 }
 
 /// The user's own file, `.claude.json`.

@@ -122,13 +122,23 @@ impl Journal {
         request: &PageRequest,
     ) -> Result<TextPage, JournalError> {
         let target = target.into();
-        let resolved = target.resolve()?;
-        if !resolved.exists {
-            return Err(self.missing(target.path()));
-        }
-        let (page, content) = page::read_page(&resolved.real, request)?;
-        self.ledger
-            .record(&resolved.real, page.sight.clone(), content);
+        // A path that led to itself needs no second look: it is opened without following any link, so that it either
+        // still does or is not opened.
+        let real = match target.led_to_itself() {
+            Some(real) => real.to_path_buf(),
+            None => {
+                let resolved = target.resolve()?;
+                if !resolved.exists {
+                    return Err(self.missing(target.path()));
+                }
+                resolved.real
+            }
+        };
+        let (page, content) = page::read_page(&real, request).map_err(|error| match error {
+            JournalError::DoesNotExist { .. } => self.missing(target.path()),
+            error => error,
+        })?;
+        self.ledger.record(&real, page.sight.clone(), content);
         Ok(page)
     }
 

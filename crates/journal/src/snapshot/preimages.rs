@@ -120,7 +120,7 @@ impl Shelf {
     ) -> io::Result<Filled> {
         let held: u64 = self.packs.iter().map(|pack| pack.end).sum();
         if held > budget.bytes.saturating_mul(2) {
-            // Mostly what is no longer needed: begin anew.
+            // Mostly what is no longer needed: begin again.
             *self = Self::default();
         }
         if self.since_counted > budget.bytes / 4 {

@@ -1,7 +1,7 @@
 //! Which directories something happened in, as the kernel reports it.
 //!
 //! Directories are watched one by one. A file with several names may be written by a name elsewhere,
-//! which its directory is not told, so such a file is watched itself. What cannot be watched is said:
+//! of which its directory learns nothing, so such a file is watched itself. What cannot be watched is reported:
 //! over the limits, on file systems of other machines, or where reading is not permitted.
 
 use std::collections::{HashMap, HashSet};

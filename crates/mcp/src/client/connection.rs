@@ -133,7 +133,7 @@ impl Connection {
             Ok(Err(error @ (PeerError::Closed(_) | PeerError::Unauthorized { .. }))) => {
                 return Err(error);
             }
-            Ok(asked) => match modern(asked) {
+            Ok(asked) => match modern(self.asked_again(asked, capabilities).await) {
                 Some(found) => return self.is_modern(found, capabilities),
                 None => {
                     self.control.agreed(Revision::NEWEST_WITH_INITIALIZE);
@@ -158,6 +158,30 @@ impl Connection {
                     None => Err(refused),
                 },
             },
+        }
+    }
+
+    /// A server that does not take the revision it was asked in may name one that both know: then it is asked in that.
+    async fn asked_again(
+        &self,
+        asked: Result<Value, PeerError>,
+        capabilities: &Value,
+    ) -> Result<Value, PeerError> {
+        let Err(PeerError::Answered(error)) = &asked else {
+            return asked;
+        };
+        let data = error.data.as_ref();
+        let named = data
+            .map(|data| texts(&data["supported"]))
+            .unwrap_or_default();
+        let known = Revision::newest_of(named.iter().map(String::as_str));
+        match known.filter(|known| !known.has_initialize()) {
+            Some(known) if error.code == code::UNSUPPORTED_REVISION => {
+                let params = json!({"_meta": own_meta(known, capabilities)});
+                self.control.agreed(known);
+                self.peer.request("server/discover", params).await
+            }
+            _ => asked,
         }
     }
 
@@ -311,7 +335,7 @@ impl Connection {
         }
     }
 
-    /// Wants to be told of changes. In the stateless revision that is a request which is answered at its end.
+    /// Asks for notifications of changes. In the stateless revision that is a request which is answered at its end.
     pub(crate) async fn listen(&self) -> Result<(), PeerError> {
         if self.revision.has_initialize() {
             return Ok(());

@@ -12,7 +12,7 @@ use super::schema;
 const LONGEST_NAME: usize = 64;
 /// So much of a longer one is kept, before a hash that tells it from others.
 const KEPT_NAME: usize = 55;
-/// How much of a description the model is told, in characters.
+/// How much of a description the model gets, in characters.
 const LONGEST_DESCRIPTION: usize = 2_048;
 /// The most that a server may ask to be shown of a result, in characters.
 const LONGEST_RESULT: u64 = 500_000;

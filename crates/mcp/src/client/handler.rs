@@ -33,7 +33,7 @@ pub trait ClientHost: Send + Sync {
     /// A server wants to know something of a person.
     fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer>;
 
-    /// Is there someone to ask? Where not, servers are not told that they may.
+    /// Is there someone to ask? Where not, it is not offered to servers.
     fn can_elicit(&self) -> bool;
 }
 

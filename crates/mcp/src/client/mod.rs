@@ -50,6 +50,7 @@ pub use resources::resource_tools;
 pub use result::text_of;
 pub use server::ServerHandle;
 pub use servers::{
-    SeenTools, ServerChanges, ServerDetails, ServerList, Servers, ToolChange, is_waited_for,
+    OF_PLUGINS, SeenTools, ServerChanges, ServerDetails, ServerList, Servers, ToolChange,
+    is_waited_for,
 };
 pub use transport::{SandboxOf, ServerLaunch, ServerLink};

@@ -79,7 +79,7 @@ impl Inliner<'_> {
     }
 }
 
-/// Makes one object of alternatives at the root. What they require together or apart is told in words.
+/// Makes one object of alternatives at the root. What they require together or apart is described in words.
 fn flatten(object: &mut Map<String, Value>) -> Option<String> {
     let mut told = Vec::new();
     for (keyword, sentence) in [

@@ -182,7 +182,7 @@ impl ServerHandle {
         let _ = status.wait_for(|status| !status.is_pending()).await; // we hold the other end
     }
 
-    /// Tells a person something about it.
+    /// Reports something about it to a person.
     pub(super) fn notice(&self, text: &str) {
         if let Some(shared) = self.shared.get() {
             shared.host.notice(text);

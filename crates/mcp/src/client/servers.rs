@@ -13,6 +13,9 @@ use super::{
 };
 use crate::peer::Patience;
 
+/// The names of plugins' servers begin with this.
+pub const OF_PLUGINS: &str = "plugin:";
+
 /// The servers of a session. They are connected once it [starts](Self::start); others may come and go later.
 #[derive(Default)]
 pub struct Servers {
@@ -146,37 +149,82 @@ impl Servers {
     /// Puts these in the place of those that such a request named before; they are connected at once where the
     /// others are. One that stays as it was stays connected.
     pub async fn set(&self, servers: &Map<String, Value>) -> ServerChanges {
+        let read = entry::entries(servers, ServerScope::Given);
+        let mut errors = Vec::new();
+        let wanted = read.into_iter().filter_map(|read| {
+            let failed = |skipped: SkippedServer| errors.push((skipped.name, skipped.message));
+            read.map_err(failed).ok()
+        });
+        let wanted = wanted
+            .map(|entry| ServerHandle::new(entry, true, false))
+            .collect();
+        let changes = self.replace(wanted, |server| server.by_request).await;
+        ServerChanges { errors, ..changes }
+    }
+
+    /// Puts these in the place of those that plugins brought before, as [`Self::set`] does. A name that someone
+    /// else has stays theirs. `is_off`: those that are not connected until someone switches them on.
+    pub async fn set_of_plugins(
+        &self,
+        entries: Vec<Result<ServerEntry, SkippedServer>>,
+        is_off: impl Fn(&ServerEntry) -> bool,
+    ) -> ServerChanges {
+        let is_of_plugin = |server: &ServerHandle| {
+            server.entry().scope == ServerScope::Plugin && !server.by_request
+        };
+        let mut wanted = Vec::new();
+        {
+            let mut state = self.state();
+            let is_of_others = |name: &str| {
+                let taken = state.find(name);
+                taken.is_some_and(|server| !is_of_plugin(server))
+            };
+            let mut skipped = Vec::new();
+            for read in entries {
+                match read {
+                    Err(why) => skipped.push(why),
+                    Ok(entry) if is_of_others(&entry.name) => {}
+                    Ok(entry) => {
+                        let off = is_off(&entry);
+                        wanted.push(ServerHandle::new(entry, false, off));
+                    }
+                }
+            }
+            state
+                .skipped
+                .retain(|skipped| !skipped.name.starts_with(OF_PLUGINS));
+            state.skipped.extend(skipped);
+        }
+        self.replace(wanted, is_of_plugin).await
+    }
+
+    /// Puts servers in the place of others; one that stays as it was stays connected.
+    async fn replace(
+        &self,
+        wanted: Vec<ServerHandle>,
+        is_replaced: impl Fn(&ServerHandle) -> bool,
+    ) -> ServerChanges {
         let mut changes = ServerChanges::default();
         let mut new = Vec::new();
         let mut gone: Vec<Arc<ServerHandle>>;
         {
             let mut state = self.state();
-            let mut wanted = Vec::new();
-            for read in entry::entries(servers, ServerScope::Given) {
-                match read {
-                    Ok(entry) => wanted.push(entry),
-                    Err(skipped) => changes.errors.push((skipped.name, skipped.message)),
-                }
-            }
-            let (kept, dropped) =
-                std::mem::take(&mut state.servers)
-                    .into_iter()
-                    .partition(|server| {
-                        !server.by_request || wanted.iter().any(|entry| entry == server.entry())
-                    });
-            (state.servers, gone) = (kept, dropped);
-            for entry in wanted {
-                if state
-                    .find(&entry.name)
-                    .is_some_and(|server| *server.entry() == entry)
-                {
+            let stays = |server: &Arc<ServerHandle>| {
+                !is_replaced(server) || wanted.iter().any(|one| one.entry() == server.entry())
+            };
+            (state.servers, gone) = std::mem::take(&mut state.servers)
+                .into_iter()
+                .partition(stays);
+            for server in wanted {
+                let known = state.find(server.name());
+                if known.is_some_and(|known| known.entry() == server.entry()) {
                     continue;
                 }
-                let replaced = gone.iter().any(|server| server.name() == entry.name);
+                let replaced = gone.iter().any(|other| other.name() == server.name());
                 if !replaced {
-                    changes.added.push(entry.name.clone());
+                    changes.added.push(server.name().to_owned());
                 }
-                let server = Arc::new(ServerHandle::new(entry, true, false));
+                let server = Arc::new(server);
                 if let Some(other) = state.take(Arc::clone(&server)) {
                     gone.push(other);
                 }
@@ -438,7 +486,7 @@ impl Servers {
         })
     }
 
-    /// Whom to ask in order to call a tool by its name in our pool, and the server's name for it; or why it cannot
+    /// The server to ask in order to call a tool by its name in our pool, and the server's name for it; or why it cannot
     /// be called.
     pub fn find(&self, name: &str) -> Result<(Arc<ServerHandle>, String), String> {
         let state = self.state();

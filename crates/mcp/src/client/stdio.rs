@@ -158,7 +158,7 @@ async fn write(
         while bytes.len() < BUFFER
             && let Ok(next) = messages.try_recv()
         {
-            bytes.extend(next.to_line());
+            next.write_line(&mut bytes);
         }
         if let Err(error) = stdin.write_all(&bytes).await {
             // Its end says more, and comes at once; but it may only have closed its input.

@@ -17,7 +17,7 @@ mod session;
 pub mod stdio;
 
 pub use http::{HttpAccess, HttpServer, HttpServerOptions};
-pub use pool::{KeptResults, OpenCalls, PoolService};
+pub use pool::{KeptResults, NarrowRoots, OpenCalls, PoolService, PromptDefinition, PromptSource};
 pub use service::{
     ClientAskError, ClientFacts, LogLevel, McpService, OpenSession, RequestContext,
     ServerDescription, ServiceAnswer, SessionNotifier,

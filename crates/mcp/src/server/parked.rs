@@ -59,7 +59,7 @@ struct Ask {
 /// The way back to the client of a request that may be made again.
 struct Parking {
     asks: mpsc::Sender<Ask>,
-    /// Where it is told what belongs to the request at the moment.
+    /// Where messages go that belong to the request at the moment.
     to: Mutex<Arc<dyn ReplyChannel>>,
 }
 

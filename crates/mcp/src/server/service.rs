@@ -23,6 +23,11 @@ pub trait McpService: Send + Sync {
         cx: &'a RequestContext,
     ) -> BoxFuture<'a, ServiceAnswer>;
 
+    /// The client tells of something that happened.
+    fn notification(&self, method: &str) {
+        let _ = method;
+    }
+
     /// The input schema of a tool, where some of its parameters are to stand in headers too (`x-mcp-header`).
     fn schema_with_headers(&self, tool: &str) -> Option<Value> {
         let _ = tool;
@@ -143,8 +148,11 @@ pub enum ClientAskError {
 
 /// The way back to a client while a request of its is worked on.
 pub(super) trait RequestChannel: Send + Sync {
-    /// Tells it something that belongs to the request. Lost where it does not keep up.
+    /// Sends it something that belongs to the request. Lost where it does not keep up.
     fn notify(&self, method: &str, params: Value);
+
+    /// Ends the connection that waits, where its client can come back for the rest.
+    fn disconnect(&self) {}
 
     /// Asks it something for the request, under this name where questions have names.
     fn ask(
@@ -170,12 +178,12 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Does the client want to be told how far it is?
+    /// Does the client want progress?
     pub fn wants_progress(&self) -> bool {
         self.progress.is_some()
     }
 
-    /// Tells how far it is, if the client wants to know. `done` must grow from report to report.
+    /// Reports how far it is, if the client wants to know. `done` must grow from report to report.
     pub fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.progress else { return };
         let mut params = Map::new();
@@ -197,6 +205,15 @@ impl RequestContext {
         if self.log_level.is_some_and(|least| level >= least) {
             let params = json!({"level": level.as_str(), "logger": logger, "data": data});
             self.channel.notify("notifications/message", params);
+        }
+    }
+
+    /// Ends the connection on which the client waits for the answer, to which it comes back later: for calls that take
+    /// long. Where it cannot come back (a pipe, the stateless revision), nothing happens.
+    pub fn disconnect(&self) {
+        // Older clients are not told how.
+        if self.client.revision >= Revision::V2025_11_25 {
+            self.channel.disconnect();
         }
     }
 
@@ -242,7 +259,7 @@ fn number(value: f64) -> Value {
     }
 }
 
-/// Tells a client what belongs to no request of its.
+/// Sends a client what belongs to no request of its own.
 #[derive(Clone)]
 pub struct SessionNotifier(Arc<SendNotice>);
 
@@ -254,7 +271,7 @@ impl SessionNotifier {
         Self(Arc::new(send))
     }
 
-    /// Tells it. Lost where there is no way to it at the moment.
+    /// Sends it. Lost where there is no way to the client at the moment.
     pub fn notify(&self, method: &str, params: Value) {
         (self.0)(method, params);
     }

@@ -54,6 +54,9 @@ pub(super) trait ReplyChannel: Send + Sync {
 
     /// Sends it if there is room.
     fn try_send(&self, message: RpcMessage) -> bool;
+
+    /// Ends the connection that waits, where its client can come back for the rest.
+    fn disconnect(&self) {}
 }
 
 /// A session with one client.
@@ -71,7 +74,10 @@ struct SessionState {
     /// Known since `initialize`.
     client: Option<Arc<ClientFacts>>,
     log_level: Option<LogLevel>,
+    /// Requests that are worked on.
     incoming: HashMap<RpcId, CancellationToken>,
+    /// The same, and those whose answers wait to be sent.
+    open: usize,
 }
 
 impl McpSession {
@@ -109,15 +115,25 @@ impl McpSession {
         !self.state().incoming.is_empty()
     }
 
-    /// Takes a message; what belongs to a request goes back by `to`. Needs a tokio runtime.
-    pub(super) fn receive(self: &Arc<Self>, message: RpcMessage, to: &Arc<dyn ReplyChannel>) {
+    /// Takes a message; what belongs to a request goes back by `to`. What comes back from here is to be sent before
+    /// another message is taken, so that one who reads no answers is not listened to. Needs a tokio runtime.
+    #[must_use]
+    pub(super) fn receive(
+        self: &Arc<Self>,
+        message: RpcMessage,
+        to: &Arc<dyn ReplyChannel>,
+    ) -> Option<RpcMessage> {
         match message {
             RpcMessage::Answer { id, result } => {
                 if !self.asks.answered(id.as_ref(), result) {
                     tracing::debug!(?id, "an answer to what was not asked");
                 }
+                None
             }
-            RpcMessage::Notification { method, params } => self.notified(&method, &params),
+            RpcMessage::Notification { method, params } => {
+                self.notified(&method, &params);
+                None
+            }
             RpcMessage::Request { id, method, params } => self.asked(id, method, params, to),
         }
     }
@@ -125,10 +141,7 @@ impl McpSession {
     /// Ends everything in it.
     pub(super) async fn close(&self) {
         self.closed.cancel();
-        let incoming = std::mem::take(&mut self.state().incoming);
-        for called_off in incoming.into_values() {
-            called_off.cancel();
-        }
+        self.call_off_all();
         self.service.close().await;
     }
 
@@ -140,11 +153,24 @@ impl McpSession {
         }
     }
 
+    /// The client is gone: no one wants any answer.
+    pub(super) fn call_off_all(&self) {
+        let incoming = std::mem::take(&mut self.state().incoming);
+        for called_off in incoming.into_values() {
+            called_off.cancel();
+        }
+    }
+
     fn notified(&self, method: &str, params: &Value) {
-        if method == "notifications/cancelled"
-            && let Some(id) = RpcId::parse(&params["requestId"])
-        {
-            self.call_off(&id);
+        match method {
+            "notifications/cancelled" => {
+                if let Some(id) = RpcId::parse(&params["requestId"]) {
+                    self.call_off(&id);
+                }
+            }
+            // What happens before the session has begun means nothing.
+            method if self.revision().is_some() => self.service.notification(method),
+            _ => {}
         }
     }
 
@@ -154,7 +180,12 @@ impl McpSession {
         method: String,
         params: Value,
         to: &Arc<dyn ReplyChannel>,
-    ) {
+    ) -> Option<RpcMessage> {
+        // At once, and not in a task: what comes behind it may not wait for the answer.
+        if method == "initialize" && params["_meta"].get(PROTOCOL_VERSION).is_none() {
+            let answer = self.initialize(&params);
+            return Some(RpcMessage::answer(id, answer));
+        }
         let cancel = self.closed.child_token();
         let refused = {
             let mut state = self.state();
@@ -162,28 +193,22 @@ impl McpSession {
                 Some("the session is over")
             } else if state.incoming.contains_key(&id) {
                 Some("a request of this id is being worked on")
-            } else if state.incoming.len() >= MOST_INCOMING {
+            } else if state.open >= MOST_INCOMING {
                 Some("too many requests at once")
             } else {
                 state.incoming.insert(id.clone(), cancel.clone());
+                state.open += 1;
                 None
             }
         };
-        // At once, and not in a task: what comes behind it may not wait for the answer.
-        let greeting = method == "initialize" && params["_meta"].get(PROTOCOL_VERSION).is_none();
-        let greeted = (greeting && refused.is_none()).then(|| self.initialize(&params));
+        if let Some(why) = refused {
+            let error = RpcError::new(code::INVALID_REQUEST, why);
+            return Some(RpcMessage::answer(id, Err(error)));
+        }
         let (session, to) = (Arc::clone(self), Arc::clone(to));
-        tokio::spawn(async move {
-            if let Some(answer) = greeted {
-                session.state().incoming.remove(&id);
-                to.send(RpcMessage::answer(id, answer)).await;
-                return;
-            }
-            if let Some(why) = refused {
-                let error = RpcError::new(code::INVALID_REQUEST, why);
-                to.send(RpcMessage::answer(id, Err(error))).await;
-                return;
-            }
+        // In a box: what is moved into a task is copied more than once.
+        tokio::spawn(Box::pin(async move {
+            let _open = OpenRequest(&session);
             let answer = tokio::select! {
                 biased;
                 // The protocol wants no answer then.
@@ -194,7 +219,8 @@ impl McpSession {
             if let Some(answer) = answer {
                 to.send(RpcMessage::answer(id, answer)).await;
             }
-        });
+        }));
+        None
     }
 
     async fn answer(
@@ -258,11 +284,19 @@ impl McpSession {
             RpcError::invalid_params("`protocolVersion` is missing: a date such as 2025-11-25")
         })?;
         let revision = Revision::answer_to(wanted);
-        self.state().client = Some(Arc::new(ClientFacts {
-            revision,
-            info: params["clientInfo"].clone(),
-            capabilities: params["capabilities"].clone(),
-        }));
+        {
+            // What was agreed on stays: calls that run already were begun under it.
+            let mut state = self.state();
+            if state.client.is_some() {
+                let why = "the session has begun already; a new one needs a new connection";
+                return Err(RpcError::new(code::INVALID_REQUEST, why));
+            }
+            state.client = Some(Arc::new(ClientFacts {
+                revision,
+                info: params["clientInfo"].clone(),
+                capabilities: params["capabilities"].clone(),
+            }));
+        }
         let mut result = json!({
             "protocolVersion": revision.as_str(),
             "capabilities": self.description.capabilities,
@@ -369,6 +403,15 @@ impl McpSession {
     }
 }
 
+/// A request until its answer is sent. Counted on its own: its id may be used again before that.
+struct OpenRequest<'a>(&'a McpSession);
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        self.0.state().open -= 1;
+    }
+}
+
 /// Who makes a request of the stateless revision, and what it wants to be logged.
 fn stateless_client(
     method: &str,
@@ -406,6 +449,10 @@ struct Direct {
 impl RequestChannel for Direct {
     fn notify(&self, method: &str, params: Value) {
         self.to.try_send(RpcMessage::notification(method, params));
+    }
+
+    fn disconnect(&self) {
+        self.to.disconnect();
     }
 
     fn ask(

@@ -56,13 +56,25 @@ pub async fn serve_lines(
             () = stop.cancelled() => break Ok(()),
             frame = frames.next() => frame,
         };
-        match frame {
-            Ok(Some(Frame::Line(line))) => take(&session, &line, &channel).await,
-            Ok(Some(Frame::TooLong { ends, length })) => {
-                refuse_long(&channel, &ends, length, longest).await;
+        let taken = async {
+            match frame {
+                Ok(Some(Frame::Line(line))) => take(&session, &line, &channel).await,
+                Ok(Some(Frame::TooLong { ends, length })) => {
+                    refuse_long(&channel, &ends, length, longest).await;
+                }
+                Ok(None) => return Some(Ok(())),
+                Err(error) => return Some(Err(error)),
             }
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
+            None
+        };
+        // A client that reads no answers may hold this up.
+        let ended = tokio::select! {
+            biased;
+            ended = taken => ended,
+            () = stop.cancelled() => Some(Ok(())),
+        };
+        if let Some(ended) = ended {
+            break ended;
         }
     };
     let until = tokio::time::Instant::now() + GRACE;
@@ -112,11 +124,12 @@ async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>
         // The answers to a batch need not go together.
         Ok(messages) => {
             for message in messages {
-                match message {
+                let answer = match message {
                     Ok(message) => session.receive(message, to),
-                    Err(error) => {
-                        to.send(unreadable(error)).await;
-                    }
+                    Err(error) => Some(unreadable(error)),
+                };
+                if let Some(answer) = answer {
+                    to.send(answer).await;
                 }
             }
         }
@@ -126,7 +139,7 @@ async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>
 async fn refuse_long(to: &Arc<dyn ReplyChannel>, ends: &[u8], length: usize, longest: usize) {
     let words = format!("the message has {length} bytes; at most {longest} are taken");
     let error = RpcError::new(code::INVALID_REQUEST, words);
-    // The id is told where it can be seen; the first that stands there is the most likely one.
+    // The id is given where it can be seen; the first one there is the most likely one.
     let id = ids_in(ends).into_iter().next();
     to.send(RpcMessage::Answer {
         id,
@@ -164,11 +177,11 @@ async fn write_all(
     let mut text = Vec::new();
     while let Some(message) = messages.recv().await {
         text.clear();
-        text.extend(message.to_line());
+        message.write_line(&mut text);
         while text.len() < WRITTEN
             && let Ok(message) = messages.try_recv()
         {
-            text.extend(message.to_line());
+            message.write_line(&mut text);
         }
         let written = async {
             output.write_all(&text).await?;

@@ -4,6 +4,7 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
 use crate::installed::node;
@@ -124,21 +125,37 @@ fn hold(package: &str, scenarios: &[&str], also: &[&str], flags: &[&str]) {
             "{name} is new: it applies, or it is said why not"
         );
     }
-    let mut failed = Vec::new();
-    for scenario in scenarios {
-        let ran = conformance(&bin, package)
-            .args(["client", "--scenario", scenario, "--timeout", "60000"])
-            .args(flags)
-            .arg("--command")
-            .arg(client())
-            .output()
-            .unwrap();
-        if !ran.status.success() {
-            let told = [ran.stdout, ran.stderr].concat();
-            failed.push(format!("{scenario}:\n{}", String::from_utf8_lossy(&told)));
-        }
-    }
+    // Each of them mostly waits.
+    let failed: Vec<String> = thread::scope(|scope| {
+        let bin = &bin;
+        let rows = scenarios.chunks(scenarios.len().div_ceil(4)).map(|row| {
+            let failures = move |row: &[&str]| {
+                let failed = row
+                    .iter()
+                    .filter_map(|one| failure(bin, package, one, flags));
+                failed.collect::<Vec<String>>()
+            };
+            scope.spawn(move || failures(row))
+        });
+        let rows: Vec<_> = rows.collect();
+        let rows = rows.into_iter().map(|row| row.join().unwrap());
+        rows.collect::<Vec<Vec<String>>>().concat()
+    });
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+/// What went wrong in a scenario, if something did.
+fn failure(bin: &Path, package: &str, scenario: &str, flags: &[&str]) -> Option<String> {
+    let ran = conformance(bin, package)
+        .args(["client", "--scenario", scenario, "--timeout", "60000"])
+        .args(flags)
+        .arg("--command")
+        .arg(client())
+        .output()
+        .unwrap();
+    let told = [ran.stdout, ran.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    (!ran.status.success()).then(|| format!("{scenario}:\n{told}"))
 }
 
 #[test]

@@ -100,6 +100,7 @@ fn tools() -> Vec<Value> {
         "test_streaming_elicitation",
         "test_logging_tool",
         "test_slow",
+        "test_reconnection",
         "test_input_required_result_elicitation",
         "test_input_required_result_sampling",
         "test_input_required_result_list_roots",
@@ -232,6 +233,11 @@ async fn call(params: &Value, cx: &RequestContext) -> ServiceAnswer {
             cx.progress(1.0, None, Some("it has begun"));
             cx.cancel.cancelled().await;
             said("never")
+        }
+        "test_reconnection" => {
+            cx.disconnect();
+            pause().await;
+            said("it was worth coming back")
         }
         "test_streaming_elicitation" => {
             cx.progress(1.0, None, None);

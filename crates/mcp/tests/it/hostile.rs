@@ -113,18 +113,13 @@ async fn schemas_that_lead_back_to_themselves_or_are_none_are_survived() {
 
 #[tokio::test]
 async fn a_server_that_dies_at_any_step_says_so_and_hurts_no_other() {
-    for step in ["initialize", "tools-list", "prompts-list"] {
+    for step in ["initialize", "tools-list"] {
         for how in ["die", "half"] {
             let setting = beside(&format!("{how}-{step}"), 60).await;
             let (status, error) = setting.status("s");
-            if step == "prompts-list" {
-                // Prompts are not worth its tools; but it is gone, and comes again.
-                assert_ne!(status, "needs-auth");
-            } else {
-                assert_eq!(status, "failed", "{how} {step}");
-                let error = error.unwrap();
-                assert!(error.contains("exit status: 9"), "{how} {step}: {error}");
-            }
+            assert_eq!(status, "failed", "{how} {step}");
+            let error = error.unwrap();
+            assert!(error.contains("exit status: 9"), "{how} {step}: {error}");
             good_still_answers(&setting).await;
             setting.servers.close().await;
         }

@@ -4,7 +4,8 @@
 //! - `stdio`: how it is connected, called, and what it may do wrong
 //! - `addresses`: servers at an address; `hostile`: servers that lie and die
 //! - `installed`, `real`: official servers from npm and PyPI; `client_conformance`: the official package, for the client
-//! - `fixture`: a server; `server_lines`, `server_http`: what it answers; `conformance`: the official package
+//! - `fixture`: a server; `server_lines`, `server_http`: what it answers; `attacks`: what it survives; `conformance`:
+//!   the official package
 
 #![expect(
     clippy::unwrap_used,
@@ -12,6 +13,7 @@
 )]
 
 mod addresses;
+mod attacks;
 mod client_conformance;
 mod conformance;
 mod fixture;

@@ -13,35 +13,36 @@ use tokio::{
 
 use crate::fixture::Fixture;
 
-struct Served {
-    address: std::net::SocketAddr,
+pub(crate) struct Served {
+    pub(crate) address: std::net::SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
 
 /// What came back.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         let mut found = lines.filter(|(own, _)| own.eq_ignore_ascii_case(name));
         found.next().map(|(_, value)| value)
     }
 
     /// The messages in it, however they came.
-    fn messages(&self) -> Vec<Value> {
+    pub(crate) fn messages(&self) -> Vec<Value> {
         match self.header("content-type") {
             Some("text/event-stream") => {
                 let data = self
                     .body
                     .lines()
-                    .filter_map(|line| line.strip_prefix("data: "));
+                    .filter_map(|line| line.strip_prefix("data: "))
+                    .filter(|data| !data.is_empty());
                 data.map(|data| serde_json::from_str(data).unwrap())
                     .collect()
             }
@@ -50,7 +51,7 @@ impl Answer {
     }
 }
 
-async fn serve(options: HttpServerOptions) -> Served {
+pub(crate) async fn serve(options: HttpServerOptions) -> Served {
     let address = "127.0.0.1:0".parse().unwrap();
     let server = HttpServer::bind(address, options, Arc::new(Fixture))
         .await
@@ -64,16 +65,16 @@ async fn serve(options: HttpServerOptions) -> Served {
     }
 }
 
-async fn open() -> Served {
+pub(crate) async fn open() -> Served {
     serve(HttpServerOptions::new(HttpAccess::open())).await
 }
 
-const USUAL: &str =
+pub(crate) const USUAL: &str =
     "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
 
 impl Served {
     /// Sends a request, and reads until the connection is closed.
-    async fn send(&self, method: &str, headers: &str, body: &str) -> Answer {
+    pub(crate) async fn send(&self, method: &str, headers: &str, body: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = format!(
             "{method} /mcp HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n",
@@ -104,13 +105,13 @@ impl Served {
         }
     }
 
-    async fn post(&self, headers: &str, message: &Value) -> Answer {
+    pub(crate) async fn post(&self, headers: &str, message: &Value) -> Answer {
         self.send("POST", &format!("{USUAL}{headers}"), &message.to_string())
             .await
     }
 
     /// Begins a session; the header that names it.
-    async fn begin(&self, revision: &str) -> String {
+    pub(crate) async fn begin(&self, revision: &str) -> String {
         let params = json!({"protocolVersion": revision, "capabilities": {}});
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let answer = self.post("", &message).await;
@@ -121,7 +122,7 @@ impl Served {
         )
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.stop.cancel();
         let ended = tokio::time::timeout(Duration::from_secs(20), self.serving).await;
         ended.expect("it ends").unwrap();
@@ -141,7 +142,7 @@ fn unchunked(body: &str) -> String {
     whole
 }
 
-fn request(id: u64, method: &str, params: Value) -> Value {
+pub(crate) fn request(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
@@ -296,36 +297,114 @@ async fn who_comes_from_elsewhere_or_without_a_token_is_refused() {
     served.end().await;
 }
 
+impl Served {
+    /// Calls a tool, and breaks the connection once its first event is there: the name of that event.
+    async fn call_and_vanish(&self, session: &str, params: Value) -> String {
+        let body = request(7, "tools/call", params).to_string();
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n{USUAL}{session}\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        while !text.contains("\n\n") {
+            let mut part = [0; 1_024];
+            let reading = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut part));
+            let length = reading.await.expect("an event in time").unwrap();
+            assert_ne!(length, 0, "{text}");
+            text += std::str::from_utf8(&part[..length]).unwrap();
+        }
+        assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+        let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
+        ids.last().unwrap().to_owned()
+    }
+}
+
 #[tokio::test]
-async fn a_call_whose_client_is_gone_is_called_off() {
+async fn a_call_goes_on_when_its_connection_breaks_and_its_answer_is_fetched_later() {
     let served = open().await;
+    // Where a revision has no events that only say how to come back, any event does.
+    for revision in ["2025-11-25", "2025-03-26"] {
+        let session = served.begin(revision).await;
+        let other = served.begin(revision).await;
+        let params = json!({"name": "test_tool_with_progress", "_meta": {"progressToken": 1}});
+        let last = served.call_and_vanish(&session, params).await;
+        let resumed = |session: &str, last: &str| {
+            format!("accept: text/event-stream\r\nlast-event-id: {last}\r\n{session}")
+        };
+        let rest = served.send("GET", &resumed(&session, &last), "").await;
+        let messages = rest.messages();
+        assert_eq!(messages.last().unwrap()["id"], 7, "{messages:?}");
+        assert_eq!(
+            messages.last().unwrap()["result"],
+            json!({"content": [{"type": "text", "text": "done"}]})
+        );
+        // Once more, and from the beginning: all of it.
+        let (stream, _) = last.split_once('-').unwrap();
+        let first = format!("{stream}-0");
+        let whole = served.send("GET", &resumed(&session, &first), "").await;
+        assert_eq!(whole.messages().len(), 4, "{whole:?}");
+        // Another session cannot have it, and what is not known is refused.
+        for (session, last) in [(&other, last.as_str()), (&session, "99-1"), (&session, "x")] {
+            let refused = served.send("GET", &resumed(session, last), "").await;
+            assert_eq!(refused.status, 400, "{refused:?}");
+        }
+    }
+    served.end().await;
+}
+
+#[tokio::test]
+async fn what_runs_for_a_client_that_stays_away_is_called_off() {
+    let mut options = HttpServerOptions::new(HttpAccess::open());
+    options.gone = Duration::from_millis(200);
+    let served = serve(options).await;
     let session = served.begin("2025-11-25").await;
     let slow = json!({"name": "test_slow", "_meta": {"progressToken": 1}});
-    let body = request(7, "tools/call", slow).to_string();
-    let mut stream = TcpStream::connect(served.address).await.unwrap();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n{USUAL}{session}\r\n{body}",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut start = [0; 15];
-    stream.read_exact(&mut start).await.unwrap();
-    assert_eq!(&start, b"HTTP/1.1 200 OK");
+    served.call_and_vanish(&session, slow).await;
     // While it runs its id is taken; when it was called off it is free.
     let ping = request(7, "ping", json!({}));
     let busy = served.post(&session, &ping).await;
     assert_eq!(busy.messages()[0]["error"]["code"], -32600);
-    drop(stream);
     let mut free = false;
-    for _ in 0..200 {
+    for _ in 0..50 {
+        // Nothing is heard of it meanwhile.
+        tokio::time::sleep(Duration::from_millis(600)).await;
         let answer = served.post(&session, &ping).await;
         free = answer.messages()[0].get("result").is_some();
         if free {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(25)).await;
     }
     assert!(free, "the call still runs");
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_session_is_out_of_reach_for_the_holder_of_another_token() {
+    let (one, two) = ("one-0123456789abcdef", "two-0123456789abcdef");
+    let access = HttpAccess::tokens([one.to_owned(), two.to_owned()]);
+    let served = serve(HttpServerOptions::new(access)).await;
+    let bearer = |token: &str| format!("authorization: Bearer {token}\r\n");
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+    let begun = served
+        .post(&bearer(one), &request(0, "initialize", params))
+        .await;
+    let session = format!(
+        "mcp-session-id: {}\r\n",
+        begun.header("mcp-session-id").unwrap()
+    );
+    let ping = request(1, "ping", json!({}));
+    let (mine, theirs) = (
+        format!("{session}{}", bearer(one)),
+        format!("{session}{}", bearer(two)),
+    );
+    assert_eq!(served.post(&theirs, &ping).await.status, 404);
+    let listen = format!("accept: text/event-stream\r\n{theirs}");
+    assert_eq!(served.send("GET", &listen, "").await.status, 404);
+    assert_eq!(served.send("DELETE", &theirs, "").await.status, 404);
+    assert_eq!(served.post(&mine, &ping).await.status, 200);
+    assert_eq!(served.send("DELETE", &mine, "").await.status, 200);
     served.end().await;
 }
 

@@ -12,10 +12,10 @@ use tokio::{
 
 use crate::fixture::Fixture;
 
-const LONGEST: usize = 100_000;
+pub(crate) const LONGEST: usize = 100_000;
 
 /// A client that says what a test wants it to say.
-struct RawClient {
+pub(crate) struct RawClient {
     to: DuplexStream,
     from: Lines<BufReader<DuplexStream>>,
     server: JoinHandle<std::io::Result<()>>,
@@ -36,7 +36,7 @@ impl RawClient {
         }
     }
 
-    async fn greeted(revision: &str, capabilities: Value) -> Self {
+    pub(crate) async fn greeted(revision: &str, capabilities: Value) -> Self {
         let mut client = Self::start();
         let params = json!({
             "protocolVersion": revision,
@@ -53,29 +53,42 @@ impl RawClient {
         client
     }
 
-    async fn say(&mut self, message: Value) {
+    pub(crate) async fn say(&mut self, message: Value) {
         self.raw(&message.to_string()).await;
     }
 
-    async fn raw(&mut self, text: &str) {
+    pub(crate) async fn raw(&mut self, text: &str) {
         self.to.write_all(text.as_bytes()).await.unwrap();
         self.to.write_all(b"\n").await.unwrap();
     }
 
-    async fn hear(&mut self) -> Value {
+    pub(crate) async fn bytes(&mut self, bytes: &[u8]) {
+        self.to.write_all(bytes).await.unwrap();
+    }
+
+    /// Goes away without a word.
+    pub(crate) async fn drop_now(self) {
+        let Self { to, from, server } = self;
+        drop((to, from));
+        let ended = tokio::time::timeout(Duration::from_secs(20), server).await;
+        // What could not be written is no error of the server's.
+        let _ = ended.expect("it ends").unwrap();
+    }
+
+    pub(crate) async fn hear(&mut self) -> Value {
         let line = tokio::time::timeout(Duration::from_secs(20), self.from.next_line()).await;
         let line = line.expect("an answer in time").unwrap().expect("a line");
         serde_json::from_str(&line).unwrap()
     }
 
-    async fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
+    pub(crate) async fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
             .await;
         self.hear().await
     }
 
     /// Closes the input, and waits for the end.
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         drop(self.to);
         drop(self.from);
         let ended = tokio::time::timeout(Duration::from_secs(20), self.server).await;

@@ -51,7 +51,7 @@ async fn the_stateless_revision_is_spoken_where_a_server_knows_it() {
         told["meta"]["io.modelcontextprotocol/clientInfo"]["name"],
         "haft"
     );
-    // What it wants to know first it is told, and asked again.
+    // It gets the answer it wants first, and is asked again.
     let asked = setting.act("ask").await;
     assert_eq!(
         asked,
@@ -82,7 +82,7 @@ async fn one_bad_server_hurts_no_other() {
         "never": entry(&["silent"]),
         "missing": {"command": "no-such-program-anywhere"},
     });
-    let setting = Setting::with(&named, |options| options.connect = Duration::from_secs(20))
+    let setting = Setting::with(&named, |options| options.connect = Duration::from_secs(6))
         .settled()
         .await;
     assert_eq!(setting.status("good").0, "connected");
@@ -96,7 +96,7 @@ async fn one_bad_server_hurts_no_other() {
             .status("never")
             .1
             .unwrap()
-            .contains("did not answer within 20s")
+            .contains("did not answer within 6s")
     );
     assert!(
         setting

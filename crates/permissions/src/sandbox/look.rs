@@ -1,16 +1,18 @@
 //! A look at what is there, for patterns and names that the kernel does not know.
 //!
-//! It is bounded: in a tree of more than [`MOST_DIRECTORIES`] directories the farthest are left out.
+//! It is bounded: in a tree of more than [`MOST_DIRECTORIES`] directories the farthest are left out. Of
+//! directories that have not changed since the last look only the times are read ([`KeptLooks`]).
 
 use std::{
     collections::VecDeque,
-    fs,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use super::{
     super::{Policy, protected::is_telling, rules::PathPattern},
     control,
+    listings::{KeptLooks, Why},
     paths::{around, outermost},
 };
 use haft_settings::resolve;
@@ -63,6 +65,18 @@ impl<'a> Look<'a> {
     /// Looks through these directories for control files, and where patterns are left also through
     /// the directories they speak of.
     pub(super) fn walk(&mut self, writable: Vec<PathBuf>, policy: &Policy) {
+        static KEPT: KeptLooks = KeptLooks::new();
+        self.walk_at(writable, policy, &KEPT, SystemTime::now());
+    }
+
+    /// The same with these looks before, at this time; how many directories were read.
+    fn walk_at(
+        &mut self,
+        writable: Vec<PathBuf>,
+        policy: &Policy,
+        kept: &KeptLooks,
+        clock: SystemTime,
+    ) -> usize {
         let mut waiting = VecDeque::new();
         for (path, controls) in self.starts(writable, policy) {
             let covered = |patterns: &[&PathPattern]| {
@@ -81,29 +95,31 @@ impl<'a> Look<'a> {
                 waiting.push_back((path, controls));
             }
         }
+        let patterns = [&self.hiding[..], &self.locking[..]];
+        let mut listings = kept.take(&policy.roots, patterns, clock);
         let (mut looked, mut seen) = (0, 0);
         while let Some((directory, controls)) = waiting.pop_front() {
             looked += 1;
             if looked > MOST_DIRECTORIES || seen > MOST_FILES {
                 tracing::debug!(directory = %directory.display(), "not looked at any more");
-                return;
+                break;
             }
-            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-                seen += 1;
-                let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                let path = entry.path();
-                if self.finds(&path, is_dir, controls) || !is_dir {
+            let listing = listings.of(&directory, |path, is_dir| self.why(path, is_dir));
+            seen += listing.entries;
+            for entry in &listing.notable {
+                let path = directory.join(&entry.name);
+                if self.finds(&path, entry.why, entry.is_dir, controls) || !entry.is_dir {
                     continue;
                 }
-                let name = entry.file_name();
                 if !control::INSTALLED
                     .iter()
-                    .any(|installed| name == *installed)
+                    .any(|installed| entry.name == *installed)
                 {
                     waiting.push_back((path, controls));
                 }
             }
         }
+        listings.keep()
     }
 
     /// Where to look, and whether for control files too.
@@ -131,22 +147,36 @@ impl<'a> Look<'a> {
         starts
     }
 
-    /// Notes what the path is, if anything; then what is below it need not be looked at.
-    fn finds(&mut self, path: &Path, is_dir: bool, controls: bool) -> bool {
-        let covers = |patterns: &[&PathPattern]| {
+    /// Why a path is worth a look, if it is: by the patterns and its name alone.
+    fn why(&self, path: &Path, is_dir: bool) -> Option<Why> {
+        let stops = |patterns: &[&PathPattern]| {
             let mut patterns = patterns.iter();
             patterns.any(|pattern| pattern.stops_at(path, is_dir))
         };
-        if covers(&self.hiding) {
-            self.hidden.push(resolve::real(path));
-            return true;
+        if stops(&self.hiding) {
+            Some(Why::Hidden)
+        } else if stops(&self.locking) {
+            Some(Why::Locked)
+        } else if path.file_name().is_some_and(is_telling) {
+            Some(Why::Telling)
+        } else {
+            is_dir.then_some(Why::Directory)
         }
-        if covers(&self.locking) {
-            self.locked.push(resolve::real(path));
-            return true;
-        }
-        if !path.file_name().is_some_and(is_telling) {
-            return false;
+    }
+
+    /// Notes what the path is, if anything; then what is below it need not be looked at.
+    fn finds(&mut self, path: &Path, why: Why, is_dir: bool, controls: bool) -> bool {
+        match why {
+            Why::Hidden => {
+                self.hidden.push(resolve::real(path));
+                return true;
+            }
+            Why::Locked => {
+                self.locked.push(resolve::real(path));
+                return true;
+            }
+            Why::Directory => return false,
+            Why::Telling => {}
         }
         if is_git(path) {
             if controls {
@@ -189,4 +219,147 @@ fn name_below(path: &Path) -> PathBuf {
 fn is_git(path: &Path) -> bool {
     let name = path.file_name();
     name.is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::Duration};
+
+    use haft_contract::PermissionMode;
+
+    use super::{
+        super::super::rules::{Bases, List},
+        *,
+    };
+
+    /// A tree, looked at as if it were older than any time that could be mistaken.
+    struct Tree {
+        _dir: tempfile::TempDir,
+        root: PathBuf,
+        policy: Policy,
+        kept: KeptLooks,
+        hiding: Vec<PathPattern>,
+        locking: Vec<PathPattern>,
+    }
+
+    impl Tree {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let root = fs::canonicalize(dir.path()).unwrap();
+            for number in 0..20 {
+                fs::create_dir_all(root.join(format!("d{number}/e"))).unwrap();
+                fs::write(root.join(format!("d{number}/e/a.rs")), "").unwrap();
+            }
+            let mut tree = Self {
+                policy: Policy::new(PermissionMode::Default, vec![root.clone()]),
+                _dir: dir,
+                root,
+                kept: KeptLooks::new(),
+                hiding: Vec::new(),
+                locking: Vec::new(),
+            };
+            tree.locking = vec![tree.pattern("**/*.locked")];
+            tree
+        }
+
+        fn pattern(&self, pattern: &str) -> PathPattern {
+            let bases = Bases {
+                home: PathBuf::from("/nowhere"),
+                slash: self.root.clone(),
+                cwd: self.root.clone(),
+            };
+            PathPattern::new(pattern, List::Deny, &bases).unwrap()
+        }
+
+        /// How many directories were read, and the names of what was found.
+        fn look(&self, ahead: Duration) -> (usize, Vec<String>) {
+            let mut look = Look::new(self.hiding.iter().collect(), self.locking.iter().collect());
+            let roots = vec![self.root.clone()];
+            let clock = SystemTime::now() + ahead;
+            let read = look.walk_at(roots, &self.policy, &self.kept, clock);
+            let found = [look.hidden, look.locked, look.control];
+            let found = found.iter().flatten();
+            let names = found.map(|path| path.strip_prefix(&self.root).unwrap());
+            let mut names: Vec<_> = names.map(|name| name.display().to_string()).collect();
+            names.sort_unstable();
+            (read, names)
+        }
+
+        fn look_later(&self) -> (usize, Vec<String>) {
+            self.look(Duration::from_secs(60))
+        }
+    }
+
+    #[test]
+    fn only_directories_that_changed_are_read_again() {
+        let tree = Tree::new();
+        let none: Vec<String> = Vec::new();
+        assert_eq!(tree.look_later(), (41, none.clone()));
+        assert_eq!(tree.look_later(), (0, none.clone()));
+        // What appears between two looks is seen.
+        fs::write(tree.root.join("d7/e/.npmrc"), "").unwrap();
+        assert_eq!(tree.look_later(), (1, vec!["d7/e/.npmrc".to_owned()]));
+        assert_eq!(tree.look_later(), (0, vec!["d7/e/.npmrc".to_owned()]));
+        fs::create_dir_all(tree.root.join("d3/new/.vscode")).unwrap();
+        fs::write(tree.root.join("d3/new/x.locked"), "").unwrap();
+        let found = ["d3/new/.vscode", "d3/new/x.locked", "d7/e/.npmrc"];
+        let (read, names) = tree.look_later();
+        assert_eq!(names, found);
+        assert_eq!(read, 2, "the one it is in, and itself");
+        // What goes away is gone.
+        fs::remove_dir_all(tree.root.join("d3")).unwrap();
+        assert_eq!(tree.look_later(), (1, vec!["d7/e/.npmrc".to_owned()]));
+        // A directory in the place of another, with the same name.
+        fs::rename(tree.root.join("d7/e"), tree.root.join("d8/f")).unwrap();
+        fs::create_dir(tree.root.join("d7/e")).unwrap();
+        assert_eq!(tree.look_later().1, ["d8/f/.npmrc"]);
+        fs::remove_file(tree.root.join("d8/f/.npmrc")).unwrap();
+        assert_eq!(tree.look_later(), (1, none));
+    }
+
+    #[test]
+    fn a_name_that_appears_is_seen_although_the_times_of_its_directory_are_set_back() {
+        let tree = Tree::new();
+        tree.look_later();
+        let directory = tree.root.join("d1");
+        let before = fs::metadata(&directory).unwrap().modified().unwrap();
+        fs::write(directory.join(".envrc"), "").unwrap();
+        let opened = fs::File::open(&directory).unwrap();
+        opened.set_modified(before).unwrap();
+        assert_eq!(tree.look_later(), (1, vec!["d1/.envrc".to_owned()]));
+    }
+
+    #[test]
+    fn what_changed_a_moment_ago_is_read_each_time() {
+        let tree = Tree::new();
+        assert_eq!(tree.look(Duration::ZERO).0, 41);
+        assert_eq!(tree.look(Duration::ZERO).0, 41);
+    }
+
+    #[test]
+    fn other_patterns_are_another_look() {
+        let mut tree = Tree::new();
+        fs::write(tree.root.join("d5/key.pem"), "").unwrap();
+        assert_eq!(tree.look_later().1, Vec::<String>::new());
+        tree.hiding = vec![tree.pattern("**/*.pem")];
+        assert_eq!(tree.look_later().1, ["d5/key.pem"]);
+        assert_eq!(tree.look_later(), (0, vec!["d5/key.pem".to_owned()]));
+        fs::write(tree.root.join("d6/other.pem"), "").unwrap();
+        assert_eq!(tree.look_later().1, ["d5/key.pem", "d6/other.pem"]);
+        tree.hiding.clear();
+        assert_eq!(tree.look_later().1, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_read_is_tried_again() {
+        let tree = Tree::new();
+        tree.look_later();
+        fs::remove_dir_all(tree.root.join("d2")).unwrap();
+        fs::write(tree.root.join("d2"), "").unwrap();
+        tree.look_later();
+        fs::remove_file(tree.root.join("d2")).unwrap();
+        fs::create_dir(tree.root.join("d2")).unwrap();
+        fs::write(tree.root.join("d2/.npmrc"), "").unwrap();
+        assert_eq!(tree.look_later().1, ["d2/.npmrc"]);
+    }
 }

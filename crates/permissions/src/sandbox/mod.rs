@@ -8,6 +8,7 @@ mod control;
 pub(crate) mod from_settings;
 mod homes;
 mod hosts;
+mod listings;
 mod look;
 mod paths;
 mod profile;

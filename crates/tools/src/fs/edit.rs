@@ -13,7 +13,7 @@ use haft_journal::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{EDITS, ask, is_notebook, patch, profile, target, ticket};
 use crate::{paths::shown, words::counted};
@@ -66,6 +66,7 @@ impl Tool for Edit {
         Profile {
             rules: EDITS,
             basic: true,
+            output_schema: Some(output_schema()),
             ..profile(
                 Access::Paths,
                 &["file_path"],
@@ -169,6 +170,23 @@ fn wish(input: &Input) -> DiffHunk {
         new_lines: input.new_string.lines().count() as u64,
         lines: old.chain(new).collect(),
     }
+}
+
+/// What programs get.
+fn output_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "filePath": {"type": "string"},
+            "oldString": {"type": "string"},
+            "newString": {"type": "string"},
+            "originalFile": {"type": ["string", "null"], "description": "Null where it is long"},
+            "structuredPatch": patch::hunks_schema(),
+            "userModified": {"type": "boolean"},
+            "replaceAll": {"type": "boolean"},
+        },
+        "required": ["filePath", "oldString", "newString", "originalFile", "structuredPatch", "userModified", "replaceAll"],
+    })
 }
 
 fn text(edited: &Edited, input: &Input, name: &str) -> String {

@@ -77,6 +77,7 @@ impl Tool for Ls {
         Profile {
             rules: RuleMatch::Reads,
             searches: true,
+            output_schema: Some(output_schema()),
             ..profile(
                 Access::Reads,
                 &["path"],
@@ -266,6 +267,31 @@ fn row(entry: &ListedEntry) -> String {
         row.push_str("  (ignored)");
     }
     row
+}
+
+/// What programs get.
+fn output_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"},
+            "entries": {"type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "type": {"type": "string"},
+                    "modified": {"type": ["string", "null"], "description": "UTC"},
+                    "ignored": {"type": "boolean"},
+                    "size": {"type": "integer", "description": "In bytes"},
+                    "target": {"type": "string", "description": "Where a link leads"},
+                },
+                "required": ["name", "type", "modified", "ignored"],
+            }},
+            "truncated": {"type": "boolean"},
+            "total": {"type": "integer"},
+        },
+        "required": ["path", "entries", "truncated", "total"],
+    })
 }
 
 fn value(entry: &ListedEntry) -> Value {

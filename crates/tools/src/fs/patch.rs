@@ -2,6 +2,7 @@
 
 use haft_contract::{Card, CardPiece, DiffHunk, ToolOutput};
 use haft_journal::{ContentHash, Patch};
+use serde_json::{Value, json};
 
 /// How much of a diff an answer carries (spec file-tools.md §2.4).
 const DIFF_CHARS: usize = 4_000;
@@ -55,6 +56,22 @@ pub(super) fn preview(card: Card, patch: &Patch) -> Option<Card> {
 /// millions of characters.
 pub(super) fn hunks(patch: &Patch) -> Vec<DiffHunk> {
     hunks_within(patch, &mut HUNK_BYTES.clone())
+}
+
+/// The schema of [`hunks`].
+pub(super) fn hunks_schema() -> Value {
+    let number = || json!({"type": "integer"});
+    json!({"type": "array", "items": {
+        "type": "object",
+        "properties": {
+            "oldStart": number(),
+            "oldLines": number(),
+            "newStart": number(),
+            "newLines": number(),
+            "lines": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["oldStart", "oldLines", "newStart", "newLines", "lines"],
+    }})
 }
 
 /// As [`hunks`], for one of several files that share the room. Lines that are too long are cut

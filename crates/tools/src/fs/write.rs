@@ -8,7 +8,7 @@ use haft_contract::{
 use haft_journal::{WriteOutcome, WriteReport, readable_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{EDITS, ask, patch, profile, target, ticket};
 use crate::{paths::shown, words::counted};
@@ -44,6 +44,7 @@ impl Tool for Write {
         Profile {
             rules: EDITS,
             basic: true,
+            output_schema: Some(output_schema()),
             ..profile(
                 Access::Paths,
                 &["file_path"],
@@ -125,6 +126,21 @@ impl Tool for Write {
         let card = Card::new(Self::NAME, input.file_path.display().to_string());
         Some(card.with_summary(summary).with(CardPiece::Diff(hunks)))
     }
+}
+
+/// What programs get.
+fn output_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "enum": ["create", "update"]},
+            "filePath": {"type": "string"},
+            "content": {"type": "string"},
+            "structuredPatch": patch::hunks_schema(),
+            "originalFile": {"type": ["string", "null"], "description": "Null where there was none, or where it is long"},
+        },
+        "required": ["type", "filePath", "content", "structuredPatch", "originalFile"],
+    })
 }
 
 fn text(written: &WriteReport, name: &str) -> String {

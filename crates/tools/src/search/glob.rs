@@ -104,6 +104,7 @@ impl Tool for Glob {
         Profile {
             always_sent: true,
             result_cap: None,
+            output_schema: Some(output_schema()),
             ..profile("find files by name pattern")
         }
     }
@@ -212,6 +213,23 @@ fn rows(report: &GlobReport, cwd: &Path) -> Vec<String> {
         ));
     }
     rows
+}
+
+/// What programs get.
+fn output_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "durationMs": {"type": "integer"},
+            "numFiles": {"type": "integer"},
+            "filenames": {"type": "array", "items": {"type": "string"}},
+            "truncated": {"type": "boolean"},
+            "totalMatches": {"type": "integer"},
+            "countIsComplete": {"type": "boolean"},
+            "timedOut": {"type": "boolean"},
+        },
+        "required": ["durationMs", "numFiles", "filenames", "truncated", "totalMatches", "countIsComplete"],
+    })
 }
 
 #[cfg(test)]

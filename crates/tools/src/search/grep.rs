@@ -162,6 +162,7 @@ impl Tool for Grep {
         Profile {
             always_sent: true,
             result_cap: Some(RESULT_CAP),
+            output_schema: Some(output_schema()),
             ..profile("search file contents regex ripgrep rg")
         }
     }
@@ -297,6 +298,28 @@ fn page(rows: Vec<String>, input: &Input, report: &GrepReport) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// What programs get.
+fn output_schema() -> Value {
+    let number = || json!({"type": "integer"});
+    json!({
+        "type": "object",
+        "properties": {
+            "mode": {"type": "string", "enum": ["content", "files_with_matches", "count"]},
+            "numFiles": number(),
+            "filenames": {"type": "array", "items": {"type": "string"}},
+            "content": {"type": "string", "description": "Rows, as the text has them"},
+            "numLines": number(),
+            "numMatches": number(),
+            "totalFiles": number(),
+            "totalLines": number(),
+            "appliedLimit": number(),
+            "appliedOffset": number(),
+            "timedOut": {"type": "boolean"},
+        },
+        "required": ["mode", "numFiles", "filenames"],
+    })
 }
 
 fn structured(input: &Input, report: &GrepReport, rows: &[String]) -> Value {

@@ -24,9 +24,9 @@ pub(crate) struct CommandAnswer {
     pub(crate) notes: Vec<String>,
     /// It did not succeed.
     pub(crate) failed: bool,
-    /// Somebody interrupted it.
+    /// Someone interrupted it.
     pub(crate) interrupted: bool,
-    /// What else programs are told.
+    /// What else programs get.
     pub(crate) fields: Map<String, Value>,
 }
 
@@ -234,7 +234,7 @@ fn joined(head: &str, tail: &str, captured: &Captured, limit: usize) -> String {
     let between = captured
         .total
         .saturating_sub((head.len() + tail.len()) as u64);
-    // Bytes: nobody counted the characters of what was only passed on to the file.
+    // Bytes: no one counted the characters of what was only passed on to the file.
     format!("{head}\n\n... [{between} characters truncated] ...\n\n{tail}")
 }
 

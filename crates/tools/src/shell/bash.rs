@@ -68,7 +68,7 @@ pub(crate) struct ReadOnce {
 }
 
 impl Input {
-    /// As a call would write it; what nobody said is not said for them.
+    /// As a call would write it; what no one said is not said for them.
     pub(crate) fn written(&self) -> Value {
         let mut written = json!({"command": self.command});
         if let Some(timeout) = self.timeout {
@@ -231,7 +231,7 @@ pub(crate) fn read(input: &Input, cwd: &Path) -> Arc<Analysis> {
     Arc::new(analyze(&input.command, &place))
 }
 
-/// The line, read where it would run. As long as nobody has said where that is: anywhere, since whether
+/// The line, read where it would run. As long as no one has said where that is: anywhere, since whether
 /// it changes something does not depend on it.
 fn read_line(input: &Input) -> &Arc<ReadLine> {
     input.read.line.get_or_init(|| {
@@ -241,7 +241,7 @@ fn read_line(input: &Input) -> &Arc<ReadLine> {
     })
 }
 
-/// A place to read lines for; a home that nobody names is that of this process.
+/// A place to read lines for; a home that no one names is that of this process.
 fn place(cwd: &Path, home: Option<&Path>) -> LinePlace {
     let own = || std::env::var_os("HOME").map(PathBuf::from);
     LinePlace {

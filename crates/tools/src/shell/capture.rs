@@ -75,7 +75,7 @@ impl Capture {
         })))
     }
 
-    /// Takes everything that comes, until nobody can write any more or there is more than `most`;
+    /// Takes everything that comes, until no one can write any more or there is more than `most`;
     /// says whether that was so.
     pub(crate) async fn fill(&self, mut output: impl AsyncRead + Unpin, most: u64) -> Filled {
         let mut chunk = Vec::with_capacity(CHUNK);
@@ -171,7 +171,7 @@ impl Capture {
 /// How the taking of an output ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filled {
-    /// Nobody can write any more.
+    /// No one can write any more.
     Whole,
     /// It was more than may be.
     TooMuch,
@@ -196,7 +196,7 @@ impl CapturedOutput {
     fn add(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         if self.file.is_none() && self.head.len() + bytes.len() > self.window(bytes) {
-            // What cannot be kept is told at the end; the command runs on.
+            // What cannot be kept is reported at the end; the command runs on.
             let _ = self.open();
         }
         let room = self.window(bytes).saturating_sub(self.head.len());

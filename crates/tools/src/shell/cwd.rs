@@ -22,7 +22,7 @@ pub(crate) fn after(
     fixed: bool,
 ) -> Moved {
     let project = directories.first().map_or(cwd, PathBuf::as_path);
-    // Unknown where a shell was killed: then it moved nobody.
+    // Unknown where a shell was killed: then it moved no one.
     let Some(left_in) = left_in else {
         return Moved::Nowhere;
     };

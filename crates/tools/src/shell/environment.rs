@@ -13,7 +13,7 @@ use haft_sandbox::SandboxProfile;
 pub(crate) struct Origin<'a> {
     /// Our own environment.
     pub(crate) own: &'a [(OsString, OsString)],
-    /// `env` of the settings: passes because somebody named it.
+    /// `env` of the settings: passes because someone named it.
     pub(crate) settings: &'a BTreeMap<String, String>,
     /// PATH as the user's shell sets it, if that is known.
     pub(crate) path: Option<&'a str>,
@@ -158,11 +158,11 @@ const DEFAULTS: &[(&str, &str)] = &[
     // Bash itself finds these in a bare environment; others do not.
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ("TERM", "dumb"),
-    // Nobody is there to turn pages.
+    // No one is there to turn pages.
     ("GIT_PAGER", "cat"),
     ("MANPAGER", "cat"),
     ("PAGER", "cat"),
-    // Nobody is there to answer: fail with a message instead of waiting, or of opening a window.
+    // No one is there to answer: fail with a message instead of waiting, or of opening a window.
     // An empty GIT_ASKPASS also keeps git from `core.askPass` and SSH_ASKPASS.
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("GCM_INTERACTIVE", "never"),
@@ -289,7 +289,7 @@ impl CommandVariables {
             self.set(name, value);
             self.set(&name.to_ascii_uppercase(), value);
         }
-        // Node looks at them only if told to.
+        // Node looks at them only on request.
         self.set("NODE_USE_ENV_PROXY", "1");
     }
 
@@ -303,7 +303,7 @@ impl CommandVariables {
     }
 }
 
-/// Does it pass from our own environment, if nobody names it?
+/// Does it pass from our own environment, if no one names it?
 fn passes(name: &str) -> bool {
     let listed = PASS.contains(&name)
         || PROXIES.contains(&name.to_ascii_lowercase().as_str())

@@ -69,7 +69,7 @@ pub(crate) fn kept_from(
         {
             false
         }
-        // A file system that nobody can write, or a path it may change: not our doing.
+        // A file system that no one can write, or a path it may change: not our doing.
         Refused::Write(path) => {
             let same =
                 |file: &PathBuf| existing(path).is_some_and(|path| path == *file) || path == file;
@@ -77,7 +77,7 @@ pub(crate) fn kept_from(
         }
         Refused::Control(_) => true,
         Refused::Read(_) | Refused::Homes => true,
-        // The gate has asked, and its log knows better whom.
+        // The gate has asked, and its log knows better about which host.
         Refused::Network(_) => network != Network::Proxy,
         Refused::Other(_) => true,
     });
@@ -188,7 +188,7 @@ enum Grant {
     Read(PathBuf),
     /// To talk to this host.
     Host(String),
-    /// To talk to anybody: nobody knows to whom it tried.
+    /// To talk to anyone: which host it tried is not known.
     Network,
 }
 
@@ -221,7 +221,7 @@ fn words(refused: &Refused) -> String {
     }
 }
 
-/// The grants that would let it through; none if that cannot be told.
+/// The grants that would let it through; none if that is not known.
 fn grants(refused: &[Refused]) -> Option<Vec<Grant>> {
     let mut grants = Vec::new();
     for one in refused {

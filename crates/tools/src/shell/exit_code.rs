@@ -67,7 +67,7 @@ fn answer(last: &Last) -> Option<&'static str> {
         (ExitQuestion::Difference, true) => "Files are the same (the command is negated)",
         (ExitQuestion::Condition, _) => "Condition is false",
         (ExitQuestion::Walk, false) => "Some directories could not be read",
-        // Found everything, and yet 1: nobody asks that way.
+        // Found everything, and yet 1: no one asks that way.
         (ExitQuestion::Walk, true) => return None,
     })
 }

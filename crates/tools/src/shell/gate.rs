@@ -1,4 +1,4 @@
-//! Whom commands may talk to through the proxy: the rules decide, and where they say nothing the
+//! Which hosts commands may talk to through the proxy: the rules decide, and where they say nothing the
 //! person, once for each host of a session.
 
 use std::{

@@ -22,7 +22,7 @@ const OUTPUT_LIMIT: u64 = 5_000_000_000;
 
 /// How long a stray that still holds the pipe is listened to.
 const STRAYS: Duration = Duration::from_millis(100);
-/// How long the rest of an output may take to arrive once nobody writes any more.
+/// How long the rest of an output may take to arrive once no one writes any more.
 const REST: Duration = Duration::from_secs(5);
 
 /// A command that runs. It is killed with everything it started when its last holder is gone.
@@ -54,11 +54,11 @@ pub(crate) enum Stage {
 /// Why we ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// Somebody interrupted the call.
+    /// Someone interrupted the call.
     Interrupted,
     /// It ran longer than it may.
     TimedOut(Duration),
-    /// Somebody stopped the task.
+    /// Someone stopped the task.
     Stopped,
     /// It said too much.
     Flood,
@@ -123,7 +123,7 @@ impl Job {
         }
     }
 
-    /// Tells how far it is, without keeping it.
+    /// Reports how far it is, without keeping it.
     pub(crate) fn stages(&self) -> watch::Receiver<Stage> {
         self.stage.clone()
     }
@@ -217,7 +217,7 @@ impl Driver {
                 Event::Ordered(Some(Order::Who(answer))) => {
                     let _ = answer.send(self.running.processes());
                 }
-                // Nobody holds it any more: dropping it kills it.
+                // No one holds it any more: dropping it kills it.
                 Event::Ordered(None) => return,
                 Event::Filled(how) => {
                     filled = true;
@@ -231,7 +231,7 @@ impl Driver {
                     ended = Some(how);
                 }
                 Event::Gone => {
-                    // Nobody can write any more: what is on its way is all there is.
+                    // No one can write any more: what is on its way is all there is.
                     if !filled {
                         let _ = timeout(REST, &mut filling).await;
                     }
@@ -244,7 +244,7 @@ impl Driver {
     }
 }
 
-/// Nobody can say how it ended.
+/// No one can say how it ended.
 fn lost() -> CommandEnd {
     CommandEnd {
         how: ExitKind::Lost,

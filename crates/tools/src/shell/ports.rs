@@ -75,7 +75,7 @@ mod tests {
 
     fn holder(listener: TcpListener) -> Holder {
         let listener = std::os::fd::OwnedFd::from(listener);
-        // The socket is its standard error, so that nobody else holds it.
+        // The socket is its standard error, so that no one else holds it.
         let mut child = haft_testkit::command("sh")
             .args(["-c", "echo ready; read -r line"])
             .stdin(Stdio::piped())

@@ -23,7 +23,7 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
         Confined::ReadOnly if matches!(confinement.network, NetworkAccess::Nobody) => {
             SandboxProfile::ReadOnly(Reading { hidden, closed })
         }
-        // It changes no file, but asks somebody.
+        // It changes no file, but asks someone.
         Confined::ReadOnly => SandboxProfile::Workspace(Workspace {
             writable: confinement.writable.to_vec(),
             protected: Vec::new(),

@@ -20,7 +20,7 @@ struct ShownFile {
     whole: bool,
 }
 
-/// Notes that the file was seen, if the line shows just one. Its output must have been told in full.
+/// Notes that the file was seen, if the line shows just one. Its output must have been shown in full.
 pub(crate) async fn note(analysis: &Analysis, command: &str, cx: &CallContext) {
     let Some(shown) = shown(analysis, command) else {
         return;

@@ -1,5 +1,5 @@
 //! What a confined command was kept from, by what it printed: so that a person can be asked about
-//! that path or host, and nobody is left with a mystery.
+//! that path or host, and no failure stays a mystery.
 //!
 //! The words are those of the C library and of common programs, in English: the environment of a
 //! command asks for it.
@@ -23,7 +23,7 @@ pub(crate) enum Refused {
     Read(PathBuf),
     /// To read something in the homes that the line does not name.
     Homes,
-    /// To talk to this host, or to somebody.
+    /// To talk to this host, or to someone.
     Network(Option<String>),
     /// To change something that the line does not name: the line.
     Other(String),
@@ -34,17 +34,17 @@ pub(crate) struct Confined<'a> {
     /// Where it ran: what relative paths are relative to.
     pub(crate) cwd: &'a Path,
     /// Does the profile keep it from this path, although the user may go there? Otherwise a denial
-    /// is what anybody would get.
+    /// is what anyone would get.
     pub(crate) forbidden: &'a dyn Fn(&Path) -> bool,
     /// Where a path leads that the profile keeps it from reading, although the user may.
     pub(crate) unreadable: &'a dyn Fn(&Path) -> Option<PathBuf>,
-    /// The homes are closed, since it cannot be told what the line reads.
+    /// The homes are closed, since it is not known what the line reads.
     pub(crate) untold: bool,
-    /// Whom it may talk to.
+    /// Which hosts it may talk to.
     pub(crate) network: Network,
 }
 
-/// More would not be read by anybody.
+/// No one would read more.
 const MOST: usize = 20;
 /// Messages are shorter than this, in bytes.
 const LONGEST_LINE: usize = 4096;
@@ -293,7 +293,7 @@ static HOSTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     NAMED.iter().filter_map(built).collect()
 });
 
-/// The host that could not be reached because it may not be; `Some(None)` if nobody says which.
+/// The host that could not be reached because it may not be; `Some(None)` if no one says which.
 fn host(lines: &[&str], at: usize, code: i32, network: Network) -> Option<Option<String>> {
     // Many programs try, and do without.
     if network == Network::Open || code == 0 {

@@ -68,7 +68,7 @@ fn a_file_that_could_not_be_made_in_a_directory_that_is_not_seen_is_named() {
     ];
     for line in cases {
         assert_eq!(found(line, 0), [write("/h/d/x")], "{line}");
-        // Where the directory is really missing, anyone is told the same.
+        // Where the directory is really missing, everyone gets the same message.
         let elsewhere = line.replace("/h/d/x", "/e/d/x");
         assert_eq!(found(&elsewhere, 0), [], "{elsewhere}");
     }

@@ -98,7 +98,7 @@ pub struct Shell {
     taken: OnceCell<Option<Taken>>,
     /// The outputs that are kept, the oldest first, with their sizes.
     outputs: Mutex<VecDeque<(PathBuf, u64)>>,
-    /// Somebody was told that undo does not cover commands here.
+    /// It was reported that undo does not cover commands here.
     told_uncovered: AtomicBool,
     /// The same, that commands are less confined than they should be.
     told_weak: AtomicBool,
@@ -337,7 +337,7 @@ impl Shell {
         let sandbox = self.sandbox(confinement).await?;
         let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
         let mechanism = sandbox.prepare(profile).await;
-        // Before it runs, so that nobody hears of it afterwards.
+        // Before it runs, so that no one hears of it afterwards.
         self.note(
             profile,
             mechanism.map_err(|error| not_run(error.to_string()))?,
@@ -488,7 +488,7 @@ fn short_folder(place: &Path) -> Option<PathBuf> {
     })
 }
 
-/// A call that waits for its command, and can be told not to.
+/// A call that waits for its command, and can be asked to stop waiting.
 pub(crate) struct DetachRequest<'a> {
     shell: &'a Shell,
     call: CallId,

@@ -81,7 +81,7 @@ pub struct TaskInfo {
 pub(crate) struct News {
     pub(crate) info: TaskInfo,
     pub(crate) bytes: Vec<u8>,
-    /// Bytes before these that nobody was given: too much came at once.
+    /// Bytes before these that no one was given: too much came at once.
     pub(crate) skipped: u64,
     /// Why its file is not whole, if so.
     pub(crate) trouble: Option<String>,
@@ -242,7 +242,7 @@ impl Tasks {
         let Some(task) = kept.tasks.get_mut(&number) else {
             return;
         };
-        // What was told of it did not hold these.
+        // What was shown of it did not hold these.
         let told = task.told && notes.is_empty();
         task.notes = notes;
         let notice = task.notice(number);

@@ -130,7 +130,7 @@ impl Text {
                 _ => {}
             }
         }
-        // A line end also ends a sequence that nobody ended: else a stray one swallows the rest.
+        // A line end also ends a sequence that no one ended: else a stray one swallows the rest.
         // Only pictures have line ends in the middle.
         let mut rest = text;
         while let Some(at) = rest.find(['\n', '\0']) {
@@ -212,7 +212,7 @@ impl Perform for Screen {
                 if mem::take(&mut self.returned) {
                     self.erase(0);
                 }
-                // Over text that is there, a tab only moves; nobody does that in a progress bar.
+                // Over text that is there, a tab only moves; no one does that in a progress bar.
                 self.line.truncate(self.at);
                 self.line.push('\t');
                 self.at = self.line.len();

@@ -130,7 +130,7 @@ fn an_excerpt_has_both_ends_and_says_what_is_missing() {
     );
 }
 
-/// Bytes as programs write them, and as nobody does.
+/// Bytes as programs write them, and as no one does.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..8),

@@ -1,4 +1,4 @@
-//! Does a command wait for somebody to type? Its input is empty, so it waits in vain, or has given
+//! Does a command wait for someone to type? Its input is empty, so it waits in vain, or has given
 //! up already; the last words of its output tell, and what to do instead can be said.
 
 use std::sync::LazyLock;
@@ -37,7 +37,7 @@ pub(crate) fn hint(tail: &str) -> Option<String> {
     None
 }
 
-/// Nobody asks in a longer line, in bytes.
+/// No one asks in a longer line, in bytes.
 const LONGEST: usize = 1000;
 
 /// How many lines a menu, or a message about missing input, may be from the end.

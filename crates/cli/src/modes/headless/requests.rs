@@ -78,7 +78,7 @@ impl Reader {
                     available_output_styles: self.session.reload_extensions().styles,
                 }))
             }
-            ClientRequest::ReloadPlugins(request) => self.reload_plugins(request),
+            ClientRequest::ReloadPlugins(request) => self.reload_plugins(request).await,
             other => Err(format!(
                 "no control request is called {:?} here",
                 other.subtype()
@@ -86,7 +86,10 @@ impl Reader {
         }
     }
 
-    fn reload_plugins(&self, request: &ReloadPluginsRequest) -> Result<SessionAnswer, String> {
+    async fn reload_plugins(
+        &self,
+        request: &ReloadPluginsRequest,
+    ) -> Result<SessionAnswer, String> {
         if !request.add_plugins.is_empty() {
             return Err(
                 "plugins cannot be added while a session goes on: name them at its start \
@@ -99,7 +102,7 @@ impl Reader {
                 "reload_plugins_busy: a message is being answered; ask again then".to_owned(),
             );
         }
-        let found = self.session.reload_plugins()?;
+        let found = self.session.reload_plugins().await?;
         let agents = found.agents.unwrap_or_default().into_iter();
         Ok(SessionAnswer::Plugins(Box::new(PluginsAnswer {
             commands: found.commands.iter().map(status::command).collect(),

@@ -3,6 +3,7 @@
 mod serve;
 mod servers;
 
+pub(crate) use serve::run as serve;
 pub(crate) use servers::tokens as mcp_tokens;
 
 use crate::{

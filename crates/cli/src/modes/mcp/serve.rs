@@ -6,6 +6,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::{fd::AsFd, unix::fs::FileTypeExt},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -38,8 +39,8 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
         None => {
             anyhow::ensure!(
                 !std::io::stdout().is_terminal(),
-                "stdout is a terminal: an MCP client starts this and talks to it (`haft help mcp` has a block to \
-                 copy); `haft mcp serve --http 127.0.0.1:8080` serves without being started"
+                "stdout is a terminal: an MCP client starts this and talks to it (`haft help mcp-serve` has a block \
+                 to copy); `haft mcp serve --http 127.0.0.1:8080` serves without being started"
             );
             // A pipe is read without a thread of its own, which is faster; anything else can be read all the same.
             match pipes() {
@@ -56,7 +57,8 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
         Some(address) => {
             let address = read_address(address)?;
             let (access, token) = access(&flags, address)?;
-            let options = HttpServerOptions::new(access);
+            let mut options = HttpServerOptions::new(access);
+            options.gone = Duration::from_secs(flags.gone_after);
             let path = options.path.clone();
             let server = HttpServer::bind(address, options, Arc::new(server)).await;
             let server = server.with_context(|| format!("--http {address}"))?;
@@ -114,7 +116,16 @@ fn access(flags: &McpServe, address: SocketAddr) -> anyhow::Result<(HttpAccess, 
         (false, Some(file)) => {
             let text = fs::read_to_string(file);
             let text = text.with_context(|| format!("--token-file {}", file.display()))?;
-            HttpAccess::token(checked(text.trim())?)
+            let tokens = text
+                .split_whitespace()
+                .map(|token| Ok(checked(token)?.to_owned()));
+            let tokens = tokens.collect::<anyhow::Result<Vec<String>>>()?;
+            anyhow::ensure!(
+                !tokens.is_empty(),
+                "--token-file {}: there is no token in it",
+                file.display()
+            );
+            HttpAccess::tokens(tokens)
         }
         (false, None) => match haft::contract::secrets::variable("HAFT_MCP_TOKEN") {
             Some(token) => HttpAccess::token(checked(token.trim())?),

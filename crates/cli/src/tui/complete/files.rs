@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_command_that_hangs_is_ended_with_what_it_started() {
-        let mut child = Command::new("sh")
+        let mut child = haft_testkit::command("sh")
             .args(["-c", "sleep 1000 & wait"])
             .stdin(Stdio::null())
             .process_group(0)

@@ -124,10 +124,8 @@ impl PlainLines {
                 lines
             }
             AgentEvent::Compacting { trigger } => vec![match trigger {
-                Trigger::Manual => "agent: (sums the conversation up)".to_owned(),
-                Trigger::Auto => {
-                    "agent: (the conversation is long: it is being summed up)".to_owned()
-                }
+                Trigger::Manual => "agent: (compacts the conversation)".to_owned(),
+                Trigger::Auto => "agent: (the conversation is long: it is compacted)".to_owned(),
             }],
             AgentEvent::Notice { level, text } => notice(*level, text),
             _ => Vec::new(),

@@ -276,3 +276,76 @@ fn a_plugin_is_read_anew_with_all_it_brings() {
     );
     talk.end();
 }
+
+#[test]
+fn servers_and_the_main_agent_of_plugins_are_read_anew() {
+    if !haft_testkit::command("python3")
+        .arg("--version")
+        .output()
+        .is_ok_and(|ran| ran.status.success())
+    {
+        return haft_testkit::skip("no python3 for an MCP server");
+    }
+    let dir = tempdir().unwrap();
+    let kit = dir.path().join("kit");
+    let manifest = json!({"name": "kit", "version": "1.0"}).to_string();
+    put(&kit, ".claude-plugin/plugin.json", &manifest);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/it/server.py");
+    let server = json!({"command": "python3", "args": [script]});
+    let servers = |named: Value| json!({"mcpServers": named}).to_string();
+    put(&kit, ".mcp.json", &servers(json!({"old": &server})));
+    let echo = |server: &str| {
+        let name = format!("mcp__plugin_kit_{server}__echo");
+        call(&name, json!({"text": format!("by {server}")}))
+    };
+    let turns = json!([
+        [echo("old")],
+        [text("one")],
+        [echo("new"), echo("old")],
+        [text("two")],
+    ]);
+    let mut command = scripted(dir.path(), &turns);
+    command
+        .env("MCP_CONNECTION_NONBLOCKING", "0")
+        .args(["--plugin-dir", "kit", "--allowedTools"])
+        .args(["mcp__plugin_kit_old", "mcp__plugin_kit_new"]);
+    let mut talk = Talk::new(&mut command);
+    let told = |messages: Vec<Value>| serde_json::to_string(&messages).unwrap();
+    talk.user("first");
+    let first = told(talk.hear_until("result"));
+    assert!(first.contains("by old"), "{first}");
+    put(&kit, ".mcp.json", &servers(json!({"new": &server})));
+    put(
+        &kit,
+        "agents/helper.md",
+        "---\nname: helper\ndescription: Helps.\n---\nHelp.",
+    );
+    put(
+        &kit,
+        "settings.json",
+        &json!({"agent": "helper"}).to_string(),
+    );
+    talk.request("q", &json!({"subtype": "reload_plugins"}));
+    let answer = talk.hear_until("control_response").pop().unwrap();
+    let answer = &answer["response"]["response"];
+    let names = |list: &Value| {
+        let names = list.as_array().unwrap().iter();
+        names
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<String>>()
+    };
+    assert_eq!(names(&answer["mcpServers"]), ["plugin:kit:new"], "{answer}");
+    // That the next session is of another kind is the one thing to report.
+    assert_eq!(answer["error_count"], 1, "{answer}");
+    haft_testkit::until_blocking("the server is connected", || {
+        talk.request("s", &json!({"subtype": "mcp_status"}));
+        let answer = talk.hear_until("control_response").pop().unwrap();
+        answer["response"]["response"]["mcpServers"][0]["status"] == "connected"
+    });
+    talk.user("second");
+    let second = told(talk.hear_until("result"));
+    assert!(second.contains("by new"), "{second}");
+    // The other one is gone with its tools.
+    assert!(second.contains("\"is_error\":true"), "{second}");
+    talk.end();
+}

@@ -262,6 +262,12 @@ fn a_session_is_renamed_exported_and_deleted_by_the_beginning_of_its_id() {
     );
     let page = fs::read_to_string(page).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("<title>my work</title>"));
+    // From within, the same.
+    let typed = "/export within.html";
+    let within = answer(scripted(cwd, &json!([])).args(["-p", typed, "--resume", &id]));
+    assert_eq!(within.code, 0, "{}", within.stderr);
+    let within = fs::read_to_string(cwd.join("within.html")).unwrap();
+    assert!(within.starts_with("<!doctype html>") && within.contains("Some ``` words."));
     let shown = sessions(&["export", begin, "--md"]);
     assert_eq!(shown.stdout.trim_end(), text.trim_end());
     let unasked = sessions(&["delete", begin]);

@@ -328,11 +328,11 @@ function showFigures(data, session) {
     table.append(el("tr", { class: "model" }, el("th", { colspan: 2 }, one.model || "model")));
     line("read", tokens(one.input));
     if (one.cacheRead || one.cacheWrite) {
-      line("read from the cache", tokens(one.cacheRead));
-      line("put into the cache", tokens(one.cacheWrite));
+      line("from the cache", tokens(one.cacheRead));
+      line("into the cache", tokens(one.cacheWrite));
     }
     line("written", tokens(one.output));
-    line("cost", one.cost === undefined ? "price not known" : money(one.cost));
+    line("cost", one.cost === undefined ? "not known" : money(one.cost));
   }
   if (data.repairs.length) $("repairs").append(...data.repairs.map((what) => el("p", null, what)));
 }

@@ -52,7 +52,7 @@ function texts(node) {
   if (item.kind === "call") {
     all.push(item.name);
     walk(item.input, (text) => all.push(text));
-    for (const patch of item.patches ?? []) for (const hunk of patch.hunks) all.push(...hunk.lines);
+    for (const patch of item.patches ?? []) for (const hunk of patch.hunks) all.push(hunk.lines.join("\n"));
   }
   return all;
 }
@@ -63,7 +63,7 @@ function walk(value, found) {
     const next = stack.pop();
     if (typeof next === "string") found(next);
     else if (typeof next === "number") found(String(next));
-    else if (next && typeof next === "object") stack.push(...Object.values(next).reverse());
+    else if (next && typeof next === "object") for (const inner of Object.values(next)) stack.push(inner);
   }
 }
 

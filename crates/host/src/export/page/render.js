@@ -210,7 +210,9 @@ class Renderer {
       if (!one.data) return el("figure", null, el("figcaption", null, `${one.type}, not shown`));
       const picture = el("img", { alt: one.type, loading: "lazy", decoding: "async" });
       picture.src = `data:${one.type};base64,${one.data}`;
-      return el("figure", null, picture, el("figcaption", null, `${one.type}, ${count(Math.round((one.data.length * 3) / 4096), "kilobyte")}`));
+      const bytes = Math.floor((one.data.length * 3) / 4);
+      const size = bytes < 2048 ? count(bytes, "byte") : count(Math.round(bytes / 1024), "kilobyte");
+      return el("figure", null, picture, el("figcaption", null, `${one.type}, ${size}`));
     });
   }
 

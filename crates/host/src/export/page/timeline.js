@@ -6,6 +6,8 @@ const SPACE = 3;
 const RULER = 20;
 const IDLE = 10000;
 const MANY = 400;
+// Browsers draw nothing on what is much higher.
+const TALLEST = 12000;
 
 function lanesOf(data, nodes) {
   const bars = [];
@@ -240,7 +242,7 @@ class Timeline {
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const ratio = window.devicePixelRatio || 1;
     const width = $("lanes").clientWidth;
-    const height = this.top(this.rows) + 4;
+    const height = Math.min(TALLEST, this.top(this.rows) + 4);
     canvas.style.height = `${height}px`;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -256,6 +258,13 @@ class Timeline {
       pen.beginPath();
       pen.roundRect(from - 3, this.top(box.top) - 2, Math.max(6, to - from + 6), box.height * (LANE + SPACE) + 1, 4);
       pen.fill();
+      // Who it is, where there is room beside it.
+      const about = this.session.data.agents[box.agent];
+      const next = this.boxes.filter((other) => other.from > box.to && other.top < box.top + box.height && box.top < other.top + other.height);
+      const end = next.reduce((least, other) => Math.min(least, this.x(this.scale.place(other.from)) - 8), width);
+      const names = [`${about.type}: ${about.description}`, about.type];
+      const fits = names.find((name) => pen.measureText(name).width < end - to - 10);
+      if (fits && to > 0) this.label(pen, fits, to + 8, this.top(box.top) + LANE / 2, width, colour("quiet"));
     }
     const paint = { model: colour("model-bar"), queue: colour("queue-bar"), wait: colour("wait-bar"), run: colour("run-bar"), bad: colour("bad-bar") };
     const ends = new Map();

@@ -68,7 +68,12 @@ pub async fn login(
     store: &TokenStore,
     request: LoginRequest<'_>,
 ) -> Result<(), String> {
-    let authority = discover(http, request.url, request.challenge).await?;
+    let mut authority = discover(http, request.url, request.challenge).await?;
+    // What is permitted already is not given up for more.
+    if form::parameter(request.challenge, "error").as_deref() == Some("insufficient_scope") {
+        let before = store.scope(request.url, &authority.token);
+        authority.scope = union(before, authority.scope);
+    }
     let port = request.client.port.unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await;
     let listener = listener
@@ -119,8 +124,22 @@ pub async fn login(
         ("resource", resource),
     ];
     let answer = ask_for_token(http, &authority.token, &us, &grant).await?;
-    let token = KeptToken::of(&answer, &authority.token, resource, us)?;
+    let mut token = KeptToken::of(&answer, &authority.token, resource, us)?;
+    token.scope = token.scope.or(authority.scope);
     store.keep(request.url, token)
+}
+
+/// The scopes of both, each once.
+fn union(first: Option<String>, second: Option<String>) -> Option<String> {
+    let (Some(mut all), Some(more)) = (first.clone(), second.clone()) else {
+        return first.or(second);
+    };
+    for scope in more.split(' ') {
+        if !all.split(' ').any(|known| known == scope) {
+            all = format!("{all} {scope}");
+        }
+    }
+    Some(all)
 }
 
 /// Who we are at the one who gives tokens.
@@ -355,6 +374,20 @@ impl KeptToken {
             place: place.to_owned(),
             resource: resource.to_owned(),
             client: us,
+            scope: text("scope").filter(|scope| !scope.is_empty()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_joined_each_once() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(union(some("a b"), some("b c")), some("a b c"));
+        assert_eq!(union(None, some("a")), some("a"));
+        assert_eq!(union(some("a"), None), some("a"));
     }
 }

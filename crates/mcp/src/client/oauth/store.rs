@@ -34,6 +34,9 @@ pub(super) struct KeptToken {
     pub(super) place: String,
     pub(super) resource: String,
     pub(super) client: Registration,
+    /// What it permits, as far as that is known.
+    #[serde(default)]
+    pub(super) scope: Option<String>,
 }
 
 /// Tokens for servers, by their addresses.
@@ -54,6 +57,12 @@ impl TokenStore {
     /// Is there a token for this server?
     pub fn has(&self, url: &str) -> bool {
         self.read().contains_key(url)
+    }
+
+    /// What the token of a server permits, if it was given at this place.
+    pub(super) fn scope(&self, url: &str, place: &str) -> Option<String> {
+        let kept = self.read().remove(url)?;
+        kept.scope.filter(|_| kept.place == place)
     }
 
     /// Forgets the token of a server. Says whether there was one.
@@ -142,6 +151,7 @@ impl TokenStore {
         let answer = ask_for_token(&*self.http, &kept.place, &kept.client, &grant).await?;
         let mut token = KeptToken::of(&answer, &kept.place, &kept.resource, kept.client.clone())?;
         token.refresh = token.refresh.or_else(|| kept.refresh.clone());
+        token.scope = token.scope.or_else(|| kept.scope.clone());
         Ok(token)
     }
 }
@@ -235,6 +245,7 @@ mod tests {
                 secret: None,
                 method: "none".to_owned(),
             },
+            scope: None,
         }
     }
 

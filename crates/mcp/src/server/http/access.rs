@@ -13,15 +13,25 @@ use crate::server::parked::random_name;
 /// Who may ask.
 #[derive(Clone)]
 pub struct HttpAccess {
-    token: Option<String>,
+    /// `None`: anyone.
+    tokens: Option<Vec<String>>,
     hosts: Vec<String>,
 }
+
+/// Who asks, as far as tokens tell: by the place of theirs among those that are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct TokenHolder(usize);
 
 impl HttpAccess {
     /// Anyone who shows this token.
     pub fn token(token: impl Into<String>) -> Self {
+        Self::tokens([token.into()])
+    }
+
+    /// Anyone who shows one of these tokens. The sessions of one are out of reach for the others.
+    pub fn tokens(tokens: impl IntoIterator<Item = String>) -> Self {
         Self {
-            token: Some(token.into()),
+            tokens: Some(tokens.into_iter().collect()),
             hosts: Vec::new(),
         }
     }
@@ -35,7 +45,7 @@ impl HttpAccess {
     /// Anyone who reaches the address: for loopback only.
     pub fn open() -> Self {
         Self {
-            token: None,
+            tokens: None,
             hosts: Vec::new(),
         }
     }
@@ -48,7 +58,11 @@ impl HttpAccess {
     }
 
     /// Is this request one of those? The error is the answer.
-    pub(super) fn check(&self, headers: &HeaderMap, address: SocketAddr) -> Result<(), Box<Reply>> {
+    pub(super) fn check(
+        &self,
+        headers: &HeaderMap,
+        address: SocketAddr,
+    ) -> Result<TokenHolder, Box<Reply>> {
         let host = one(headers, &header::HOST);
         if !host.is_some_and(|host| self.is_ours(host, address)) {
             let words = "this host name is not served here (Host)";
@@ -62,17 +76,18 @@ impl HttpAccess {
                 return Err(Box::new(reply::error(StatusCode::FORBIDDEN, words)));
             }
         }
-        let Some(token) = &self.token else {
-            return Ok(());
+        let Some(tokens) = &self.tokens else {
+            return Ok(TokenHolder(0));
         };
         let shown = one(headers, &header::AUTHORIZATION);
         let shown = shown.and_then(|shown| {
             let (scheme, token) = shown.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
-        match shown {
-            Some(shown) if is_same(shown.as_bytes(), token.as_bytes()) => Ok(()),
-            _ => {
+        let holder = shown.and_then(|shown| holder_of(shown, tokens));
+        match holder {
+            Some(holder) => Ok(holder),
+            None => {
                 let words = "a token is needed: Authorization: Bearer TOKEN";
                 let mut refused = reply::error(StatusCode::UNAUTHORIZED, words);
                 let wanted = header::HeaderValue::from_static("Bearer");
@@ -104,7 +119,7 @@ impl HttpAccess {
 impl std::fmt::Debug for HttpAccess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpAccess")
-            .field("needs_token", &self.token.is_some())
+            .field("needs_token", &self.tokens.is_some())
             .field("hosts", &self.hosts)
             .finish()
     }
@@ -135,6 +150,17 @@ fn split_port(host: &str) -> (&str, Option<u16>) {
     }
 }
 
+/// Whose token it is. All are compared, so that nothing can be learned from how long it takes.
+fn holder_of(shown: &str, tokens: &[String]) -> Option<TokenHolder> {
+    let mut holder = None;
+    for (at, token) in tokens.iter().enumerate() {
+        if is_same(shown.as_bytes(), token.as_bytes()) {
+            holder = Some(TokenHolder(at));
+        }
+    }
+    holder
+}
+
 /// Takes as long whatever differs.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
@@ -153,7 +179,7 @@ mod tests {
         }
         let address = "127.0.0.1:8000".parse().unwrap();
         match access.check(&map, address) {
-            Ok(()) => 200,
+            Ok(_) => 200,
             Err(refused) => refused.status().as_u16(),
         }
     }
@@ -232,7 +258,7 @@ mod tests {
         ] {
             assert_eq!(with(wrong), 401, "{wrong}");
         }
-        // Who comes from elsewhere is not even told that there is a token.
+        // Clients from elsewhere do not even learn that there is a token.
         assert_eq!(check(&access, &[("host", "evil.example")]), 403);
         assert_eq!(
             format!("{access:?}"),

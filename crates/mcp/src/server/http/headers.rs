@@ -10,6 +10,7 @@ use crate::{Revision, RpcError, message::code, revision::meta::PROTOCOL_VERSION}
 
 pub(super) const SESSION: &str = "mcp-session-id";
 pub(super) const VERSION: &str = "mcp-protocol-version";
+pub(super) const LAST_EVENT: &str = "last-event-id";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 

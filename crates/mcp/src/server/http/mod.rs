@@ -1,18 +1,21 @@
 //! Streamable HTTP: one address, to which messages are posted.
 //!
 //! - `access`: who may ask at all; `headers`: what headers must say
-//! - `sessions`: the sessions of clients that begin with `initialize`, and the one that all clients of the
-//!   stateless revision share, since nothing tells them apart
-//! - `post`, `stream`: messages in, and what goes back
+//! - `sessions`: the sessions of clients that begin with `initialize`, and what the requests of a client of the
+//!   stateless revision have in common
+//! - `post`: messages in; `streams`: what goes back, kept for clients whose connection broke; `reply`: answers
 //!
 //! **Invariants.** A request is looked at only after its host, its origin and its token were found good. Bodies,
-//! heads, sessions and connections are bounded; a session that no one uses ends.
+//! heads, sessions and connections are bounded; a session that no one uses ends. A session is out of reach for those
+//! who show another token than the one who began it. In a session a connection that breaks calls nothing off, unless
+//! its client is not heard of for a while; a request of the stateless revision ends with its connection.
 
 mod access;
 mod headers;
 mod post;
 mod reply;
 mod sessions;
+mod streams;
 
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -38,6 +41,8 @@ use crate::frames::LONGEST_FRAME;
 const MOST_CONNECTIONS: usize = 256;
 /// So long a client may take for the head of a request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// And so long for its body.
+const BODY_PATIENCE: Duration = Duration::from_secs(120);
 /// The longest head.
 const LONGEST_HEAD: usize = 64 * 1024;
 
@@ -55,6 +60,8 @@ pub struct HttpServerOptions {
     pub longest: usize,
     /// A session ends when it was not used for so long.
     pub idle: Duration,
+    /// What runs in a session is called off when its client was not heard of for so long and has no connection.
+    pub gone: Duration,
 }
 
 impl HttpServerOptions {
@@ -65,6 +72,7 @@ impl HttpServerOptions {
             path: "/mcp".to_owned(),
             longest: LONGEST_FRAME,
             idle: Duration::from_secs(30 * 60),
+            gone: Duration::from_secs(30),
         }
     }
 }
@@ -90,7 +98,7 @@ impl HttpServer {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let sessions = Sessions::new(open, options.idle);
+        let sessions = Sessions::new(open, options.idle, options.gone);
         Ok(Self {
             listener,
             state: Arc::new(HttpState {
@@ -160,16 +168,17 @@ impl HttpServer {
 
 impl HttpState {
     async fn answer(&self, request: Request<Incoming>) -> Reply {
-        if let Err(refused) = self.options.access.check(request.headers(), self.address) {
-            return *refused;
-        }
+        let holder = match self.options.access.check(request.headers(), self.address) {
+            Ok(holder) => holder,
+            Err(refused) => return *refused,
+        };
         if request.uri().path() != self.options.path {
             return reply::plain(StatusCode::NOT_FOUND, "there is nothing here");
         }
         match *request.method() {
-            Method::POST => self.post(request).await,
-            Method::GET => self.listen(request.headers()),
-            Method::DELETE => self.end(request.headers()).await,
+            Method::POST => self.post(request, holder).await,
+            Method::GET => self.listen(request.headers(), holder),
+            Method::DELETE => self.end(request.headers(), holder).await,
             _ => reply::not_allowed("GET, POST, DELETE"),
         }
     }
@@ -186,7 +195,11 @@ impl HttpState {
             return Err(too_long());
         }
         let limited = http_body_util::Limited::new(body, longest);
-        match limited.collect().await {
+        let Ok(collected) = tokio::time::timeout(BODY_PATIENCE, limited.collect()).await else {
+            let words = "the body took too long";
+            return Err(reply::error(StatusCode::REQUEST_TIMEOUT, words));
+        };
+        match collected {
             Ok(body) => Ok(body.to_bytes()),
             Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_long()),
             Err(error) => Err(reply::error(

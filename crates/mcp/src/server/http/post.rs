@@ -8,12 +8,20 @@ use hyper::{
     body::Incoming,
     header::{ACCEPT, CONTENT_TYPE, HeaderValue},
 };
+use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{HttpState, Reply, headers, reply, sessions::HttpSession};
+use super::{
+    HttpState, Reply,
+    access::TokenHolder,
+    headers, reply,
+    sessions::{HttpSession, InUse, StatelessName},
+    streams::last_event,
+};
 use crate::{
     Revision, RpcError, RpcId, RpcMessage,
     message::code,
+    revision::meta::CLIENT_INFO,
     server::session::{McpSession, ReplyChannel},
 };
 
@@ -24,7 +32,7 @@ const WAITING: usize = 256;
 
 impl HttpState {
     /// Takes what is posted.
-    pub(super) async fn post(&self, request: Request<Incoming>) -> Reply {
+    pub(super) async fn post(&self, request: Request<Incoming>, holder: TokenHolder) -> Reply {
         let (parts, body) = request.into_parts();
         if let Err(refused) = check_kinds(&parts.headers) {
             return *refused;
@@ -48,9 +56,9 @@ impl HttpState {
         if let [RpcMessage::Request { method, params, .. }] = messages.as_slice()
             && headers::is_stateless(&parts.headers, method, params)
         {
-            return self.post_stateless(&parts.headers, messages).await;
+            return self.post_stateless(&parts.headers, messages, holder).await;
         }
-        self.post_to_session(&parts.headers, messages, is_batch)
+        self.post_to_session(&parts.headers, messages, is_batch, holder)
             .await
     }
 
@@ -59,13 +67,16 @@ impl HttpState {
         all: &HeaderMap,
         messages: Vec<RpcMessage>,
         is_batch: bool,
+        holder: TokenHolder,
     ) -> Reply {
-        let begins = matches!(
-            messages.as_slice(),
-            [RpcMessage::Request { method, .. }] if method == "initialize"
-        );
-        let session = match (headers::text(all, headers::SESSION), begins) {
-            (None, true) => match self.sessions.begin().await {
+        let named = headers::text(all, headers::SESSION);
+        let begins = named.is_none()
+            && matches!(
+                messages.as_slice(),
+                [RpcMessage::Request { method, .. }] if method == "initialize"
+            );
+        let session = match (named, begins) {
+            (None, true) => match self.sessions.begin(holder).await {
                 Ok(session) => session,
                 Err(why) => return reply::error(StatusCode::SERVICE_UNAVAILABLE, &why),
             },
@@ -73,12 +84,9 @@ impl HttpState {
                 let words = "begin with `initialize`, and send the Mcp-Session-Id of its answer";
                 return reply::error(StatusCode::BAD_REQUEST, words);
             }
-            (Some(id), _) => match self.sessions.find(id) {
+            (Some(id), _) => match self.sessions.find(id, holder) {
                 Some(session) => session,
-                None => {
-                    let words = "this session is over; begin with `initialize`";
-                    return reply::error(StatusCode::NOT_FOUND, words);
-                }
+                None => return session_is_over(),
             },
         };
         if let Err(error) = headers::version_of_session(all) {
@@ -89,87 +97,61 @@ impl HttpState {
             let words = "batches are a part of the revision 2025-03-26 alone";
             return reply::error(StatusCode::BAD_REQUEST, words);
         }
-        let (mut answer, failed) = {
-            let sent = self.sent(&session.mcp, messages).await;
-            let failed = matches!(sent.first, Some(RpcMessage::Answer { result: Err(_), .. }));
-            let held = (SessionInUse(Arc::clone(&session)), sent.abandoned);
-            (sent.parts.reply(StatusCode::OK, sent.first, held), failed)
-        };
+        let (mut answer, failed) = sent_to_session(&session, messages).await;
         if begins && failed {
-            self.sessions.end(&session.id).await;
+            self.sessions.end(&session.id, holder).await;
         } else if begins && let Ok(id) = HeaderValue::from_str(&session.id) {
             answer.headers_mut().insert(headers::SESSION, id);
         }
         answer
     }
 
-    async fn post_stateless(&self, all: &HeaderMap, messages: Vec<RpcMessage>) -> Reply {
-        let session = match self.sessions.stateless().await {
-            Ok(session) => session,
+    async fn post_stateless(
+        &self,
+        all: &HeaderMap,
+        messages: Vec<RpcMessage>,
+        holder: TokenHolder,
+    ) -> Reply {
+        let [RpcMessage::Request { id, method, params }] = messages.as_slice() else {
+            return reply::error(StatusCode::BAD_REQUEST, "one request is expected");
+        };
+        let refused = |error| {
+            let answer = RpcMessage::answer(id.clone(), Err(error));
+            reply::message(StatusCode::BAD_REQUEST, &answer)
+        };
+        if let Err(error) = headers::check(all, method, params) {
+            return refused(error);
+        }
+        let name = StatelessName {
+            holder,
+            client: client_name(params),
+        };
+        let (in_use, session) = match self.sessions.stateless(name).await {
+            Ok(found) => found,
             Err(why) => return reply::error(StatusCode::SERVICE_UNAVAILABLE, &why),
         };
-        if let [RpcMessage::Request { id, method, params }] = messages.as_slice() {
-            let checked = headers::check(all, method, params).and_then(|()| {
-                let tool = params["name"].as_str().filter(|_| method == "tools/call");
-                match tool.and_then(|tool| session.schema_with_headers(tool)) {
-                    Some(schema) => headers::check_parameters(all, &schema, &params["arguments"]),
-                    None => Ok(()),
-                }
-            });
-            if let Err(error) = checked {
-                let answer = RpcMessage::answer(id.clone(), Err(error));
-                return reply::message(StatusCode::BAD_REQUEST, &answer);
-            }
+        let tool = params["name"].as_str().filter(|_| method == "tools/call");
+        if let Some(schema) = tool.and_then(|tool| session.schema_with_headers(tool))
+            && let Err(error) = headers::check_parameters(all, &schema, &params["arguments"])
+        {
+            return refused(error);
         }
-        let sent = self.sent(&session, messages).await;
+        let sent = sent_once(&session, id.clone(), messages).await;
         let status = match &sent.first {
             Some(RpcMessage::Answer {
                 result: Err(error), ..
             }) => status_of(error),
             _ => StatusCode::OK,
         };
-        sent.parts.reply(status, sent.first, sent.abandoned)
-    }
-
-    /// Gives messages to a session, and waits a moment for the first that comes back.
-    async fn sent(&self, session: &Arc<McpSession>, messages: Vec<RpcMessage>) -> SentMessages {
-        let requests = messages.iter().filter_map(|message| match message {
-            RpcMessage::Request { id, .. } => Some(id.clone()),
-            _ => None,
-        });
-        let requests: Vec<RpcId> = requests.collect();
-        let abandoned = Abandoned {
-            session: Arc::clone(session),
-            requests: requests.clone(),
-        };
-        let (sender, mut receiver) = mpsc::channel(WAITING);
-        let channel: Arc<dyn ReplyChannel> = Arc::new(PostChannel(sender));
-        for message in messages {
-            session.receive(message, &channel);
-        }
-        drop(channel);
-        if requests.is_empty() {
-            return SentMessages {
-                first: None,
-                parts: AnswerParts::Nothing,
-                abandoned,
-            };
-        }
-        let first = tokio::time::timeout(AT_ONCE, receiver.recv()).await;
-        let is_all = requests.len() == 1
-            && matches!(first, Ok(Some(RpcMessage::Answer { id: Some(_), .. })));
-        SentMessages {
-            first: first.unwrap_or_default(),
-            parts: match is_all {
-                true => AnswerParts::One,
-                false => AnswerParts::Several(receiver),
-            },
-            abandoned,
+        match (sent.first, sent.more) {
+            (first, Some(more)) => reply::events(first, more, (sent.abandoned, in_use)),
+            (Some(answer), None) => reply::message(status, &answer),
+            (None, None) => reply::accepted(),
         }
     }
 
-    /// Opens the stream of a session on which it hears what belongs to no request.
-    pub(super) fn listen(&self, all: &HeaderMap) -> Reply {
+    /// Opens the stream of a session on which it hears what belongs to no request; or goes on with one that broke.
+    pub(super) fn listen(&self, all: &HeaderMap, holder: TokenHolder) -> Reply {
         let accepts = headers::text(all, ACCEPT.as_str()).unwrap_or_default();
         if !accepts.contains("text/event-stream") && !accepts.contains("*/*") {
             let words = "the answer is a stream: accept text/event-stream";
@@ -179,79 +161,127 @@ impl HttpState {
             // The stateless revision has no such stream.
             return reply::not_allowed("POST");
         };
-        let Some(session) = self.sessions.find(id) else {
-            let words = "this session is over; begin with `initialize`";
-            return reply::error(StatusCode::NOT_FOUND, words);
+        let Some(session) = self.sessions.find(id, holder) else {
+            return session_is_over();
         };
-        let messages = session.stand();
-        reply::events(None, messages, SessionInUse(session))
+        let held = InUse::new(&session);
+        let Some(last) = headers::text(all, headers::LAST_EVENT) else {
+            let standing = Arc::clone(&session.standing);
+            let behind = standing.delivered();
+            return reply::event_stream(standing.read(behind, primes(&session), held));
+        };
+        let found = last_event(last).and_then(|(number, behind)| match number {
+            0 => Some((Arc::clone(&session.standing), behind)),
+            number => Some((session.streams.find(number)?, behind)),
+        });
+        match found {
+            Some((stream, behind)) => {
+                reply::event_stream(stream.read(behind, primes(&session), held))
+            }
+            None => {
+                let words = "this event is not known, or no longer (Last-Event-ID)";
+                reply::error(StatusCode::BAD_REQUEST, words)
+            }
+        }
     }
 
     /// Ends a session.
-    pub(super) async fn end(&self, all: &HeaderMap) -> Reply {
+    pub(super) async fn end(&self, all: &HeaderMap, holder: TokenHolder) -> Reply {
         let Some(id) = headers::text(all, headers::SESSION) else {
             return reply::not_allowed("POST");
         };
-        match self.sessions.end(id).await {
+        match self.sessions.end(id, holder).await {
             true => reply::plain(StatusCode::OK, ""),
             false => reply::error(StatusCode::NOT_FOUND, "there is no such session"),
         }
     }
 }
 
-/// What came back so far.
-struct SentMessages {
-    first: Option<RpcMessage>,
-    parts: AnswerParts,
-    abandoned: Abandoned,
+fn session_is_over() -> Reply {
+    let words = "this session is over; begin with `initialize`";
+    reply::error(StatusCode::NOT_FOUND, words)
 }
 
-/// What goes back to a post.
-enum AnswerParts {
-    /// There was no request.
-    Nothing,
-    /// The answer alone.
-    One,
-    /// A stream.
-    Several(mpsc::Receiver<RpcMessage>),
+/// Does the client of this session know events without a message, which only say how to come back?
+fn primes(session: &HttpSession) -> bool {
+    let revision = session.mcp.revision();
+    revision.is_some_and(|revision| revision >= Revision::V2025_11_25)
 }
 
-impl AnswerParts {
-    fn reply<T: Send + 'static>(
-        self,
-        status: StatusCode,
-        first: Option<RpcMessage>,
-        held: T,
-    ) -> Reply {
-        match (self, first) {
-            (Self::Several(messages), first) => reply::events(first, messages, held),
-            (_, Some(answer)) => reply::message(status, &answer),
-            (_, None) => reply::accepted(),
+/// Gives messages to a session, and waits a moment for the first that comes back. Is that an error?
+async fn sent_to_session(session: &Arc<HttpSession>, messages: Vec<RpcMessage>) -> (Reply, bool) {
+    let held = InUse::new(session);
+    let is_request = |message: &&RpcMessage| matches!(message, RpcMessage::Request { .. });
+    let requests = messages.iter().filter(is_request).count();
+    let (stream, writer) = session.streams.open();
+    let channel: Arc<dyn ReplyChannel> = writer;
+    for message in messages {
+        if let Some(answer) = session.mcp.receive(message, &channel) {
+            channel.send(answer).await;
+        }
+    }
+    drop(channel);
+    if requests == 0 {
+        session.streams.forget(&stream);
+        return (reply::accepted(), false);
+    }
+    let first = tokio::time::timeout(AT_ONCE, stream.first()).await;
+    match first {
+        Ok(Some(answer)) if requests == 1 && answer.is_answer => {
+            session.streams.forget(&stream);
+            (reply::json(StatusCode::OK, answer.json), answer.is_error)
+        }
+        _ => {
+            let events = stream.read(0, primes(session), held);
+            (reply::event_stream(events), false)
         }
     }
 }
 
-/// A session is used until this is dropped.
-struct SessionInUse(Arc<HttpSession>);
+/// What came back so far of a request that ends with its connection.
+struct SentOnce {
+    first: Option<RpcMessage>,
+    more: Option<mpsc::Receiver<RpcMessage>>,
+    abandoned: Abandoned,
+}
 
-impl Drop for SessionInUse {
-    fn drop(&mut self) {
-        self.0.touch();
+/// Makes a request of the stateless revision, and waits a moment for the first that comes back.
+async fn sent_once(
+    session: &Arc<McpSession>,
+    request: RpcId,
+    messages: Vec<RpcMessage>,
+) -> SentOnce {
+    let abandoned = Abandoned {
+        session: Arc::clone(session),
+        request,
+    };
+    let (sender, mut receiver) = mpsc::channel(WAITING);
+    let channel: Arc<dyn ReplyChannel> = Arc::new(PostChannel(sender));
+    for message in messages {
+        if let Some(answer) = session.receive(message, &channel) {
+            channel.send(answer).await;
+        }
+    }
+    drop(channel);
+    let first = tokio::time::timeout(AT_ONCE, receiver.recv()).await;
+    let is_all = matches!(first, Ok(Some(RpcMessage::Answer { id: Some(_), .. })));
+    SentOnce {
+        first: first.unwrap_or_default(),
+        more: (!is_all).then_some(receiver),
+        abandoned,
     }
 }
 
-/// Requests whose client may be gone: dropped before they are answered, they are called off, since their
-/// answers could not be delivered.
+/// A request of the stateless revision whose client may be gone: dropped before it is answered, it is called off, as
+/// that revision demands.
 struct Abandoned {
     session: Arc<McpSession>,
-    requests: Vec<RpcId>,
+    request: RpcId,
 }
 
 impl Drop for Abandoned {
     fn drop(&mut self) {
-        for id in &self.requests {
-            self.session.call_off(id);
-        }
+        self.session.call_off(&self.request);
     }
 }
 
@@ -265,6 +295,14 @@ impl ReplyChannel for PostChannel {
     fn try_send(&self, message: RpcMessage) -> bool {
         self.0.try_send(message).is_ok()
     }
+}
+
+/// What a client of the stateless revision says of itself: nothing else tells two of one token apart.
+fn client_name(params: &Value) -> String {
+    let info = &params["_meta"][CLIENT_INFO];
+    let part = |name: &str| info[name].as_str().unwrap_or_default();
+    let name = format!("{} {}", part("name"), part("version"));
+    name.chars().take(200).collect()
 }
 
 /// Which status an error of the stateless revision has.

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, stream};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::{
     Response, StatusCode,
@@ -16,7 +16,7 @@ use super::{Reply, whole};
 use crate::{RpcError, RpcMessage, message::code, server::stdio::unreadable};
 
 /// A stream on which nothing is said says so, so that it is noticed when no one listens any more.
-const ALIVE: Duration = Duration::from_secs(15);
+pub(super) const ALIVE: Duration = Duration::from_secs(15);
 
 pub(super) fn plain(status: StatusCode, text: &'static str) -> Reply {
     typed(status, "text/plain; charset=utf-8", text)
@@ -47,7 +47,12 @@ pub(super) fn error(status: StatusCode, words: &str) -> Reply {
 
 /// One message.
 pub(super) fn message(status: StatusCode, message: &RpcMessage) -> Reply {
-    typed(status, "application/json", message.to_value().to_string())
+    json(status, message.to_json())
+}
+
+/// The same, already written.
+pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Reply {
+    typed(status, "application/json", message)
 }
 
 /// This message, and then those that come, until there are no more. `held` is dropped with the stream.
@@ -56,7 +61,7 @@ pub(super) fn events<T: Send + 'static>(
     messages: mpsc::Receiver<RpcMessage>,
     held: T,
 ) -> Reply {
-    let events = stream::unfold(
+    event_stream(stream::unfold(
         (first, messages, held),
         |(mut first, mut messages, held)| async move {
             let text = match first.take() {
@@ -72,7 +77,13 @@ pub(super) fn events<T: Send + 'static>(
                 (None, messages, held),
             ))
         },
-    );
+    ))
+}
+
+/// Events as they come.
+pub(super) fn event_stream(
+    events: impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,
+) -> Reply {
     let mut reply = Response::new(StreamBody::new(Box::pin(events)).boxed_unsync());
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -81,7 +92,10 @@ pub(super) fn events<T: Send + 'static>(
 }
 
 fn event(message: &RpcMessage) -> Bytes {
-    Bytes::from(format!("event: message\ndata: {}\n\n", message.to_value()))
+    let mut text = b"event: message\ndata: ".to_vec();
+    message.write_line(&mut text);
+    text.push(b'\n');
+    Bytes::from(text)
 }
 
 fn typed(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Reply {

@@ -2,12 +2,19 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::OnceCell;
 
+use super::{
+    access::TokenHolder,
+    streams::{ReplyStream, ReplyStreams},
+};
 use crate::{
     RpcMessage,
     server::{
@@ -17,98 +24,231 @@ use crate::{
     },
 };
 
-/// More sessions are not open at once.
+/// More sessions are not open at once; nor more of clients of the stateless revision.
 const MOST_SESSIONS: usize = 64;
-/// So many messages that belong to no request wait for a client.
-const WAITING: usize = 64;
 
 pub(super) struct Sessions {
     open: Arc<dyn OpenSession>,
     idle: Duration,
+    gone: Duration,
     by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
-    /// What all clients of the stateless revision share.
-    shared: OnceCell<Arc<dyn McpService>>,
-    parked: Arc<ParkedRequests>,
+    /// How many are being opened.
+    opening: AtomicUsize,
+    stateless: Mutex<HashMap<StatelessName, Arc<StatelessClient>>>,
 }
 
 /// A session that began with `initialize`.
 pub(super) struct HttpSession {
     pub(super) id: String,
     pub(super) mcp: Arc<McpSession>,
-    standing: Arc<StandingStream>,
-    used: Mutex<Instant>,
+    pub(super) streams: ReplyStreams,
+    /// What belongs to no post.
+    pub(super) standing: Arc<ReplyStream>,
+    holder: TokenHolder,
+    usage: Usage,
 }
 
-/// The stream on which a client hears what belongs to no request of its.
-#[derive(Default)]
-struct StandingStream(Mutex<Option<mpsc::Sender<RpcMessage>>>);
+/// What tells clients of the stateless revision apart: the token they show, and what they say of themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct StatelessName {
+    pub(super) holder: TokenHolder,
+    pub(super) client: String,
+}
 
-impl StandingStream {
-    fn get(&self) -> MutexGuard<'_, Option<mpsc::Sender<RpcMessage>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// A client of the stateless revision, with what its requests have in common.
+#[derive(Default)]
+pub(super) struct StatelessClient {
+    service: OnceCell<Arc<dyn McpService>>,
+    parked: Arc<ParkedRequests>,
+    usage: Usage,
+}
+
+/// When something was used last, and whether it is used now.
+pub(super) struct Usage {
+    last: Mutex<Instant>,
+    now: AtomicUsize,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self {
+            last: Mutex::new(Instant::now()),
+            now: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Usage {
+    fn touch(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    fn is_open(&self) -> bool {
-        self.get()
-            .as_ref()
-            .is_some_and(|sender| !sender.is_closed())
+    fn last(&self) -> Instant {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Was it not used for so long?
+    fn is_over_for(&self, time: Duration) -> bool {
+        self.now.load(Ordering::Relaxed) == 0 && self.last().elapsed() >= time
+    }
+}
+
+/// Something that is used until this is dropped.
+pub(super) struct InUse<T: Used>(Arc<T>);
+
+pub(super) trait Used: Send + Sync {
+    fn usage(&self) -> &Usage;
+}
+
+impl Used for HttpSession {
+    fn usage(&self) -> &Usage {
+        &self.usage
+    }
+}
+
+impl Used for StatelessClient {
+    fn usage(&self) -> &Usage {
+        &self.usage
+    }
+}
+
+impl<T: Used> InUse<T> {
+    pub(super) fn new(used: &Arc<T>) -> Self {
+        used.usage().now.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(used))
+    }
+}
+
+impl<T: Used> Drop for InUse<T> {
+    fn drop(&mut self) {
+        let usage = self.0.usage();
+        usage.touch();
+        usage.now.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Sessions {
-    pub(super) fn new(open: Arc<dyn OpenSession>, idle: Duration) -> Self {
+    /// `idle`: those that no one uses end after so long; `gone`: what runs in one whose client is not heard of for so
+    /// long is called off.
+    pub(super) fn new(open: Arc<dyn OpenSession>, idle: Duration, gone: Duration) -> Self {
         Self {
             open,
             idle,
+            gone,
             by_id: Mutex::default(),
-            shared: OnceCell::new(),
-            parked: Arc::default(),
+            opening: AtomicUsize::new(0),
+            stateless: Mutex::default(),
         }
     }
 
     /// A new one. The error says why not.
-    pub(super) async fn begin(&self) -> Result<Arc<HttpSession>, String> {
-        if self.all().len() >= MOST_SESSIONS {
-            self.end_idle();
-        }
-        if self.all().len() >= MOST_SESSIONS {
-            return Err(format!("{MOST_SESSIONS} sessions are open already"));
-        }
-        let standing = Arc::new(StandingStream::default());
-        let known: Arc<Mutex<Option<Arc<McpSession>>>> = Arc::default();
+    pub(super) async fn begin(&self, holder: TokenHolder) -> Result<Arc<HttpSession>, String> {
+        let _opening = self.place()?;
+        let standing = ReplyStream::new(0);
+        let known = Arc::default();
         let service = self.open.open(notifier(&standing, &known)).await?;
-        let mcp = McpSession::new(service, Arc::clone(&self.parked));
-        *known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&mcp));
+        let mcp = McpSession::new(service, Arc::default());
+        let _ = known.set(Arc::downgrade(&mcp)); // it is set here and nowhere else
         let session = Arc::new(HttpSession {
             id: random_name(),
             mcp,
+            streams: ReplyStreams::default(),
             standing,
-            used: Mutex::new(Instant::now()),
+            holder,
+            usage: Usage::default(),
         });
         self.all().insert(session.id.clone(), Arc::clone(&session));
         Ok(session)
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
-        let session = self.all().get(id).cloned()?;
-        session.touch();
+    /// Is there room for another one? It is kept until it is dropped, so that no one takes it meanwhile.
+    fn place(&self) -> Result<PlaceTaken<'_>, String> {
+        let place = PlaceTaken::take(&self.opening);
+        let open = || self.all().len() + self.opening.load(Ordering::Relaxed);
+        if open() > MOST_SESSIONS {
+            self.end_idle();
+        }
+        if open() > MOST_SESSIONS {
+            self.end_oldest();
+        }
+        match open() > MOST_SESSIONS {
+            true => Err(format!(
+                "{MOST_SESSIONS} sessions are open already; end one (DELETE), or wait until one that is not used ends"
+            )),
+            false => Ok(place),
+        }
+    }
+
+    /// Ends the one that was not used for longest, if its client seems to be gone. If it is not, it begins another.
+    fn end_oldest(&self) {
+        let mut all = self.all();
+        let unused = all
+            .values()
+            .filter(|session| session.usage.is_over_for(self.gone) && !session.mcp.is_busy());
+        let oldest = unused.min_by_key(|session| session.usage.last());
+        let Some(id) = oldest.map(|session| session.id.clone()) else {
+            return;
+        };
+        if let Some(session) = all.remove(&id) {
+            tokio::spawn(async move { session.mcp.close().await });
+        }
+    }
+
+    /// The session of this name, for the one who began it.
+    pub(super) fn find(&self, id: &str, holder: TokenHolder) -> Option<Arc<HttpSession>> {
+        let session = self.all().get(id).cloned();
+        let session = session.filter(|session| session.holder == holder)?;
+        session.usage.touch();
         Some(session)
     }
 
-    /// A session for one request of the stateless revision. The error says why there is none.
-    pub(super) async fn stateless(&self) -> Result<Arc<McpSession>, String> {
+    /// The client of one request of the stateless revision, and a session for this request. The error says why there
+    /// is none.
+    pub(super) async fn stateless(
+        &self,
+        name: StatelessName,
+    ) -> Result<(InUse<StatelessClient>, Arc<McpSession>), String> {
+        let client = {
+            let mut all = self.all_stateless();
+            if !all.contains_key(&name) && all.len() >= MOST_SESSIONS {
+                drop(all);
+                self.end_oldest_stateless()?;
+                all = self.all_stateless();
+            }
+            Arc::clone(all.entry(name).or_default())
+        };
+        let in_use = InUse::new(&client);
         let silent = SessionNotifier::new(|_, _| {});
         let opening = || self.open.open(silent);
-        let service = self.shared.get_or_try_init(opening).await?;
-        Ok(McpSession::new(
-            Arc::clone(service),
-            Arc::clone(&self.parked),
-        ))
+        let service = client.service.get_or_try_init(opening).await?;
+        let session = McpSession::new(Arc::clone(service), Arc::clone(&client.parked));
+        Ok((in_use, session))
     }
 
-    /// Ends one. `false`: there is no such session.
-    pub(super) async fn end(&self, id: &str) -> bool {
-        let session = self.all().remove(id);
+    /// Makes room: nothing tells a client of the stateless revision that it is forgotten, so only the one that was
+    /// not used for longest is.
+    fn end_oldest_stateless(&self) -> Result<(), String> {
+        let mut all = self.all_stateless();
+        let unused = all
+            .iter()
+            .filter(|(_, client)| client.usage.is_over_for(Duration::ZERO));
+        let oldest = unused.min_by_key(|(_, client)| client.usage.last());
+        let Some(name) = oldest.map(|(name, _)| name.clone()) else {
+            return Err(format!("{MOST_SESSIONS} clients are served already"));
+        };
+        let client = all.remove(&name);
+        drop(all);
+        end_later(client);
+        Ok(())
+    }
+
+    /// Ends one of this holder's. `false`: there is no such session.
+    pub(super) async fn end(&self, id: &str, holder: TokenHolder) -> bool {
+        let session = {
+            let mut all = self.all();
+            let is_theirs = all.get(id).is_some_and(|found| found.holder == holder);
+            is_theirs.then(|| all.remove(id)).flatten()
+        };
         match session {
             Some(session) => {
                 session.mcp.close().await;
@@ -120,14 +260,18 @@ impl Sessions {
 
     /// How often it is looked for sessions that no one uses.
     pub(super) fn sweep_every(&self) -> Duration {
-        (self.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(60))
+        let shorter = self.idle.min(self.gone);
+        (shorter / 4).clamp(Duration::from_millis(50), Duration::from_secs(60))
     }
 
-    /// Ends those that no one uses.
+    /// Ends those that no one uses, and what runs for clients that are gone.
     pub(super) fn end_idle(&self) {
         let mut ended = Vec::new();
         self.all().retain(|_, session| {
-            let is_idle = session.is_idle(self.idle);
+            if session.usage.is_over_for(self.gone) {
+                session.mcp.call_off_all();
+            }
+            let is_idle = session.usage.is_over_for(self.idle) && !session.mcp.is_busy();
             if is_idle {
                 ended.push(Arc::clone(session));
             }
@@ -136,6 +280,15 @@ impl Sessions {
         for session in ended {
             tokio::spawn(async move { session.mcp.close().await });
         }
+        let mut forgotten = Vec::new();
+        self.all_stateless().retain(|_, client| {
+            let is_idle = client.usage.is_over_for(self.idle);
+            if is_idle {
+                forgotten.push(Arc::clone(client));
+            }
+            !is_idle
+        });
+        end_later(forgotten);
     }
 
     pub(super) async fn end_all(&self) {
@@ -143,50 +296,66 @@ impl Sessions {
         for session in all.into_values() {
             session.mcp.close().await;
         }
-        if let Some(shared) = self.shared.get() {
-            shared.close().await;
+        let all = std::mem::take(&mut *self.all_stateless());
+        for client in all.into_values() {
+            if let Some(service) = client.service.get() {
+                service.close().await;
+            }
         }
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl HttpSession {
-    /// Opens the stream for what belongs to no request, in place of any other.
-    pub(super) fn stand(&self) -> mpsc::Receiver<RpcMessage> {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        *self.standing.get() = Some(sender);
-        receiver
-    }
-
-    pub(super) fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    fn is_idle(&self, idle: Duration) -> bool {
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.elapsed() >= idle && !self.mcp.is_busy() && !self.standing.is_open()
+    fn all_stateless(&self) -> MutexGuard<'_, HashMap<StatelessName, Arc<StatelessClient>>> {
+        self.stateless
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// A place for a session that is being opened.
+struct PlaceTaken<'a>(&'a AtomicUsize);
+
+impl<'a> PlaceTaken<'a> {
+    fn take(opening: &'a AtomicUsize) -> Self {
+        opening.fetch_add(1, Ordering::Relaxed);
+        Self(opening)
+    }
+}
+
+impl Drop for PlaceTaken<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn end_later(clients: impl IntoIterator<Item = Arc<StatelessClient>>) {
+    for client in clients {
+        if let Some(service) = client.service.get().cloned() {
+            tokio::spawn(async move { service.close().await });
+        }
+    }
+}
+
+/// What a session says of itself waits for its client to listen. It must not keep the session alive.
 fn notifier(
-    standing: &Arc<StandingStream>,
-    known: &Arc<Mutex<Option<Arc<McpSession>>>>,
+    standing: &Arc<ReplyStream>,
+    known: &Arc<OnceLock<Weak<McpSession>>>,
 ) -> SessionNotifier {
-    let (standing, known) = (Arc::downgrade(standing), Arc::downgrade(known));
+    let (standing, known) = (Arc::downgrade(standing), Arc::clone(known));
     SessionNotifier::new(move |method, params| {
-        let (Some(standing), Some(known)) = (standing.upgrade(), known.upgrade()) else {
+        let Some(standing) = standing.upgrade() else {
             return;
         };
-        let known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let level = params["level"].as_str().and_then(LogLevel::parse);
-        let is_wanted = known
-            .as_ref()
-            .is_some_and(|session| level.is_none_or(|level| session.wants_log(level)));
-        if is_wanted && let Some(sender) = &*standing.get() {
-            let _ = sender.try_send(RpcMessage::notification(method, params));
+        let session = known.get().and_then(Weak::upgrade);
+        // Before it has begun the client had no chance to say what it wants.
+        let is_wanted =
+            session.is_none_or(|session| level.is_none_or(|level| session.wants_log(level)));
+        if is_wanted {
+            standing.push(&RpcMessage::notification(method, params));
         }
     })
 }

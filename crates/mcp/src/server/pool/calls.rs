@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
@@ -15,8 +16,19 @@ use crate::{RpcError, message::code};
 /// A turn takes no more calls than this: what it remembers of them goes when it ends.
 const MOST_IN_A_TURN: usize = 512;
 
+/// What the task is to do.
+pub(super) enum CallCommand {
+    /// To run a call.
+    Run(WaitingCall),
+    /// Calls work in these directories from now on.
+    Directories {
+        directories: Vec<PathBuf>,
+        done: oneshot::Sender<()>,
+    },
+}
+
 /// A call to be run.
-pub(super) struct CallCommand {
+pub(super) struct WaitingCall {
     call: ToolUse,
     answer: oneshot::Sender<CallResult>,
     /// Fires to cancel it; known once it is taken up.
@@ -37,11 +49,11 @@ pub(super) async fn carry_out(
         open,
         cancel: Arc::clone(&cancel),
     };
-    let command = CallCommand {
+    let command = CallCommand::Run(WaitingCall {
         call,
         answer,
         cancel,
-    };
+    });
     calls.send(command).await.map_err(|_| over())?;
     answered.await.map_err(|_| over())
 }
@@ -106,18 +118,23 @@ impl CallRunner {
         let mut pushed = 0;
         let mut next = Some(first);
         loop {
-            if let Some(command) = next.take()
-                && !command.answer.is_closed()
-            {
-                pushed += 1;
-                let id = command.call.id.clone();
-                let cancel = turn.push(command.call);
-                let _ = command.cancel.set(cancel.clone());
-                // Whoever waited may have gone before the token was known.
-                if command.answer.is_closed() {
-                    cancel.cancel();
+            match next.take() {
+                Some(CallCommand::Run(command)) if !command.answer.is_closed() => {
+                    pushed += 1;
+                    let id = command.call.id.clone();
+                    let cancel = turn.push(command.call);
+                    let _ = command.cancel.set(cancel.clone());
+                    // Its client may have gone before the token was known.
+                    if command.answer.is_closed() {
+                        cancel.cancel();
+                    }
+                    waiting.insert(id, command.answer);
                 }
-                waiting.insert(id, command.answer);
+                Some(CallCommand::Directories { directories, done }) => {
+                    turn.set_directories(directories);
+                    let _ = done.send(()); // no one may wait for it
+                }
+                Some(CallCommand::Run(_)) | None => {}
             }
             tokio::select! {
                 biased;
@@ -138,7 +155,7 @@ impl CallRunner {
     }
 }
 
-/// Tells clients how far their calls are.
+/// Reports to clients how far their calls are.
 struct ProgressRelay {
     open: OpenCalls,
     /// The calls that run and whose clients want to know, by the engine's ids.
@@ -186,8 +203,7 @@ impl ProgressRelay {
 impl CallObserver for ProgressRelay {
     fn started(&self, call: &Admitted) {
         let (own, id) = call.call().ids();
-        let wants = self.open.find(&id).is_some_and(|cx| cx.wants_progress());
-        if wants {
+        if self.open.wants_progress(&id) {
             let relayed = RelayedCall { id, done: 0 };
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             known.insert(own, relayed);

@@ -8,27 +8,30 @@ use super::KeptResults;
 use crate::Revision;
 
 /// The result of a call.
-pub(super) fn result(finished: &CallResult, revision: Revision, kept: &KeptResults) -> Value {
-    let mut content: Vec<Value> = finished.content.iter().map(block).collect();
-    if revision >= Revision::V2025_06_18 {
-        let texts = finished.content.iter().filter_map(Content::as_text);
-        let stored = finished.metadata.stored.clone();
-        let kept_files = stored.or_else(|| texts.map(|text| kept.named_in(text)).next()?);
-        content.extend(kept_files.and_then(|path| kept.link(&path)));
-    }
+pub(super) fn result(finished: CallResult, revision: Revision, kept: &KeptResults) -> Value {
+    let has_links = revision >= Revision::V2025_06_18;
+    let link = has_links.then(|| link(&finished, kept)).flatten();
+    let mut content: Vec<Value> = finished.content.into_iter().map(block).collect();
+    content.extend(link);
     let mut result = Map::new();
     result.insert("content".to_owned(), Value::Array(content));
     // Structured content must be an object.
-    if revision >= Revision::V2025_06_18
-        && let Some(structured @ Value::Object(_)) = &finished.structured
-    {
-        result.insert("structuredContent".to_owned(), structured.clone());
+    if has_links && let Some(structured @ Value::Object(_)) = finished.structured {
+        result.insert("structuredContent".to_owned(), structured);
     }
     result.insert("isError".to_owned(), json!(finished.is_error));
     Value::Object(result)
 }
 
-fn block(content: &Content) -> Value {
+/// A link to what was too long to send, whether the engine kept it or the tool itself.
+fn link(finished: &CallResult, kept: &KeptResults) -> Option<Value> {
+    let mut texts = finished.content.iter().filter_map(Content::as_text);
+    let stored = finished.metadata.stored.clone();
+    let path = stored.or_else(|| kept.named_in(texts.next()?))?;
+    kept.link(&path)
+}
+
+fn block(content: Content) -> Value {
     match content {
         Content::Text { text } => json!({"type": "text", "text": text}),
         Content::Image {
@@ -83,7 +86,7 @@ mod tests {
     #[test]
     fn blocks_links_and_structured_content() {
         let kept = KeptResults::new("/s/tool-results".into());
-        let newest = result(&finished(), Revision::V2025_11_25, &kept);
+        let newest = result(finished(), Revision::V2025_11_25, &kept);
         assert_eq!(
             newest,
             json!({
@@ -100,7 +103,7 @@ mod tests {
             })
         );
         // Older clients know neither links nor structured content.
-        let oldest = result(&finished(), Revision::V2024_11_05, &kept);
+        let oldest = result(finished(), Revision::V2024_11_05, &kept);
         assert_eq!(oldest["content"].as_array().unwrap().len(), 3);
         assert_eq!(oldest.get("structuredContent"), None);
     }
@@ -110,7 +113,7 @@ mod tests {
         let kept = KeptResults::new("/s".into());
         let mut list = finished();
         list.structured = Some(json!([1]));
-        let result = result(&list, Revision::V2025_11_25, &kept);
+        let result = result(list, Revision::V2025_11_25, &kept);
         assert_eq!(result.get("structuredContent"), None);
     }
 }

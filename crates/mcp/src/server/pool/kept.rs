@@ -19,12 +19,15 @@ const MOST_LISTED: usize = 200;
 #[derive(Debug, Clone)]
 pub struct KeptResults {
     folder: PathBuf,
+    /// How the names of files in it begin, in texts.
+    prefix: String,
 }
 
 impl KeptResults {
     /// Those in this folder, which need not be there yet.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        let prefix = format!("{}/", folder.display());
+        Self { folder, prefix }
     }
 
     /// A link to a kept result; `None` for a file elsewhere.
@@ -43,8 +46,7 @@ impl KeptResults {
 
     /// The file of a result that a tool kept by itself, and names in what it says.
     pub(super) fn named_in(&self, text: &str) -> Option<PathBuf> {
-        let folder = format!("{}/", self.folder.display());
-        let rest = &text[text.find(&folder)? + folder.len()..];
+        let rest = &text[text.find(&self.prefix)? + self.prefix.len()..];
         let name = &rest[..rest.find(".txt")? + ".txt".len()];
         let path = self.folder.join(name);
         (is_plain(name) && path.is_file()).then_some(path)

@@ -2,11 +2,14 @@
 //!
 //! Calls run through the scheduler of the session, like a model's: side by side where that is harmless, each
 //! answered as soon as it ends. The task in `calls` owns the scheduler; `content` makes results of what tools
-//! give back; `kept` are the results that were too long to send.
+//! give back; `kept` are the results that were too long to send; `roots` are the directories of the client, `prompts`
+//! what people at it may call.
 
 mod calls;
 mod content;
 mod kept;
+mod prompts;
+mod roots;
 
 use std::{
     collections::HashMap,
@@ -22,8 +25,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 pub use kept::KeptResults;
+pub use prompts::{PromptDefinition, PromptSource};
+pub use roots::NarrowRoots;
 
-use self::calls::{CallCommand, CallRunner};
+use self::{
+    calls::{CallCommand, CallRunner},
+    roots::KnownRoots,
+};
 use super::service::{McpService, RequestContext, ServerDescription, ServiceAnswer};
 use crate::{Revision, RpcError};
 
@@ -39,6 +47,8 @@ pub struct PoolService {
     next: AtomicU64,
     kept: KeptResults,
     session: CancellationToken,
+    prompts: Option<Box<dyn PromptSource>>,
+    roots: Option<KnownRoots>,
 }
 
 /// The calls of a session that are being worked on, by the ids under which the engine knows them: who asks
@@ -50,6 +60,13 @@ impl OpenCalls {
     /// The request that a call came with.
     pub fn find(&self, id: &str) -> Option<RequestContext> {
         self.all().get(id).cloned()
+    }
+
+    /// Does the client of a call want to know how far it is?
+    fn wants_progress(&self, id: &str) -> bool {
+        self.all()
+            .get(id)
+            .is_some_and(RequestContext::wants_progress)
     }
 
     /// Is there a client among theirs whose person can be asked?
@@ -72,10 +89,15 @@ impl PoolService {
         description: ServerDescription,
     ) -> Self {
         let pool = scheduler.engine().pool();
-        let tools = pool
+        let mut tools: Vec<Value> = pool
             .iter()
             .map(|tool| definition(tool.spec(), Format::Mcp))
             .collect();
+        // What is promised must be true of every result, and a hook may put anything in its place.
+        if scheduler.engine().may_change_results() {
+            let tools = tools.iter_mut().filter_map(Value::as_object_mut);
+            tools.for_each(|tool| drop(tool.remove("outputSchema")));
+        }
         let kept = KeptResults::new(scheduler.engine().folder().join("tool-results"));
         let session = scheduler.cancel_token();
         let (calls, commands) = mpsc::channel(WAITING);
@@ -89,7 +111,26 @@ impl PoolService {
             next: AtomicU64::new(1),
             kept,
             session,
+            prompts: None,
+            roots: None,
         }
+    }
+
+    /// The same with prompts.
+    #[must_use]
+    pub fn with_prompts(mut self, prompts: Box<dyn PromptSource>) -> Self {
+        if let Some(capabilities) = self.description.capabilities.as_object_mut() {
+            capabilities.insert("prompts".to_owned(), json!({}));
+        }
+        self.prompts = Some(prompts);
+        self
+    }
+
+    /// The same, which works in those directories of its client's that this picks.
+    #[must_use]
+    pub fn with_roots(mut self, narrow: Box<NarrowRoots>) -> Self {
+        self.roots = Some(KnownRoots::new(narrow));
+        self
     }
 
     fn list_tools(&self, cx: &RequestContext) -> Value {
@@ -99,6 +140,7 @@ impl PoolService {
                 && let Some(tool) = tool.as_object_mut()
             {
                 tool.remove("title");
+                tool.remove("outputSchema");
             }
             tool
         });
@@ -107,24 +149,27 @@ impl PoolService {
 
     /// A name that no tool has is the engine's to answer, since a model can learn from what it says: it knows
     /// aliases, names that are much like it, and what rules keep out.
-    async fn call_tool(&self, params: Value, cx: &RequestContext) -> ServiceAnswer {
-        let Some(name) = params["name"].as_str() else {
+    async fn call_tool(&self, mut params: Value, cx: &RequestContext) -> ServiceAnswer {
+        let Some(Value::String(name)) = params.get_mut("name").map(Value::take) else {
             return Err(RpcError::invalid_params("`name` is missing: which tool?"));
         };
-        let input = match params.get("arguments") {
+        let input = match params.get_mut("arguments").map(Value::take) {
             None | Some(Value::Null) => json!({}),
-            Some(input @ Value::Object(_)) => input.clone(),
+            Some(input @ Value::Object(_)) => input,
             Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
         };
+        if let Some(roots) = &self.roots {
+            roots.learn(cx, &self.calls).await;
+        }
         let id = format!("mcp_{}", self.next.fetch_add(1, Ordering::Relaxed));
         let call = ToolUse {
             id: id.clone(),
-            name: name.to_owned(),
+            name,
             input,
         };
         self.open.all().insert(id.clone(), cx.clone());
         let finished = calls::carry_out(&self.calls, call, &self.open).await?;
-        Ok(content::result(&finished, cx.client.revision, &self.kept))
+        Ok(content::result(finished, cx.client.revision, &self.kept))
     }
 }
 
@@ -140,15 +185,23 @@ impl McpService for PoolService {
         cx: &'a RequestContext,
     ) -> BoxFuture<'a, ServiceAnswer> {
         Box::pin(async move {
-            match method {
-                "tools/list" => Ok(self.list_tools(cx)),
-                "tools/call" => self.call_tool(params, cx).await,
-                "resources/list" => Ok(self.kept.list()),
-                "resources/templates/list" => Ok(json!({"resourceTemplates": []})),
-                "resources/read" => self.kept.read(&params["uri"]).await,
-                other => Err(RpcError::no_method(other)),
+            match (method, self.prompts.as_deref()) {
+                ("tools/list", _) => Ok(self.list_tools(cx)),
+                ("tools/call", _) => self.call_tool(params, cx).await,
+                ("resources/list", _) => Ok(self.kept.list()),
+                ("resources/templates/list", _) => Ok(json!({"resourceTemplates": []})),
+                ("resources/read", _) => self.kept.read(&params["uri"]).await,
+                ("prompts/list", Some(source)) => Ok(prompts::list(source, cx.client.revision)),
+                ("prompts/get", Some(source)) => prompts::get(source, &params, cx).await,
+                (other, _) => Err(RpcError::no_method(other)),
             }
         })
+    }
+
+    fn notification(&self, method: &str) {
+        if let ("notifications/roots/list_changed", Some(roots)) = (method, &self.roots) {
+            roots.forget();
+        }
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

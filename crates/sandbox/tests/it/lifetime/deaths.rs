@@ -5,7 +5,9 @@ use std::time::Duration;
 use haft_sandbox::{ExitKind, Mechanism, Running, SandboxProfile};
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{driver::Driver, everywhere, gone, line, place, read_until};
+use super::{
+    SOON, driver::Driver, everywhere, everywhere_with, gone, line, place_with, read_until,
+};
 use crate::{
     outside::{Seen, all, below, is_there, marked, until, waiters},
     setting::{LONG, Place},
@@ -69,48 +71,54 @@ async fn the_shell_is_killed_and_what_it_left_is_counted() {
 }
 
 #[tokio::test]
-async fn whoever_in_the_chain_is_killed_takes_the_command_along() {
+async fn one_in_the_chain_that_is_killed_takes_the_command_along() {
+    let mut all = JoinSet::new();
     for (place, profile) in everywhere().await {
-        let path = place.dir.path().display().to_string();
-        let chains = chain(&start(&place, &profile).await).len();
-        // From the guard up to the waiter.
-        for at in 1..chains {
-            let mut running = start(&place, &profile).await;
-            let chain = chain(&running);
-            let below = below(chain[at].pid);
-            assert!(below.len() > 3, "{below:?}");
-            kill(&chain[at], "-KILL");
-            let what = format!(
-                "{at} of {chains}, {}, {:?}",
-                profile.name(),
-                running.mechanism()
-            );
-            gone(&mut running).await;
-            assert_eq!(running.exited().await.how, ExitKind::Lost, "{what}");
-            until(&what, || !below.iter().any(is_there)).await;
-            // The next command has a sandbox all the same.
-            let outcome = place.run(&profile, "echo next").await;
-            assert_eq!(outcome.text, "next\n", "{what}");
-            until("no zombies", || {
-                !waiters(&path).iter().any(|seen| seen.zombie)
-                    && !waiters(&path)
-                        .iter()
-                        .any(|root| self::below(root.pid).iter().any(|seen| seen.zombie))
-            })
-            .await;
-        }
-        place.sandbox.close().await;
-        until("nothing left", || marked(&path).is_empty()).await;
-        assert!(!place.dir.path().join("scratch").exists());
+        all.spawn(dies_with_each(place, profile));
     }
+    all.join_all().await;
+}
+
+async fn dies_with_each(place: Place, profile: SandboxProfile) {
+    let path = place.dir.path().display().to_string();
+    let chains = chain(&start(&place, &profile).await).len();
+    // From the guard up to the waiter.
+    for at in 1..chains {
+        let mut running = start(&place, &profile).await;
+        let chain = chain(&running);
+        let below = below(chain[at].pid);
+        assert!(below.len() > 3, "{below:?}");
+        kill(&chain[at], "-KILL");
+        let what = format!(
+            "{at} of {chains}, {}, {:?}",
+            profile.name(),
+            running.mechanism()
+        );
+        gone(&mut running).await;
+        assert_eq!(running.exited().await.how, ExitKind::Lost, "{what}");
+        until(&what, || !below.iter().any(is_there)).await;
+        // The next command has a sandbox all the same.
+        let outcome = place.run(&profile, "echo next").await;
+        assert_eq!(outcome.text, "next\n", "{what}");
+        until("no zombies", || {
+            !waiters(&path).iter().any(|seen| seen.zombie)
+                && !waiters(&path)
+                    .iter()
+                    .any(|root| self::below(root.pid).iter().any(|seen| seen.zombie))
+        })
+        .await;
+    }
+    place.sandbox.close().await;
+    until("nothing left", || marked(&path).is_empty()).await;
+    assert!(!place.dir.path().join("scratch").exists());
 }
 
 #[tokio::test]
-async fn whoever_in_the_chain_is_stopped_does_not_save_the_command() {
+async fn one_in_the_chain_that_is_stopped_does_not_save_the_command() {
     let mut all = JoinSet::new();
     for mechanism in [Mechanism::Namespaces, Mechanism::Reduced] {
         all.spawn(async move {
-            let place = place(mechanism);
+            let place = place_with(mechanism, SOON);
             let profile = place.workspace();
             // The guard, then the keeper too.
             for stopped in [1..2, 1..3] {
@@ -134,7 +142,7 @@ async fn whoever_in_the_chain_is_stopped_does_not_save_the_command() {
 
 #[tokio::test]
 async fn a_keeper_that_is_stopped_costs_one_command() {
-    let place = place(Mechanism::Namespaces);
+    let place = place_with(Mechanism::Namespaces, SOON);
     let profile = place.workspace();
     let running = start(&place, &profile).await;
     kill(&chain(&running)[2], "-STOP");
@@ -164,7 +172,7 @@ async fn a_command_that_kills_its_guard_or_all_it_sees_ends_with_it() {
         "setsid sleep 1000 & kill -KILL -1; sleep 1000",
     ];
     let mut all = JoinSet::new();
-    for (place, profile) in everywhere().await {
+    for (place, profile) in everywhere_with(SOON).await {
         all.spawn(async move {
             let path = place.dir.path().display().to_string();
             for text in texts {
@@ -195,11 +203,12 @@ async fn a_command_that_kills_its_guard_or_all_it_sees_ends_with_it() {
 
 #[tokio::test]
 async fn nothing_outlives_our_process() {
-    for mechanism in [
+    let mechanisms = [
         Mechanism::Namespaces,
         Mechanism::Bubblewrap,
         Mechanism::Reduced,
-    ] {
+    ];
+    let ends = mechanisms.map(|mechanism| async move {
         let mut driver = Driver::start("commands", mechanism);
         driver.running().await;
         let started = driver.below();
@@ -207,5 +216,6 @@ async fn nothing_outlives_our_process() {
         assert!(driver.dir.path().join("scratch").exists());
         driver.child.kill().unwrap();
         driver.nothing_left(&started).await;
-    }
+    });
+    ends.into_iter().collect::<JoinSet<()>>().join_all().await;
 }

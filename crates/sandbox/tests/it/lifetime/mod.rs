@@ -8,20 +8,31 @@ mod nasty;
 mod rounds;
 mod scarce;
 
-use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc};
+use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc, time::Duration};
 
-use haft_sandbox::{Line, Mechanism, Running, Sandbox, SandboxProfile, Setup};
+use haft_sandbox::{Line, Mechanism, Running, Sandbox, SandboxProfile, Setup, SilenceLimits};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use crate::setting::{LONG, Place};
 
 /// A place whose processes can be told from those of others by its path.
 pub(crate) fn place(best: Mechanism) -> Place {
+    place_with(best, SilenceLimits::default())
+}
+
+/// For tests that stop a guard or a keeper: they would only wait for what everyone else never sees.
+pub(crate) const SOON: SilenceLimits = SilenceLimits {
+    // Long enough for a machine with other work.
+    start: Duration::from_secs(4),
+    end: Duration::from_millis(500),
+};
+
+pub(crate) fn place_with(best: Mechanism, limits: SilenceLimits) -> Place {
     let dir = tempfile::Builder::new()
         .prefix("lifetime-")
         .tempdir()
         .unwrap();
-    let sandbox = sandbox(dir.path(), best);
+    let sandbox = Sandbox::with_limits(setup(dir.path(), best), limits);
     Place { dir, sandbox }
 }
 
@@ -65,6 +76,10 @@ pub(crate) fn line(place: &Place, text: &str) -> Line {
 /// Every way in which commands run here, each with a place of its own. What the machine cannot do is
 /// left out.
 pub(crate) async fn everywhere() -> Vec<(Place, SandboxProfile)> {
+    everywhere_with(SilenceLimits::default()).await
+}
+
+pub(crate) async fn everywhere_with(limits: SilenceLimits) -> Vec<(Place, SandboxProfile)> {
     let mut found = Vec::new();
     for mechanism in [
         Mechanism::Namespaces,
@@ -72,7 +87,7 @@ pub(crate) async fn everywhere() -> Vec<(Place, SandboxProfile)> {
         Mechanism::Reduced,
     ] {
         for kind in ["readonly", "workspace", "full"] {
-            let place = place(mechanism);
+            let place = place_with(mechanism, limits);
             let profile = match kind {
                 "readonly" => Place::readonly(),
                 "workspace" => place.workspace(),

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use haft_sandbox::Mechanism;
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 use super::driver::Driver;
 
@@ -27,26 +27,30 @@ async fn round(mechanism: Mechanism, after_ready: bool) {
 
 #[tokio::test]
 async fn nothing_is_left_whenever_our_process_is_killed() {
-    for number in 0..60 {
-        let mechanism = match number % 3 {
-            0 => Mechanism::Namespaces,
-            1 => Mechanism::Reduced,
-            _ => Mechanism::Bubblewrap,
-        };
-        round(mechanism, true).await;
-    }
+    rounds(true).await;
+}
+
+/// Sixty rounds, some of them side by side: each of them mostly waits.
+async fn rounds(after_ready: bool) {
+    let rows = (0..6).map(|_| async move {
+        for mechanism in [
+            Mechanism::Namespaces,
+            Mechanism::Reduced,
+            Mechanism::Bubblewrap,
+        ]
+        .into_iter()
+        .cycle()
+        .take(10)
+        {
+            round(mechanism, after_ready).await;
+        }
+    });
+    rows.collect::<JoinSet<()>>().join_all().await;
 }
 
 #[tokio::test]
 async fn nothing_is_left_when_our_process_is_killed_while_it_sets_a_sandbox_up() {
-    for number in 0..60 {
-        let mechanism = match number % 3 {
-            0 => Mechanism::Namespaces,
-            1 => Mechanism::Reduced,
-            _ => Mechanism::Bubblewrap,
-        };
-        round(mechanism, false).await;
-    }
+    rounds(false).await;
 }
 
 #[tokio::test]

@@ -9,16 +9,20 @@ mod notebook;
 mod pdf;
 mod text;
 
-use std::{fmt::Write, fs, path::PathBuf};
+use std::{
+    fmt::Write,
+    fs::{self, Metadata},
+    path::PathBuf,
+};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Content, Effects, Profile, RuleMatch, Tool, ToolError,
-    ToolOutput, output::MediaSource, view::plain,
+    Access, CallContext, Card, Check, Content, Effects, Profile, RuleMatch, Services, Tool,
+    ToolError, ToolOutput, output::MediaSource, view::plain,
 };
 use haft_journal::{FileTarget, Journal, JournalError, resolve, respelt};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use dedupe::ReadAnswer;
 pub use image::image_content;
@@ -28,6 +32,7 @@ pub use pdf::PdfReader;
 
 use super::{explain, is_missing, is_notebook, missing, profile, target, ticket};
 use crate::{
+    WholeAnswers,
     blocking::blocking,
     paths::{shown, spelt},
     words::counted,
@@ -80,7 +85,11 @@ impl Input {
     }
 }
 
-pub(crate) struct Read;
+#[derive(Default)]
+pub(crate) struct Read {
+    /// No answer points to an earlier one, so that it makes no difference in which order they are given.
+    whole_answers: bool,
+}
 
 impl Tool for Read {
     type Input = Input;
@@ -92,12 +101,18 @@ impl Tool for Read {
             result_cap: None,
             rules: RuleMatch::Reads,
             basic: true,
+            output_schema: Some(output_schema()),
             ..profile(
                 Access::Reads,
                 &["file_path"],
                 "open view show cat file contents lines image picture notebook ipynb pdf",
             )
         }
+    }
+
+    fn for_session(&self, services: &Services) -> Option<Self> {
+        let whole_answers = services.get::<WholeAnswers>().is_ok();
+        Some(Self { whole_answers })
     }
 
     fn effects(&self, input: &Input) -> Effects {
@@ -107,7 +122,7 @@ impl Tool for Read {
             false => Effects::READS,
         };
         Effects {
-            in_order: true, // a second Read may point to the first
+            in_order: !self.whole_answers, // a second Read may point to the first
             ..effects
         }
     }
@@ -116,7 +131,10 @@ impl Tool for Read {
         if let Some(pages) = input.pages() {
             pdf::check(pages).map_err(ToolError::Refused)?;
         }
-        let target = meant(input, cx).await?;
+        let MeantFile { target, found } = meant(input, cx).await?;
+        if found.is_some_and(|found| found.is_file()) {
+            return Ok(Check::Pass);
+        }
         let path = target.path().to_path_buf();
         match target.resolve() {
             Ok(found) if found.real.symlink_metadata().is_ok_and(|it| it.is_dir()) => {
@@ -133,10 +151,12 @@ impl Tool for Read {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let target = meant(input, cx).await?;
-        let path = target.path();
-        exists(&target, cx).await?;
-        let found = look(input, &target, cx).await?;
+        let meant = meant(input, cx).await?;
+        let (target, path) = (&meant.target, meant.target.path());
+        if meant.found.is_none() {
+            exists(target, cx).await?;
+        }
+        let found = look(input, &meant, cx).await?;
         let mut output = dedupe::once(found, path, cx)?;
         if path != cx.cwd.join(&input.file_path) {
             let name = spelt(&shown(path, &cx.cwd));
@@ -195,14 +215,24 @@ impl Tool for Read {
     }
 }
 
+/// A file, and what was found when it was looked for.
+struct MeantFile {
+    target: FileTarget,
+    found: Option<Metadata>,
+}
+
 /// The file that is meant: the one that is named or, where there is none, the only one whose name
 /// looks the same. Permission was given for what is named, so that one must lie inside, and no rule
 /// may keep it from being read.
-async fn meant(input: &Input, cx: &CallContext) -> Result<FileTarget, ToolError> {
+async fn meant(input: &Input, cx: &CallContext) -> Result<MeantFile, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let target = target(&path, cx)?;
-    if !fs::metadata(&path).is_err_and(|error| is_missing(&error)) {
-        return Ok(target);
+    match fs::metadata(&path) {
+        Err(error) if is_missing(&error) => {}
+        found => {
+            let found = found.ok();
+            return Ok(MeantFile { target, found });
+        }
     }
     let (inside, permissions) = (ticket(Read::NAME, cx), cx.permissions.clone());
     blocking(move || {
@@ -214,7 +244,11 @@ async fn meant(input: &Input, cx: &CallContext) -> Result<FileTarget, ToolError>
             });
             (inside.covers(&real) && !is_kept).then(|| FileTarget::judged(alike, real))
         };
-        respelt(&path).and_then(open).unwrap_or(target)
+        let target = respelt(&path).and_then(open).unwrap_or(target);
+        MeantFile {
+            target,
+            found: None,
+        }
     })
     .await
 }
@@ -250,12 +284,9 @@ async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> 
 }
 
 /// Reads the file as what it turns out to be.
-async fn look(
-    input: &Input,
-    target: &FileTarget,
-    cx: &CallContext,
-) -> Result<ReadAnswer, ToolError> {
+async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<ReadAnswer, ToolError> {
     let journal = cx.services.get::<Journal>()?;
+    let target = &meant.target;
     let path = target.path();
     let name = shown(path, &cx.cwd);
     let request = text::request(input);
@@ -267,8 +298,8 @@ async fn look(
         }
     }
     // Size 0 may also be a file of /proc, whose reading may take its time.
-    let small = fs::metadata(path)
-        .is_ok_and(|found| found.is_file() && (1..=READ_DIRECTLY).contains(&found.len()));
+    let found = meant.found.clone().or_else(|| fs::metadata(path).ok());
+    let small = found.is_some_and(|it| it.is_file() && (1..=READ_DIRECTLY).contains(&it.len()));
     let read = {
         let (target, request) = (target.clone(), request.clone());
         move || journal.read(target, &request)
@@ -316,6 +347,36 @@ async fn look(
         real: page.real.clone(),
         output: ToolOutput::text(text).with_structured(text::structured(&page, path)),
         part: (!page.empty).then(|| text::range(&page, &request, None)),
+    })
+}
+
+/// What programs get: a text, a picture, a notebook or the pages of a document.
+fn output_schema() -> Value {
+    let integer = || json!({"type": "integer"});
+    json!({
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "enum": ["text", "image", "notebook", "parts"]},
+            "file": {
+                "type": "object",
+                "properties": {
+                    "filePath": {"type": "string"},
+                    "content": {"type": "string", "description": "The lines of a text"},
+                    "numLines": integer(),
+                    "startLine": integer(),
+                    "totalLines": {"type": ["integer", "null"], "description": "Null where they were not counted"},
+                    "truncatedByTokenCap": {"type": "boolean"},
+                    "base64": {"type": "string", "description": "A picture"},
+                    "type": {"type": "string", "description": "The type of a picture"},
+                    "originalSize": integer(),
+                    "dimensions": {"type": "object"},
+                    "cells": {"type": "array", "description": "Of a notebook"},
+                    "count": {"type": "integer", "description": "Pages of a document"},
+                },
+            },
+            "firstPage": {"type": ["integer", "null"]},
+        },
+        "required": ["type", "file"],
     })
 }
 

@@ -120,7 +120,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A command in the background moves nobody.
+    /// A command in the background moves no one.
     fn stays(&self, answer: &mut CommandAnswer) {
         if bash::moves(&self.analysis) {
             let hint = format!(
@@ -132,7 +132,7 @@ impl Run<'_> {
         }
     }
 
-    /// Makes a task of it, whose output was told up to `read`: its id, and where its output is.
+    /// Makes a task of it, whose output was shown up to `read`: its id, and where its output is.
     async fn task(
         &self,
         due: &mut Due,

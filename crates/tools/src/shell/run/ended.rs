@@ -98,7 +98,7 @@ impl Run<'_> {
         })
     }
 
-    /// Somebody interrupted it.
+    /// Someone interrupted it.
     pub(super) async fn interrupted(&self, mut due: Due) -> Result<ToolOutput, ToolError> {
         due.job.kill(Cause::Interrupted, INTERRUPT_GRACE);
         due.job.over_within(INTERRUPT_ANSWER).await;
@@ -150,7 +150,7 @@ impl Run<'_> {
             return Ok(());
         };
         let command = self.input.command.clone();
-        // Begun is ended, whether or not anybody waits for it.
+        // What has begun is brought to its end, whether or not anyone waits for it.
         let looking = tokio::spawn(changes::after(watched, due.control(), command));
         let said = tokio::select! {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
@@ -206,7 +206,7 @@ fn lost(job: &Job, limit: usize) -> ToolError {
     ))
 }
 
-/// What to do about a command that waits for somebody to type, if it seems to.
+/// What to do about a command that waits for someone to type, if it seems to.
 fn waits(job: &Job) -> Option<String> {
     let mut text = Text::default();
     text.push(&job.capture.end(WAITING_TAIL));

@@ -38,7 +38,7 @@ use crate::blocking::blocking;
 
 /// How often the call reports new output: at most 30 times a second.
 const PROGRESS: Duration = Duration::from_millis(40);
-/// How much of new output it tells, in bytes: the newest.
+/// How much of new output it reports, in bytes: the newest.
 const PROGRESS_TAIL: usize = 4 << 10;
 /// How often a person is asked to let one command through.
 const MOST_QUESTIONS: u32 = 3;

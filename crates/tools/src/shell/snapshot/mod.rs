@@ -67,7 +67,7 @@ const SETSID: [&str; 3] = [
 
 /// Runs the user's rc file (`rc`, or the one in their home) and takes over what it defines.
 /// It gets our environment as it is, as in any terminal; nothing of it comes back but PATH.
-/// `mark` is a plain word that nobody can guess; five seconds are a good limit.
+/// `mark` is a plain word that no one can guess; five seconds are a good limit.
 pub(crate) async fn take(
     home: &Path,
     rc: Option<&Path>,
@@ -132,7 +132,7 @@ impl Group {
     }
 
     fn end(&mut self) {
-        // Without an id it was waited for, and the number may be somebody else's.
+        // Without an id it was waited for, and the number may be someone else's.
         let id = self.0.id().and_then(|id| i32::try_from(id).ok());
         if let Some(pid) = id.and_then(Pid::from_raw) {
             let _ = kill_process_group(pid, Signal::KILL);

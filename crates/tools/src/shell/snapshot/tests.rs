@@ -165,7 +165,7 @@ async fn who_stops_waiting_leaves_nothing_behind() {
     assert_nothing_runs_in(home.path());
 }
 
-/// Processes are told by where they run: the home of the test, which nobody else has.
+/// Processes are recognized by where they run: the home of the test, which no one else has.
 fn assert_nothing_runs_in(home: &Path) {
     let home = home.canonicalize().unwrap();
     let deadline = Instant::now() + Duration::from_secs(30);

@@ -1,0 +1,108 @@
+//! The directories that an MCP client says it works in, and what they mean for its session: they narrow what the
+//! person permitted who started haft, and never widen it.
+
+use std::path::{Path, PathBuf};
+
+/// What a session works in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NarrowedRoots {
+    /// In the order of the client's roots; empty where none of them is permitted.
+    pub(crate) directories: Vec<PathBuf>,
+    /// Roots that were not permitted.
+    pub(crate) refused: Vec<PathBuf>,
+}
+
+/// The part of the permitted directories that the roots of a client name: a root inside of one counts itself, and of a
+/// root around one that one counts. Links are followed before anything is compared.
+pub(crate) fn narrowed(permitted: &[PathBuf], roots: &[PathBuf]) -> NarrowedRoots {
+    let permitted: Vec<(&PathBuf, PathBuf)> = permitted
+        .iter()
+        .filter_map(|directory| Some((directory, real_directory(directory)?)))
+        .collect();
+    let mut narrowed = NarrowedRoots {
+        directories: Vec::new(),
+        refused: Vec::new(),
+    };
+    for root in roots {
+        let Some(real) = real_directory(root) else {
+            narrowed.refused.push(root.clone());
+            continue;
+        };
+        let mut found = Vec::new();
+        for (given, permitted) in &permitted {
+            if real == *permitted || permitted.starts_with(&real) {
+                found.push((*given).clone());
+            } else if real.starts_with(permitted) {
+                found.push(real.clone());
+            }
+        }
+        if found.is_empty() {
+            narrowed.refused.push(root.clone());
+        }
+        for directory in found {
+            if !narrowed.directories.contains(&directory) {
+                narrowed.directories.push(directory);
+            }
+        }
+    }
+    narrowed
+}
+
+fn real_directory(path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    (path.is_absolute() && real.is_dir()).then_some(real)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn roots_narrow_and_never_widen() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        for name in ["p/a/deep", "p/b", "more", "other"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        fs::write(at("p/file"), "").unwrap();
+        symlink(at("other"), at("p/out")).unwrap();
+        symlink(at("p/a"), at("in")).unwrap();
+        let permitted = [at("p"), at("more")];
+        let cases: [(&str, &[&str], &[&str], &[&str]); 11] = [
+            ("the same", &["p"], &["p"], &[]),
+            ("one below", &["p/a"], &["p/a"], &[]),
+            ("two", &["p/b", "p/a/deep"], &["p/b", "p/a/deep"], &[]),
+            ("the other one", &["more"], &["more"], &[]),
+            ("around both", &[""], &["p", "more"], &[]),
+            ("elsewhere", &["other"], &[], &["other"]),
+            ("some elsewhere", &["other", "p/b"], &["p/b"], &["other"]),
+            ("a link that leads out", &["p/out"], &[], &["p/out"]),
+            ("a link that leads in", &["in"], &["p/a"], &[]),
+            (
+                "no directory",
+                &["p/file", "p/gone"],
+                &[],
+                &["p/file", "p/gone"],
+            ),
+            ("with dots", &["p/../other"], &[], &["p/../other"]),
+        ];
+        let paths = |names: &[&str]| -> Vec<PathBuf> {
+            let joined = names.iter().map(|name| match *name {
+                "" => root.clone(),
+                name => at(name),
+            });
+            joined.collect()
+        };
+        for (what, roots, directories, refused) in cases {
+            let expected = NarrowedRoots {
+                directories: paths(directories),
+                refused: paths(refused),
+            };
+            assert_eq!(narrowed(&permitted, &paths(roots)), expected, "{what}");
+        }
+        assert!(narrowed(&permitted, &["p".into()]).directories.is_empty());
+    }
+}

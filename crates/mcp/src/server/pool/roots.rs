@@ -1,0 +1,137 @@
+//! The directories that a client says it works in.
+//!
+//! It is asked when it first calls a tool, and again when it says that they have changed. What they mean for the
+//! session is not decided here.
+
+use std::{
+    ffi::OsString,
+    os::unix::ffi::OsStringExt,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use super::calls::CallCommand;
+use crate::server::service::RequestContext;
+
+/// So long a client may take to say which they are; its call waits for that.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// More are not looked at.
+const MOST_ROOTS: usize = 256;
+
+/// Which directories a session works in, when its client works in these.
+pub type NarrowRoots = dyn Fn(Vec<PathBuf>) -> Vec<PathBuf> + Send + Sync;
+
+/// What is known of the roots of a client.
+pub(super) struct KnownRoots {
+    narrow: Box<NarrowRoots>,
+    is_known: AtomicBool,
+    asking: Mutex<()>,
+}
+
+impl KnownRoots {
+    pub(super) fn new(narrow: Box<NarrowRoots>) -> Self {
+        Self {
+            narrow,
+            is_known: AtomicBool::new(false),
+            asking: Mutex::new(()),
+        }
+    }
+
+    /// They are others now.
+    pub(super) fn forget(&self) {
+        self.is_known.store(false, Ordering::Release);
+    }
+
+    /// Asks the client, if it has any and was not asked since they changed.
+    pub(super) async fn learn(&self, cx: &RequestContext, calls: &mpsc::Sender<CallCommand>) {
+        let is_known = || self.is_known.load(Ordering::Acquire);
+        let has_roots = || {
+            let can = cx.client.capabilities.get("roots");
+            can.is_some_and(Value::is_object) && cx.client.revision.has_initialize()
+        };
+        if is_known() || !has_roots() {
+            return;
+        }
+        // Another call waits for the same answer.
+        let _asking = self.asking.lock().await;
+        if is_known() {
+            return;
+        }
+        // Before it is asked: they may change while it answers.
+        self.is_known.store(true, Ordering::Release);
+        let answer = tokio::time::timeout(PATIENCE, cx.ask("roots/list", json!({}))).await;
+        let answer = match answer {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the client does not say its roots");
+                return;
+            }
+            Err(_) => {
+                tracing::debug!("the client takes too long to say its roots");
+                return;
+            }
+        };
+        let roots = answer["roots"].as_array().into_iter().flatten();
+        let roots = roots.filter_map(|root| directory(root["uri"].as_str()?));
+        let roots: Vec<PathBuf> = roots.take(MOST_ROOTS).collect();
+        let directories = (self.narrow)(roots);
+        let (done, applied) = oneshot::channel();
+        let command = CallCommand::Directories { directories, done };
+        if calls.send(command).await.is_ok() {
+            let _ = applied.await; // the session may be over
+        }
+    }
+}
+
+/// The directory that a `file:` address names.
+fn directory(uri: &str) -> Option<PathBuf> {
+    let rest = uri.strip_prefix("file://")?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !path.starts_with('/') || path.contains(['?', '#']) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut left = path.bytes();
+    while let Some(byte) = left.next() {
+        let decoded = match byte {
+            b'%' => {
+                let digits = [left.next()?, left.next()?];
+                let digits = std::str::from_utf8(&digits).ok()?;
+                u8::from_str_radix(digits, 16).ok()?
+            }
+            byte => byte,
+        };
+        bytes.push(decoded);
+    }
+    (!bytes.contains(&0)).then(|| PathBuf::from(OsString::from_vec(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_directories() {
+        let cases = [
+            ("file:///a/b", Some("/a/b")),
+            ("file://localhost/a", Some("/a")),
+            ("file:///a%20b/%C3%A4", Some("/a b/ä")),
+            ("file:///", Some("/")),
+            ("file://elsewhere/a", None),
+            ("file:///a%0", None),
+            ("file:///a%zz", None),
+            ("file:///a%00b", None),
+            ("file:///a?b", None),
+            ("http://localhost/a", None),
+            ("/a", None),
+            ("", None),
+        ];
+        for (uri, expected) in cases {
+            assert_eq!(directory(uri), expected.map(PathBuf::from), "{uri}");
+        }
+    }
+}

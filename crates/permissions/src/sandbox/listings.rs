@@ -1,0 +1,262 @@
+//! What directories held at the last look, so that only those that changed since are read again.
+//!
+//! The second of a directory's times (`ctime`) changes with every name that is made, removed or renamed in
+//! it, and no command can set it. It counts only where that is certain: on disks of this machine, and when
+//! the last change was long enough before the reading that a later one cannot have left the same time.
+//! Everything else is read each time. What was found is never kept, only which names are worth a look.
+
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    fs::{self, Metadata},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use super::super::rules::PathPattern;
+
+/// So many looks are kept: of sessions side by side, and with different patterns.
+const MOST_LOOKS: usize = 16;
+
+/// Two changes within this may leave the same time; some disks count in twos of seconds.
+const SETTLED: Duration = Duration::from_secs(3);
+
+/// The last looks, the newest first.
+pub(super) struct KeptLooks(Mutex<Vec<KeptLook>>);
+
+/// What was seen from some directories on, with some patterns.
+struct KeptLook {
+    key: LookKey,
+    listings: HashMap<PathBuf, Kept>,
+}
+
+#[derive(PartialEq, Eq)]
+struct LookKey {
+    roots: Vec<PathBuf>,
+    hiding: Vec<PathPattern>,
+    locking: Vec<PathPattern>,
+}
+
+/// A directory as it was.
+struct Kept {
+    stamp: Stamp,
+    listing: Arc<Listing>,
+}
+
+/// Which directory it was, and its times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// What a directory holds.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// So many entries there are.
+    pub(super) entries: usize,
+    /// Those that are worth a look.
+    pub(super) notable: Vec<Notable>,
+}
+
+/// An entry that is worth a look.
+#[derive(Debug)]
+pub(super) struct Notable {
+    pub(super) name: OsString,
+    pub(super) is_dir: bool,
+    pub(super) why: Why,
+}
+
+/// Why an entry is worth a look: by its path alone, so that it stays true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// A pattern hides it.
+    Hidden,
+    /// A pattern locks it.
+    Locked,
+    /// Files that decide what other programs run have such names.
+    Telling,
+    /// A directory: there may be something in it.
+    Directory,
+}
+
+/// The directories of one look.
+pub(super) struct Listings<'a> {
+    kept: &'a KeptLooks,
+    key: LookKey,
+    before: HashMap<PathBuf, Kept>,
+    now: HashMap<PathBuf, Kept>,
+    /// By device: can its times be relied on?
+    reliable: HashMap<u64, bool>,
+    clock: SystemTime,
+    /// So many directories were read.
+    read: usize,
+}
+
+impl KeptLooks {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// What the last look at these directories with these patterns left. One beside it begins anew.
+    pub(super) fn take(
+        &self,
+        roots: &[PathBuf],
+        [hiding, locking]: [&[&PathPattern]; 2],
+        clock: SystemTime,
+    ) -> Listings<'_> {
+        let same = |look: &KeptLook| {
+            look.key.roots == roots
+                && look.key.hiding.iter().eq(hiding.iter().copied())
+                && look.key.locking.iter().eq(locking.iter().copied())
+        };
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept.iter().position(same).map(|at| kept.remove(at));
+        drop(kept);
+        let own = |patterns: &[&PathPattern]| patterns.iter().copied().cloned().collect();
+        let look = known.unwrap_or_else(|| KeptLook {
+            key: LookKey {
+                roots: roots.to_vec(),
+                hiding: own(hiding),
+                locking: own(locking),
+            },
+            listings: HashMap::new(),
+        });
+        Listings {
+            kept: self,
+            key: look.key,
+            before: look.listings,
+            now: HashMap::new(),
+            reliable: HashMap::new(),
+            clock,
+            read: 0,
+        }
+    }
+}
+
+impl Listings<'_> {
+    /// What a directory holds; `why` says which of it is worth a look.
+    pub(super) fn of(
+        &mut self,
+        directory: &Path,
+        why: impl Fn(&Path, bool) -> Option<Why>,
+    ) -> Arc<Listing> {
+        // Before it is read: what comes meanwhile changes its times.
+        let stamp = fs::metadata(directory).ok().map(|found| Stamp::of(&found));
+        if let Some(stamp) = stamp
+            && let Some((path, kept)) = self.before.remove_entry(directory)
+            && kept.stamp == stamp
+        {
+            let listing = Arc::clone(&kept.listing);
+            self.now.insert(path, kept);
+            return listing;
+        }
+        self.read += 1;
+        let mut listing = Listing::default();
+        let whole = listing.fill(directory, why).is_some();
+        let listing = Arc::new(listing);
+        if let Some(stamp) = stamp
+            && whole
+            && stamp.is_settled(self.clock)
+            && self.is_reliable(stamp.device, directory)
+        {
+            let kept = Kept {
+                stamp,
+                listing: Arc::clone(&listing),
+            };
+            self.now.insert(directory.to_path_buf(), kept);
+        }
+        listing
+    }
+
+    fn is_reliable(&mut self, device: u64, directory: &Path) -> bool {
+        let known = self.reliable.entry(device);
+        *known.or_insert_with(|| is_of_this_machine(directory))
+    }
+
+    /// Leaves them for the next look; how many directories had to be read.
+    pub(super) fn keep(self) -> usize {
+        let mut kept = self.kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // One beside it may have been quicker.
+        kept.retain(|other| other.key != self.key);
+        kept.truncate(MOST_LOOKS - 1);
+        let look = KeptLook {
+            key: self.key,
+            listings: self.now,
+        };
+        kept.insert(0, look);
+        self.read
+    }
+}
+
+impl Stamp {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+
+    /// Is the last change so long ago that one after this moment will have another time?
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let since = now.duration_since(SystemTime::UNIX_EPOCH);
+        let since = since
+            .ok()
+            .and_then(|since| i64::try_from(since.as_secs()).ok());
+        let margin = SETTLED.as_secs().cast_signed();
+        since.is_some_and(|since| self.changed.0 < since - margin)
+    }
+}
+
+impl Listing {
+    /// Reads it; `None` if not all of it could be read.
+    fn fill(&mut self, directory: &Path, why: impl Fn(&Path, bool) -> Option<Why>) -> Option<()> {
+        let mut whole = Some(());
+        for entry in fs::read_dir(directory).ok()? {
+            let Ok(entry) = entry else {
+                whole = None;
+                continue;
+            };
+            self.entries += 1;
+            let kind = entry.file_type();
+            if kind.is_err() {
+                whole = None;
+            }
+            let is_dir = kind.is_ok_and(|kind| kind.is_dir());
+            if let Some(why) = why(&entry.path(), is_dir) {
+                let name = entry.file_name();
+                self.notable.push(Notable { name, is_dir, why });
+            }
+        }
+        whole
+    }
+}
+
+/// Is it on a disk of this machine, whose times its own kernel sets?
+#[cfg(target_os = "linux")]
+fn is_of_this_machine(directory: &Path) -> bool {
+    // ext, XFS, Btrfs, tmpfs, overlayfs, ZFS, F2FS, bcachefs
+    const MAGIC: [u32; 8] = [
+        0xef53,
+        0x5846_5342,
+        0x9123_683e,
+        0x0102_1994,
+        0x794c_7630,
+        0x2fc1_2fc1,
+        0xf2f5_2010,
+        0xca45_1a4e,
+    ];
+    rustix::fs::statfs(directory).is_ok_and(|found| MAGIC.contains(&(found.f_type as u32)))
+}
+
+/// It is not known.
+#[cfg(not(target_os = "linux"))]
+fn is_of_this_machine(_: &Path) -> bool {
+    false
+}
