@@ -26,15 +26,14 @@ pub(crate) enum CardMark {
 
 /// A finished call, as it is printed once.
 pub(crate) fn history(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> Vec<HistoryItem> {
-    let mut rows = vec![heading(card, mark, cwd, look)];
-    let body = body(card, cwd, look);
     let most = match (look.verbose, has_diff(card)) {
         (true, _) => VERBOSE_ROWS,
         (false, true) => DIFF_ROWS,
         (false, false) => BODY_ROWS,
     };
-    rows.extend(shortened(body, most, look));
-    rows.into_iter().map(HistoryItem::Verbatim).collect()
+    let mut items = vec![HistoryItem::Verbatim(heading(card, mark, cwd, look))];
+    items.extend(shortened(body_items(card, cwd, look), most, look));
+    items
 }
 
 /// Does it show what changes in a file?
@@ -44,14 +43,15 @@ pub(crate) fn has_diff(card: &Card) -> bool {
 }
 
 /// The first rows, and how many more there are. One more row is shown rather than counted.
-fn shortened(mut rows: Vec<TextLine>, most: usize, look: &Look) -> Vec<TextLine> {
-    if rows.len() > most + 1 {
-        let more = rows.len() - most;
-        rows.truncate(most);
+fn shortened(mut items: Vec<HistoryItem>, most: usize, look: &Look) -> Vec<HistoryItem> {
+    if items.len() > most + 1 {
+        let more = items.len() - most;
+        items.truncate(most);
         let text = format!("  {} {more} more (Ctrl-O)", look.ellipsis());
-        rows.push(TextLine::styled(&text, look.theme.faint));
+        let line = TextLine::styled(&text, look.theme.faint);
+        items.push(HistoryItem::Verbatim(line));
     }
-    rows
+    items
 }
 
 fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> TextLine {
@@ -87,10 +87,12 @@ pub(crate) fn words(card: &Card, cwd: &Path, look: &Look) -> TextLine {
     line
 }
 
-/// Everything behind the heading, each row indented.
-pub(crate) fn body(card: &Card, cwd: &Path, look: &Look) -> Vec<TextLine> {
-    let mut rows = Vec::new();
+/// Everything behind the heading, each row indented. Our own words are broken at words; lines of files and
+/// results are left as they are.
+fn body_items(card: &Card, cwd: &Path, look: &Look) -> Vec<HistoryItem> {
+    let mut items = Vec::new();
     for piece in &card.body {
+        let mut rows = Vec::new();
         match piece {
             CardPiece::Text(text) => indented(&mut rows, text, TextStyle::new()),
             CardPiece::Muted(text) => {
@@ -101,7 +103,19 @@ pub(crate) fn body(card: &Card, cwd: &Path, look: &Look) -> Vec<TextLine> {
             }
             CardPiece::Diff(hunks) => diff(&mut rows, hunks, &card.subject, look),
         }
+        let is_ours = matches!(piece, CardPiece::Muted(_) | CardPiece::Alarm(_));
+        items.extend(rows.into_iter().map(|line| match is_ours {
+            true => HistoryItem::Prose { line, indent: 2 },
+            false => HistoryItem::Verbatim(line),
+        }));
     }
+    items
+}
+
+/// What changes in a file, as rows.
+pub(crate) fn diff_rows(hunks: &[DiffHunk], path: &str, look: &Look) -> Vec<TextLine> {
+    let mut rows = Vec::new();
+    diff(&mut rows, hunks, path, look);
     rows
 }
 

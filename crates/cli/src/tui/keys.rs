@@ -23,7 +23,7 @@ const TWICE: Duration = Duration::from_millis(600);
 
 impl App {
     pub(super) fn on_key(&mut self, key: Key, read_at: Instant, in_read: usize, now: Instant) {
-        // Every key counts for the question that is open, whoever gets it: what follows another too fast
+        // Every key counts for the question that is open, wherever it goes: what follows another too fast
         // answers nothing.
         let front = self.questions.front_mut();
         let takes = front.is_some_and(|front| front.gate.takes(read_at, in_read));

@@ -71,7 +71,15 @@ pub(crate) enum Found {
     Warning(String),
     Remark(String),
     /// What a slash command answered.
-    Answer(Result<String, String>),
+    Answer {
+        line: String,
+        answer: Result<String, String>,
+    },
+    /// A slash command waits for its turn.
+    Queued {
+        id: Uuid,
+        line: String,
+    },
     /// A line that begins with a slash is no command.
     NoCommand(String),
     Completions {

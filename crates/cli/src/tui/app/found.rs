@@ -3,16 +3,23 @@
 use std::time::Instant;
 
 use haft::Content;
+use haft_host::Delivery;
 use haft_terminal::{Chip, DraftPart, HistoryItem, TextLine};
+use uuid::Uuid;
 
 use super::{App, Effect, Found, HintKind};
+use crate::tui::queue::WaitingMessage;
 
 impl App {
     pub(super) fn found(&mut self, found: Found, now: Instant) {
         match found {
             Found::Warning(text) => self.warn(&format!("! {text}")),
             Found::Remark(text) => self.remark(&format!("- {text}")),
-            Found::Answer(answer) => self.command_answered(answer),
+            Found::Answer { line, answer } => {
+                self.print_message(&line);
+                self.command_answered(answer);
+            }
+            Found::Queued { id, line } => self.command_queued(id, line),
             Found::NoCommand(line) => {
                 self.warn(&format!(
                     "! there is no command {line}; a blank before it sends it as a message"
@@ -46,6 +53,20 @@ impl App {
             Found::Untrusted(facts) => self.questions.ask_trust(facts, self.last_key),
             Found::ViewData(data) => self.view_data(data),
         }
+    }
+
+    /// A command waits for its turn, unless that has come already.
+    fn command_queued(&mut self, id: Uuid, line: String) {
+        if self.early.contains(&id) {
+            self.print_message(&line);
+            return;
+        }
+        self.queue.push(WaitingMessage {
+            id,
+            parts: vec![DraftPart::Text(line.clone())],
+            text: line,
+            time: Delivery::AfterRun,
+        });
     }
 
     /// What a command of the session's answered.

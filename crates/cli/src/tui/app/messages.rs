@@ -11,6 +11,9 @@ use uuid::Uuid;
 use super::{App, Effect, RunState, SessionState};
 use crate::tui::{ask::QuestionId, history_file::HistoryEntry, queue::WaitingMessage};
 
+/// So many messages can be delivered before we know their ids.
+const MOST_EARLY: usize = 16;
+
 impl App {
     /// Sends a message; `text` is what the person sees of it.
     pub(crate) fn say(&mut self, time: Delivery, now: Instant) {
@@ -132,8 +135,12 @@ impl App {
 
     /// A message is on its way to the model: it becomes history.
     pub(crate) fn delivered(&mut self, id: Uuid) {
-        if let Some(message) = self.queue.remove(id) {
-            self.print_message(&message.text);
+        match self.queue.remove(id) {
+            Some(message) => self.print_message(&message.text),
+            None => {
+                self.early.truncate(MOST_EARLY - 1);
+                self.early.insert(0, id);
+            }
         }
     }
 

@@ -21,6 +21,7 @@ use haft_terminal::{
     Theme, paint::TerminalControl, style::ThemeName,
 };
 use serde_json::Value;
+use uuid::Uuid;
 
 pub(crate) use self::effect::{Effect, Found, Input, OpenedSession, ViewKind};
 use super::{
@@ -111,6 +112,8 @@ pub(crate) struct App {
     pub(crate) thinks: bool,
     /// A command was answered: the result that follows says the same.
     pub(crate) has_answered: bool,
+    /// Messages that were delivered before we knew that they wait, the newest first.
+    early: Vec<Uuid>,
     /// What the window is called after.
     pub(crate) about: String,
     pub(crate) overlay: Option<Overlay>,
@@ -184,6 +187,7 @@ impl App {
             memory_place: 0,
             thinks: false,
             has_answered: false,
+            early: Vec::new(),
             about: String::new(),
             overlay: None,
             hint: None,

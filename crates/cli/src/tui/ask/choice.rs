@@ -14,7 +14,7 @@ use crate::tui::{cards, look::Look};
 /// A question with letters.
 pub(crate) struct ChoiceAsk {
     about: About,
-    choices: Vec<Choice>,
+    choices: Vec<AskChoice>,
     chosen: Option<usize>,
     editing: Option<LineEdit>,
     sight: Sight,
@@ -38,7 +38,7 @@ pub(crate) struct TrustFacts {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Choice {
+struct AskChoice {
     letter: char,
     label: &'static str,
     /// At 40 columns, letters only.
@@ -103,7 +103,7 @@ const MAIN_ARGUMENTS: [&str; 1] = ["command"];
 
 impl ChoiceAsk {
     pub(super) fn of(request: ApprovalRequest) -> Self {
-        let choice = |letter, label, does| Choice {
+        let choice = |letter, label, does| AskChoice {
             letter,
             label,
             does,
@@ -136,7 +136,7 @@ impl ChoiceAsk {
     }
 
     pub(super) fn of_trust(facts: TrustFacts) -> Self {
-        let choice = |letter, label, does| Choice {
+        let choice = |letter, label, does| AskChoice {
             letter,
             label,
             does,
@@ -149,7 +149,7 @@ impl ChoiceAsk {
         Self::new(About::Trust(facts), choices)
     }
 
-    fn new(about: About, choices: Vec<Choice>) -> Self {
+    fn new(about: About, choices: Vec<AskChoice>) -> Self {
         Self {
             about,
             choices,

@@ -1,8 +1,6 @@
 //! What a question is about, as rows: every word as it is, and none that could be taken for another.
 
-use std::path::Path;
-
-use haft::{ApprovalKind, ApprovalPart, ApprovalRequest, Card, CardPiece};
+use haft::{ApprovalKind, ApprovalPart, ApprovalRequest, CardPiece};
 use haft_terminal::{TextLine, TextStyle, wrap::wrap};
 use serde_json::Value;
 
@@ -60,13 +58,8 @@ pub(super) fn rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
             CardPiece::Text(text) => put(&mut rows, &distinct(text), TextStyle::new(), width),
             CardPiece::Muted(text) => put(&mut rows, &distinct(text), look.theme.faint, width),
             CardPiece::Alarm(text) => put(&mut rows, &distinct(text), look.theme.failure, width),
-            CardPiece::Diff(_) => {
-                let diff = Card {
-                    subject: card.subject.clone(),
-                    body: vec![piece.clone()],
-                    ..Card::default()
-                };
-                for row in cards::body(&diff, Path::new("/"), look) {
+            CardPiece::Diff(hunks) => {
+                for row in cards::diff_rows(hunks, &card.subject, look) {
                     rows.extend(wrap(&row, width));
                 }
             }

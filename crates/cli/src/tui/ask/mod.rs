@@ -25,12 +25,12 @@ use super::look::Look;
 /// Questions without an answer, in the order they came in.
 #[derive(Default)]
 pub(crate) struct OpenQuestions {
-    questions: Vec<OpenQuestion>,
+    questions: Vec<WaitingQuestion>,
     /// So many were asked since the run began.
     asked: usize,
 }
 
-pub(crate) struct OpenQuestion {
+pub(crate) struct WaitingQuestion {
     pub(crate) id: QuestionId,
     pub(crate) gate: AnswerGate,
     /// The first region that showed it with the focus.
@@ -93,11 +93,11 @@ impl OpenQuestions {
         self.questions.is_empty()
     }
 
-    pub(crate) fn front(&self) -> Option<&OpenQuestion> {
+    pub(crate) fn front(&self) -> Option<&WaitingQuestion> {
         self.questions.first()
     }
 
-    pub(crate) fn front_mut(&mut self) -> Option<&mut OpenQuestion> {
+    pub(crate) fn front_mut(&mut self) -> Option<&mut WaitingQuestion> {
         self.questions.first_mut()
     }
 
@@ -138,7 +138,7 @@ impl OpenQuestions {
             self.asked = 0;
         }
         self.asked += 1;
-        self.questions.push(OpenQuestion {
+        self.questions.push(WaitingQuestion {
             id,
             gate: AnswerGate::new(last_key),
             stamp: None,
@@ -251,7 +251,7 @@ impl AskPlace {
     }
 }
 
-impl OpenQuestion {
+impl WaitingQuestion {
     /// A person asked for it.
     pub(crate) fn focus(&mut self) {
         self.was_left = false;

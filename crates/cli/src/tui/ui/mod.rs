@@ -88,7 +88,7 @@ struct Background {
     status_line: Option<StatusLine>,
     /// The newest session that was opened.
     number: u64,
-    /// Whoever waits for an answer about trust.
+    /// The way to the one who waits for an answer about trust.
     trust: Sender<bool>,
 }
 

@@ -5,13 +5,15 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use haft_host::{CommandOutcome, EarlierConversation, Environment, SessionInput};
+use haft_host::{CommandOutcome, EarlierConversation, Environment, QueuedKind, SessionInput};
 use haft_models::Thinking;
 
 use super::{Ui, UiEvent};
 use crate::tui::{
     app::{Effect, Found, HintKind, Input, Overlay, ViewKind},
-    copy, external_editor,
+    copy,
+    events::text_of,
+    external_editor,
     jobs::{self, Keep},
     overlay::{View, ViewEffect},
     status_line::{StatusLine, StatusLineConfig},
@@ -67,7 +69,17 @@ impl Ui {
                 self.app.queue.rename(id, known_as);
             }
             Effect::TakeBack(id) => drop(session.take_back_message(id)),
-            Effect::Interrupt => drop(session.interrupt_and_take_back()),
+            Effect::Interrupt => {
+                // What we know of was taken back before; this is what we did not know of.
+                for message in session.interrupt_and_take_back().into_iter().rev() {
+                    let mark = match message.kind {
+                        QueuedKind::Shell => "!",
+                        QueuedKind::Said => "",
+                    };
+                    let text = text_of(&message.prompt.content);
+                    self.app.set_draft(&format!("{mark}{text}"));
+                }
+            }
             Effect::Answer { id, answer } => drop(session.answer(id, answer)),
             Effect::SetMode(mode) => {
                 if let Err(why) = session.set_permission_mode(mode) {
@@ -122,8 +134,8 @@ impl Ui {
         let ui = self.sender.clone();
         background.runtime.spawn(async move {
             let found = match session.command(&line).await {
-                CommandOutcome::Answered(answer) => Found::Answer(answer),
-                CommandOutcome::Queued(_) => return,
+                CommandOutcome::Answered(answer) => Found::Answer { line, answer },
+                CommandOutcome::Queued(id) => Found::Queued { id, line },
                 CommandOutcome::Unknown => Found::NoCommand(line),
             };
             let _ = ui.send(UiEvent::App(Input::Found(found)));
