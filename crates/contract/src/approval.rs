@@ -96,6 +96,8 @@ pub struct ApprovalRequest {
     pub preview: Option<Card>,
     /// The parts of its command line and what each does; empty for other calls.
     pub parts: Vec<ApprovalPart>,
+    /// Paths of the call that really are others, links followed: as given, and where they lead.
+    pub elsewhere: Vec<(PathBuf, PathBuf)>,
     /// Why, a line each: the reason itself, then what nothing lets through.
     pub because: Vec<String>,
     /// How its command would be confined, such as `profile workspace, network open`.
@@ -166,6 +168,7 @@ impl Default for ApprovalRequest {
             agent: None,
             preview: None,
             parts: Vec::new(),
+            elsewhere: Vec::new(),
             because: Vec::new(),
             confinement: None,
             saves: Vec::new(),

@@ -95,6 +95,16 @@ impl Engine {
         &self.hooks
     }
 
+    /// Tells the hooks that the session waits for what a person says next (`Notification`, `idle_prompt`).
+    pub async fn waits_for_person(&self, message: &str, cwd: &Path) {
+        let notice = pipeline::hooks::HookNotice {
+            kind: "idle_prompt",
+            title: "Waiting for you",
+            message,
+        };
+        pipeline::hooks::notify(self, &notice, cwd).await;
+    }
+
     /// What would help, in the terms in which the session was set up: a flag of the command line, or words.
     pub(crate) fn remedy<'a>(&self, flag: &'a str, words: &'a str) -> &'a str {
         match self.names_flags {

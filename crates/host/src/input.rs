@@ -238,6 +238,13 @@ impl SessionInput {
         self.0.control.set_thinking(thinking);
     }
 
+    /// Tells the hooks that it waits for what the person says next, who looks elsewhere. Waits for them.
+    pub async fn waits_for_person(&self, message: &str) {
+        if let Some((engine, context)) = self.0.access.engine() {
+            engine.waits_for_person(message, &context.cwd).await;
+        }
+    }
+
     /// From the next request on, calls may read and edit this directory too; an absolute path.
     pub fn add_directory(&self, directory: impl Into<PathBuf>) -> Result<(), String> {
         let directory = directory.into();

@@ -1,7 +1,10 @@
 //! What is said to a person about a call that is asked about: the parts of its command line, why it is asked
 //! about, and how it would be confined. `haft permissions explain` says the same.
 
+use std::path::{Path, PathBuf};
+
 use haft_contract::{ApprovalPart, Confined, NetworkAccess};
+use haft_settings::resolve;
 use haft_shell::{Arg, Effect, LinePart, Value, WriteKind};
 
 use super::{Because, Covered, Facts, Policy, Touched, profile, sandbox, uncovered};
@@ -24,6 +27,28 @@ pub fn parts(policy: &Policy, facts: &Facts) -> Vec<ApprovalPart> {
             asks: matches!(covered, Covered::Nothing(_)),
         })
         .collect()
+}
+
+/// The paths of a call that really are others: as given, and where they lead. That the working directory itself
+/// is reached by a link is no news.
+pub fn elsewhere(facts: &Facts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let mut home = None;
+    let mut found = Vec::new();
+    for touched in facts.writes.iter().chain(&facts.reads) {
+        let [given, real] = touched.both();
+        if given == real {
+            continue;
+        }
+        let home = home.get_or_insert_with(|| resolve::real(cwd));
+        let is_here = given
+            .strip_prefix(cwd)
+            .is_ok_and(|inside| home.join(inside) == *real);
+        let pair = (given.to_path_buf(), real.to_path_buf());
+        if !is_here && !found.contains(&pair) {
+            found.push(pair);
+        }
+    }
+    found
 }
 
 /// Why a call is asked about, a line each: the reason itself, then every part that nothing lets through.

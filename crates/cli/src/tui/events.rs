@@ -1,6 +1,6 @@
 //! What happens in the session, as what is shown of it.
 
-use std::time::Instant;
+use std::{path::Path, time::Instant};
 
 use haft::{CallResult, Content};
 use haft_agent::{AgentEvent, Began, EndReason, NoticeLevel};
@@ -47,11 +47,12 @@ impl App {
             }
             SessionEvent::Agent(event) => self.on_agent(event, now),
             SessionEvent::Question { id, request } => {
+                let (patience, last_key) = (self.patience, self.last_key);
                 self.questions
-                    .ask(id, *request, self.patience, self.last_key, now);
+                    .ask(id, *request, patience, last_key, now, &self.cwd);
                 match self.overlay.is_some() {
                     true => self.bell(),
-                    false => self.call_person("haft asks something", now),
+                    false => drop(self.call_person("haft asks something", now)),
                 }
             }
             SessionEvent::QuestionOver { id } => {
@@ -173,6 +174,12 @@ impl App {
         };
         let items = cards::history(&finished.card, mark, self.cwd(), &self.look);
         self.print(items);
+        let subject = Path::new(&finished.card.subject);
+        let name = subject.file_name().map(|name| name.to_string_lossy());
+        let name = name.as_deref().unwrap_or("picture");
+        for content in &finished.content {
+            self.show_picture(name, content);
+        }
     }
 
     fn on_result(&mut self, result: &TurnResult, now: Instant) {
@@ -208,8 +215,13 @@ impl App {
             .run
             .take()
             .map(|run| now.saturating_duration_since(run.since));
-        if took.is_some_and(|took| took >= notify::LONG_RUN) {
-            self.call_person("haft is done", now);
+        if took.is_some_and(|took| took >= notify::LONG_RUN)
+            && self.call_person("haft is done", now)
+        {
+            // At a question the engine tells them.
+            self.effect(Effect::TellHooks(
+                "The run is done; haft waits for you".to_owned(),
+            ));
         }
         self.set_title();
         self.effect(Effect::Status);

@@ -11,7 +11,11 @@ use std::{
 };
 
 use haft::Content;
-use haft_host::image_content;
+use haft_host::{image_content, image_pixels};
+use haft_terminal::{
+    HistoryItem, TextLine,
+    image::{ImageProtocol, RgbaPixels, TerminalImage},
+};
 
 use super::{
     app::{Found, Input},
@@ -170,6 +174,31 @@ fn picture_size(bytes: &[u8]) -> Option<(u32, u32)> {
         }
     }
     None
+}
+
+/// A picture is drawn from no more pixels than these: those of as many cells as it may take.
+const MOST_PIXELS: (u32, u32) = (400, 240);
+
+/// A picture as the terminal shows it; `None` if it cannot be read.
+pub(crate) fn drawn(
+    content: &Content,
+    name: &str,
+    protocol: ImageProtocol,
+    number: u32,
+) -> Option<HistoryItem> {
+    let pixels = image_pixels(content, MOST_PIXELS)?;
+    if protocol == ImageProtocol::Name {
+        let (width, height) = pixels.original;
+        let text = format!("  [{name} {width}x{height}]");
+        return Some(HistoryItem::Verbatim(TextLine::plain(&text)));
+    }
+    let side = |length: u32| usize::try_from(length).ok();
+    let (width, height) = (side(pixels.size.0)?, side(pixels.size.1)?);
+    let pixels = RgbaPixels::new(width, height, pixels.rgba)?;
+    // Terminals keep pictures by number, and another program may have shown some before.
+    let id = (std::process::id() << 8).wrapping_add(number);
+    let image = TerminalImage::new(protocol, &pixels, id, name);
+    Some(HistoryItem::Image(image))
 }
 
 /// Does a pasted text name a picture? Then where it is.

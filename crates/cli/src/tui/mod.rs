@@ -17,12 +17,16 @@ mod copy;
 mod driver;
 mod events;
 mod external_editor;
+#[cfg(test)]
+mod facts_tests;
 mod first_run;
 mod guard;
 mod history_file;
 mod jobs;
 mod keybindings;
 mod keys;
+#[cfg(test)]
+mod keys_tests;
 mod look;
 mod notify;
 mod overlay;

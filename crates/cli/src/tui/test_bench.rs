@@ -8,8 +8,8 @@ use haft_agent::AgentEvent;
 use haft_host::{SessionActivity, SessionEvent};
 use haft_models::ModelEvent;
 use haft_terminal::{
-    Capabilities, InputEvent, InputParser, Key, Screen, ScreenSize, TerminalEnvironment,
-    input::PasteResult,
+    Capabilities, InputEvent, Key, Screen, ScreenSize, TerminalEnvironment,
+    input::{PasteResult, TimedParser},
 };
 use serde_json::Value;
 
@@ -20,6 +20,7 @@ pub(crate) struct Bench {
     pub(crate) now: Instant,
     pub(crate) effects: Vec<Effect>,
     pub(crate) bytes: Vec<u8>,
+    parser: TimedParser,
     screen: Screen,
     terminal: Terminal,
 }
@@ -43,11 +44,13 @@ impl Bench {
         let screen = Screen::new(size, app.capabilities.level);
         let terminal =
             Terminal::with_scrollback(usize::from(columns), usize::from(rows), None).unwrap();
+        let parser = TimedParser::new(app.capabilities.is_remote);
         let mut bench = Self {
             app,
             now: Instant::now(),
             effects: Vec::new(),
             bytes: Vec::new(),
+            parser,
             screen,
             terminal,
         };
@@ -81,6 +84,11 @@ impl Bench {
     /// Time passes; what is due happens.
     pub(crate) fn wait(&mut self, ms: u64) {
         let until = self.now + Duration::from_millis(ms);
+        if let Some(due) = self.parser.due().filter(|due| *due <= until) {
+            self.now = due.max(self.now);
+            let events = self.parser.expire(self.now);
+            self.input(events);
+        }
         while let Some(due) = self.app.due(self.now).filter(|due| *due <= until) {
             self.now = due.max(self.now);
             self.update(Input::Tick);
@@ -110,8 +118,11 @@ impl Bench {
 
     /// Bytes of one read.
     pub(crate) fn read(&mut self, bytes: &[u8]) {
-        let mut events = InputParser::new().feed(bytes);
-        haft_terminal::input::split_line_ends(&mut events);
+        let events = self.parser.read(bytes, self.now);
+        self.input(events);
+    }
+
+    fn input(&mut self, events: Vec<InputEvent>) {
         let is_key = |event: &&InputEvent| matches!(event, InputEvent::Key(_));
         let in_read = events.iter().filter(is_key).count();
         for event in events {

@@ -397,6 +397,7 @@ impl Judge<'_> {
                 Some(why) if *because == Because::Hook => vec![why.clone()],
                 _ => parts::reasons(because, &asked_parts),
             },
+            elsewhere: parts::elsewhere(facts, &self.setting.cwd),
             parts: asked_parts,
             confinement: parts::confined(&self.policy, facts),
             saves: keeper.map(|keeper| keeper.places()).unwrap_or_default(),

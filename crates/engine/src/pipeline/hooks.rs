@@ -175,24 +175,41 @@ pub(super) async fn request(
 
 /// Tells the hooks that a person is asked, and then waits for ever: the one who asks ends it.
 pub(super) async fn asked(engine: &Engine, what: &str, setting: &PathContext) -> Infallible {
-    let event = HookMoment::NOTIFICATION;
-    if !engine.hooks.is_silent(event) {
-        let kind = "permission_prompt";
-        let mut fields = Map::new();
-        let mut put = |name: &str, value: &str| fields.insert(name.to_owned(), value.into());
-        put("message", &format!("Permission is needed to use {what}"));
-        put("title", "Permission needed");
-        put("notification_type", kind);
-        let occasion = Occasion {
-            event,
-            names: &[kind],
-            fields,
-            call: None,
-            cwd: &setting.cwd,
-        };
-        engine.hooks.tell(&occasion, &engine.common()).await;
-    }
+    let notice = HookNotice {
+        kind: "permission_prompt",
+        title: "Permission needed",
+        message: &format!("Permission is needed to use {what}"),
+    };
+    notify(engine, &notice, &setting.cwd).await;
     std::future::pending().await
+}
+
+/// Something that a person is to hear of.
+pub(crate) struct HookNotice<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) title: &'a str,
+    pub(crate) message: &'a str,
+}
+
+/// Tells the hooks what a person is to hear of.
+pub(crate) async fn notify(engine: &Engine, notice: &HookNotice<'_>, cwd: &Path) {
+    let event = HookMoment::NOTIFICATION;
+    if engine.hooks.is_silent(event) {
+        return;
+    }
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: &str| fields.insert(name.to_owned(), value.into());
+    put("message", notice.message);
+    put("title", notice.title);
+    put("notification_type", notice.kind);
+    let occasion = Occasion {
+        event,
+        names: &[notice.kind],
+        fields,
+        call: None,
+        cwd,
+    };
+    engine.hooks.tell(&occasion, &engine.common()).await;
 }
 
 /// Tells the hooks that relative paths start elsewhere from now on, if a call has brought that about.

@@ -3,10 +3,11 @@
 //! - [`InputParser`]: bytes to events, the same however they are split
 //! - [`RawMode`]: keys as they come, and the terminal as it was
 //! - [`InputReader`]: the thread that reads
+//! - [`TimedParser`]: the same by the clock: an ESC that nothing follows is a key
 //! - [`AnswerGate`]: whether a key was meant as an answer
 //!
-//! Time is the caller's: after each read it asks [`InputParser::wait`] whether something is unfinished, waits
-//! as long as [`ParserWait::patience`] says, and calls [`InputParser::expire`] if nothing came.
+//! Time is the caller's: it passes each read with the time it came to [`TimedParser::read`], and calls
+//! [`TimedParser::expire`] when [`TimedParser::due`] says.
 
 mod answer_gate;
 mod event;
@@ -16,6 +17,7 @@ mod paste;
 mod raw_mode;
 mod reader;
 mod reply;
+mod timed;
 
 pub use answer_gate::AnswerGate;
 pub use event::{InputEvent, Key, KeyCode, KeyModifiers, PasteResult, TerminalReply};
@@ -23,6 +25,7 @@ pub use parser::{InputParser, ParserWait};
 pub use paste::MOST_PASTED;
 pub use raw_mode::{RawMode, SavedModes, terminal_size};
 pub use reader::{InputChunk, InputReader};
+pub use timed::TimedParser;
 
 /// The events of one read, where the terminal sends no paste brackets: a carriage return with a key behind
 /// it in the same read came from a paste and is a line end; as the last key it sends.

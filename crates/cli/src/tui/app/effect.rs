@@ -9,7 +9,8 @@ use haft::{ApprovalAnswer, Content, PermissionMode};
 use haft_agent::Prompt;
 use haft_host::{Delivery, Exchanges, KeyReport, MemoryPlace, SessionEvent};
 use haft_terminal::{
-    Key, ScreenSize, TerminalReply, TextLine, Theme, input::PasteResult, paint::TerminalControl,
+    HistoryItem, Key, ScreenSize, TerminalReply, TextLine, Theme, image::ImageProtocol,
+    input::PasteResult, paint::TerminalControl,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -85,6 +86,11 @@ pub(crate) enum Found {
     Completions {
         number: u64,
         found: Vec<Completion>,
+    },
+    /// What a picture became; `None`: it cannot be drawn.
+    Drawn {
+        number: u32,
+        item: Option<HistoryItem>,
     },
     /// What was said before, from the file.
     Said(Vec<HistoryEntry>),
@@ -162,6 +168,15 @@ pub(crate) enum Effect {
         pasted: String,
     },
     ClipboardPicture,
+    /// Draws a picture for the history.
+    DrawPicture {
+        number: u32,
+        name: String,
+        content: Content,
+        protocol: ImageProtocol,
+    },
+    /// The person looks elsewhere and is waited for: hooks are told.
+    TellHooks(String),
     EditDraft(String),
     ChooseTheme,
     /// The command that writes the status row is another one.

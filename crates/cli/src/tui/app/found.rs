@@ -27,6 +27,7 @@ impl App {
                 self.editor.put_back(&[DraftPart::Text(line)]);
             }
             Found::Completions { number, found } => self.completions(number, found),
+            Found::Drawn { number, item } => self.history.fill(number, item),
             Found::Said(entries) => self.set_said(entries),
             Found::KeptDraft(text) => {
                 self.stash = Some(vec![DraftPart::Text(text)]);

@@ -5,7 +5,9 @@ use std::time::Instant;
 use haft::{ApprovalAnswer, Content};
 use haft_agent::{Prompt, mentioned};
 use haft_host::Delivery;
-use haft_terminal::{DraftPart, HistoryItem, TextLine, TextStyle, paint::PromptMark};
+use haft_terminal::{
+    DraftPart, HistoryItem, TextLine, TextStyle, image::ImageProtocol, paint::PromptMark,
+};
 use uuid::Uuid;
 
 use super::{App, Effect, RunState, SessionState};
@@ -136,11 +138,29 @@ impl App {
     /// A message is on its way to the model: it becomes history.
     pub(crate) fn delivered(&mut self, id: Uuid) {
         match self.queue.remove(id) {
-            Some(message) => self.print_message(&message.text),
+            Some(message) => {
+                self.print_message(&message.text);
+                self.show_pictures(&message.parts);
+            }
             None => {
                 self.early.truncate(MOST_EARLY - 1);
                 self.early.insert(0, id);
             }
+        }
+    }
+
+    /// The pictures that go with a message. Where only a name could be shown, the message has it.
+    fn show_pictures(&mut self, parts: &[DraftPart]) {
+        if self.capabilities.images == ImageProtocol::Name {
+            return;
+        }
+        let images = parts.iter().filter_map(|part| match part {
+            DraftPart::Chip(id) => self.images.get(id).cloned(),
+            DraftPart::Text(_) => None,
+        });
+        let images: Vec<Content> = images.collect();
+        for image in &images {
+            self.show_picture("picture", image);
         }
     }
 

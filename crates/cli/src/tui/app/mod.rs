@@ -2,10 +2,11 @@
 //! Nothing here waits, reads or writes.
 //!
 //! - `effect`: what happens, and what is to be done; `found`: what comes from the background; `messages`: what
-//!   is said
+//!   is said; `history_queue`: what is to be printed
 
 mod effect;
 mod found;
+mod history_queue;
 mod messages;
 
 use std::{
@@ -18,12 +19,13 @@ use haft::Content;
 use haft_host::MemoryPlace;
 use haft_terminal::{
     Capabilities, ChipId, DraftPart, Editor, HistoryItem, Key, ScreenSize, TerminalReply, TextLine,
-    Theme, paint::TerminalControl, style::ThemeName,
+    Theme, image::ImageProtocol, paint::TerminalControl, style::ThemeName,
 };
 use serde_json::Value;
 use uuid::Uuid;
 
 pub(crate) use self::effect::{Effect, Found, Input, OpenedSession, ViewKind};
+use self::history_queue::HistoryQueue;
 use super::{
     ask::OpenQuestions,
     calls::RunningCalls,
@@ -127,7 +129,8 @@ pub(crate) struct App {
     pub(crate) last_escape: Option<Instant>,
     pub(crate) patience: Option<Duration>,
     pub(crate) may_bypass: bool,
-    history: Vec<HistoryItem>,
+    history: HistoryQueue,
+    pictures: u32,
     effects: Vec<Effect>,
     pub(crate) stamp: u64,
 }
@@ -198,7 +201,8 @@ impl App {
             last_escape: None,
             patience: None,
             may_bypass: false,
-            history: Vec::new(),
+            history: HistoryQueue::default(),
+            pictures: 0,
             effects: Vec::new(),
             stamp: 0,
         };
@@ -254,7 +258,34 @@ impl App {
 
     /// What is to be printed, once.
     pub(crate) fn take_history(&mut self) -> Vec<HistoryItem> {
-        std::mem::take(&mut self.history)
+        self.history.take()
+    }
+
+    /// The same at the end, when nothing is waited for.
+    pub(crate) fn take_all_history(&mut self) -> Vec<HistoryItem> {
+        self.history.take_all()
+    }
+
+    /// Draws a picture behind what was printed so far, where this is one. It is decoded in the background.
+    pub(crate) fn show_picture(&mut self, name: &str, content: &Content) {
+        if !matches!(content, Content::Image { .. }) {
+            return;
+        }
+        self.pictures += 1;
+        self.history.keep_place(self.pictures);
+        // What is drawn by characters needs those.
+        let protocol = match self.capabilities.images {
+            ImageProtocol::HalfBlocks | ImageProtocol::Kitty if !self.look.unicode => {
+                ImageProtocol::Name
+            }
+            protocol => protocol,
+        };
+        self.effect(Effect::DrawPicture {
+            number: self.pictures,
+            name: name.to_owned(),
+            content: content.clone(),
+            protocol,
+        });
     }
 
     pub(crate) fn print(&mut self, items: impl IntoIterator<Item = HistoryItem>) {
@@ -406,16 +437,18 @@ impl App {
         self.look_up();
     }
 
-    /// Calls a person who looks elsewhere.
-    pub(crate) fn call_person(&mut self, text: &str, now: Instant) {
+    /// Calls a person who looks elsewhere. `true`: they do.
+    pub(crate) fn call_person(&mut self, text: &str, now: Instant) -> bool {
         let since = self
             .last_key
             .map(|last| now.saturating_duration_since(last));
-        if notify::is_elsewhere(self.focus, since.unwrap_or(Duration::MAX)) {
+        let is_elsewhere = notify::is_elsewhere(self.focus, since.unwrap_or(Duration::MAX));
+        if is_elsewhere {
             let preferred = self.settings.preferred_notif_channel.as_deref();
             let controls = notify::notice(text, &self.capabilities, preferred);
             self.effect(Effect::Terminal(controls));
         }
+        is_elsewhere
     }
 
     /// The window says what is done in it.

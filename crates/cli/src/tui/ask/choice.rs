@@ -1,5 +1,7 @@
 //! Questions with letters to choose from: permissions, plans, whether a directory is trusted.
 
+use std::path::{Path, PathBuf};
+
 use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest, RulePlace};
 use haft_terminal::{Caret, EditOutcome, Editor, Key, KeyCode, TextLine, TextStyle, wrap::wrap};
 use serde_json::Value;
@@ -14,6 +16,8 @@ use crate::tui::{cards, look::Look};
 /// A question with letters.
 pub(crate) struct ChoiceAsk {
     about: About,
+    /// Paths below it are shown from here.
+    cwd: PathBuf,
     choices: Vec<AskChoice>,
     chosen: Option<usize>,
     editing: Option<LineEdit>,
@@ -102,7 +106,7 @@ enum EditedLine {
 const MAIN_ARGUMENTS: [&str; 1] = ["command"];
 
 impl ChoiceAsk {
-    pub(super) fn of(request: ApprovalRequest) -> Self {
+    pub(super) fn of(request: ApprovalRequest, cwd: &Path) -> Self {
         let choice = |letter, label, does| AskChoice {
             letter,
             label,
@@ -132,7 +136,10 @@ impl ChoiceAsk {
             }
         }
         choices.push(choice('v', "whole", Does::Whole));
-        Self::new(About::Request(Box::new(request)), choices)
+        Self {
+            cwd: cwd.to_path_buf(),
+            ..Self::new(About::Request(Box::new(request)), choices)
+        }
     }
 
     pub(super) fn of_trust(facts: TrustFacts) -> Self {
@@ -152,6 +159,7 @@ impl ChoiceAsk {
     fn new(about: About, choices: Vec<AskChoice>) -> Self {
         Self {
             about,
+            cwd: PathBuf::new(),
             choices,
             chosen: None,
             editing: None,
@@ -164,7 +172,8 @@ impl ChoiceAsk {
         match &self.about {
             About::Request(request) => {
                 let card = request.shown();
-                cards::one_line(&format!("{} {}", card.title, card.subject))
+                let subject = content::subject(request, &self.cwd);
+                cards::one_line(&format!("{} {subject}", card.title))
             }
             About::Trust(facts) => format!("trust {}", facts.directory),
         }
@@ -387,7 +396,7 @@ impl ChoiceAsk {
 
     fn heading(&self, look: &Look, place: &AskPlace) -> Vec<TextLine> {
         let words = match &self.about {
-            About::Request(request) => content::heading(request),
+            About::Request(request) => content::heading(request, &self.cwd),
             About::Trust(facts) => {
                 format!("Trust {}", crate::show::distinct_line(&facts.directory))
             }
@@ -409,7 +418,7 @@ impl ChoiceAsk {
     /// What must be seen whole.
     fn content(&self, look: &Look) -> Vec<TextLine> {
         match &self.about {
-            About::Request(request) => content::rows(request, look),
+            About::Request(request) => content::rows(request, &self.cwd, look),
             About::Trust(facts) => {
                 let row = |thing: &String| TextLine::plain(&format!("  {thing}"));
                 let rows = facts.things.iter().map(row);
@@ -526,10 +535,10 @@ impl ChoiceAsk {
         match &self.about {
             About::Request(request) => {
                 let mut rows = vec![TextLine::styled(
-                    &content::heading(request),
+                    &content::heading(request, &self.cwd),
                     TextStyle::new().bold(),
                 )];
-                rows.extend(content::rows(request, look));
+                rows.extend(content::rows(request, &self.cwd, look));
                 rows.extend(content::reasons(request, look));
                 rows
             }

@@ -1,5 +1,7 @@
 //! What a question is about, as rows: every word as it is, and none that could be taken for another.
 
+use std::path::{Component, Path};
+
 use haft::{ApprovalKind, ApprovalPart, ApprovalRequest, CardPiece};
 use haft_terminal::{TextLine, TextStyle, wrap::wrap};
 use serde_json::Value;
@@ -11,19 +13,50 @@ use crate::show::{distinct, distinct_line};
 const WIDEST_PART: usize = 40;
 
 /// The words of the heading: the tool, and what it is about where that is not a row of its own.
-pub(super) fn heading(request: &ApprovalRequest) -> String {
+pub(super) fn heading(request: &ApprovalRequest, cwd: &Path) -> String {
     let card = request.shown();
     let mut text = distinct_line(&card.title);
     if has_own_row(request) {
         return text;
     }
     if !card.subject.is_empty() {
-        text += &format!(" {}", distinct_line(&card.subject));
+        text += &format!(" {}", distinct_line(&subject(request, cwd)));
     }
     if !card.summary.is_empty() {
         text += &format!("  {}", cards::one_line(&card.summary));
     }
     text
+}
+
+/// What it is about: a path below the working directory as a person there calls it. A command line is not touched,
+/// nor is anything that only contains a path.
+pub(super) fn subject(request: &ApprovalRequest, cwd: &Path) -> String {
+    let subject = &request.shown().subject;
+    match request.parts.is_empty() {
+        true => path_from_here(Path::new(subject), cwd),
+        false => subject.clone(),
+    }
+}
+
+fn path_from_here(path: &Path, cwd: &Path) -> String {
+    let is_plain = |path: &Path| {
+        let mut components = path.components();
+        !path.as_os_str().is_empty() && components.all(|part| matches!(part, Component::Normal(_)))
+    };
+    let inside = path.strip_prefix(cwd).ok();
+    let shown = inside.filter(|inside| is_plain(inside)).unwrap_or(path);
+    shown.display().to_string()
+}
+
+/// Paths that really are others: both.
+fn elsewhere_rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
+    let mut rows = Vec::new();
+    for (given, real) in &request.elsewhere {
+        let [given, real] = [given, real].map(|path| distinct_line(&path_from_here(path, cwd)));
+        let text = format!("{given} really is {real}");
+        put(&mut rows, &text, look.theme.warning, look.size.row_width());
+    }
+    rows
 }
 
 /// A command line has a row of its own, and so has what the subject is only the beginning of.
@@ -38,10 +71,10 @@ fn has_own_row(request: &ApprovalRequest) -> bool {
 }
 
 /// What must be seen whole.
-pub(super) fn rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
+pub(super) fn rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
     let card = request.shown();
     let width = look.size.row_width();
-    let mut rows = Vec::new();
+    let mut rows = elsewhere_rows(request, cwd, look);
     let has_text = card
         .body
         .iter()

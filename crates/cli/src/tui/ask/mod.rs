@@ -11,7 +11,7 @@ mod choice;
 mod content;
 mod user;
 
-use std::time::Instant;
+use std::{path::Path, time::Instant};
 
 use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest};
 use haft_terminal::{Key, KeyCode, TextLine, input::AnswerGate};
@@ -26,8 +26,6 @@ use super::look::Look;
 #[derive(Default)]
 pub(crate) struct OpenQuestions {
     questions: Vec<WaitingQuestion>,
-    /// So many were asked since the run began.
-    asked: usize,
 }
 
 pub(crate) struct WaitingQuestion {
@@ -115,13 +113,14 @@ impl OpenQuestions {
         patience: Option<std::time::Duration>,
         last_key: Option<Instant>,
         now: Instant,
+        cwd: &Path,
     ) {
         let ask = match request.kind {
             ApprovalKind::Question => {
                 Ask::User(Box::new(UserAsk::new(request, patience.map(|p| (p, now)))))
             }
             ApprovalKind::Permission | ApprovalKind::Plan => {
-                Ask::Choice(Box::new(ChoiceAsk::of(request)))
+                Ask::Choice(Box::new(ChoiceAsk::of(request, cwd)))
             }
         };
         self.put(QuestionId::Session(id), ask, last_key);
@@ -134,10 +133,6 @@ impl OpenQuestions {
     }
 
     fn put(&mut self, id: QuestionId, ask: Ask, last_key: Option<Instant>) {
-        if self.questions.is_empty() {
-            self.asked = 0;
-        }
-        self.asked += 1;
         self.questions.push(WaitingQuestion {
             id,
             gate: AnswerGate::new(last_key),
@@ -161,7 +156,6 @@ impl OpenQuestions {
 
     /// All of them, and none is left.
     pub(crate) fn drain(&mut self) -> Vec<QuestionId> {
-        self.asked = 0;
         let all = std::mem::take(&mut self.questions);
         all.into_iter().map(|question| question.id).collect()
     }
@@ -209,7 +203,7 @@ impl OpenQuestions {
 
     /// The rows of the first one, for the region of this number.
     pub(crate) fn rows(&mut self, frame: &AskFrame<'_>, stamp: u64) -> AskRows {
-        let (count, asked) = (self.questions.len(), self.asked);
+        let waiting = self.questions.len();
         let Some(front) = self.questions.first_mut() else {
             return AskRows::default();
         };
@@ -224,8 +218,7 @@ impl OpenQuestions {
             .armed_from()
             .is_some_and(|from| from <= frame.now);
         let place = AskPlace {
-            number: asked.saturating_sub(count) + 1,
-            of: asked,
+            waiting,
             has_focus,
             is_armed,
         };
@@ -236,18 +229,18 @@ impl OpenQuestions {
     }
 }
 
-/// Which of how many questions it is, and how it stands.
+/// How many questions wait, and how the first of them stands.
 pub(crate) struct AskPlace {
-    number: usize,
-    of: usize,
+    waiting: usize,
     has_focus: bool,
     is_armed: bool,
 }
 
 impl AskPlace {
-    /// `1 of 3`, if there are more.
+    /// `1 of 3`, if there are more. What was answered does not count any more: what is asked later has nothing
+    /// to do with it.
     fn counted(&self) -> Option<String> {
-        (self.of > 1).then(|| format!("{} of {}", self.number, self.of))
+        (self.waiting > 1).then(|| format!("1 of {}", self.waiting))
     }
 }
 

@@ -15,8 +15,8 @@ use std::{
 
 use haft_host::{SessionConfig, SessionInput, StopKind};
 use haft_terminal::{
-    FrameWriter, GuardMessage, InputEvent, InputParser, LiveRegion, RestoreState, Screen,
-    input::{InputChunk, InputReader, RawMode, split_line_ends, terminal_size},
+    FrameWriter, GuardMessage, InputEvent, LiveRegion, RestoreState, Screen,
+    input::{InputChunk, InputReader, RawMode, TimedParser, terminal_size},
     paint::TerminalControl,
     screen::{FramePace, WriterEvent},
 };
@@ -67,9 +67,8 @@ pub(crate) struct Ui {
     writer: FrameWriter,
     reader: Option<InputReader>,
     guard: Option<GuardLink>,
-    parser: InputParser,
+    parser: TimedParser,
     pace: FramePace,
-    escape_due: Option<Instant>,
     sender: Sender<UiEvent>,
     background: Option<Background>,
     session: Option<SessionInput>,
@@ -117,6 +116,7 @@ impl Ui {
             Arc::clone(&restore),
             on_event,
         )?;
+        let is_remote = app.capabilities.is_remote;
         let mut ui = Self {
             app,
             terminal,
@@ -125,9 +125,8 @@ impl Ui {
             writer,
             reader: None,
             guard: None,
-            parser: InputParser::new(),
+            parser: TimedParser::new(is_remote),
             pace: FramePace::new(),
-            escape_due: None,
             sender,
             background: None,
             session: None,
@@ -194,7 +193,7 @@ impl Ui {
     pub(crate) fn run(&mut self, receiver: &Receiver<UiEvent>) -> UiEnd {
         let exit = loop {
             let now = Instant::now();
-            let due = [self.pace.due(), self.escape_due, self.app.due(now)];
+            let due = [self.pace.due(), self.parser.due(), self.app.due(now)];
             let due = due.into_iter().flatten().min();
             let event = match due {
                 Some(due) => receiver.recv_timeout(due.saturating_duration_since(now)),
@@ -231,11 +230,7 @@ impl Ui {
         match event {
             Ok(UiEvent::Chunk(chunk)) if chunk.bytes.is_empty() => return Some(Exit::Terminated),
             Ok(UiEvent::Chunk(chunk)) => {
-                let mut events = self.parser.feed(&chunk.bytes);
-                split_line_ends(&mut events);
-                let is_remote = self.app.capabilities.is_remote;
-                let wait = self.parser.wait();
-                self.escape_due = wait.map(|wait| chunk.at + wait.patience(is_remote));
+                let events = self.parser.read(&chunk.bytes, chunk.at);
                 self.input(events, chunk.at);
             }
             Ok(UiEvent::Writer(WriterEvent::Written { stamp, at })) => {
@@ -275,9 +270,8 @@ impl Ui {
                 return Some(kind.into());
             }
             Err(RecvTimeoutError::Timeout) => {
-                if self.escape_due.is_some_and(|due| due <= now) {
-                    self.escape_due = None;
-                    let events = self.parser.expire();
+                let events = self.parser.expire(now);
+                if !events.is_empty() {
                     self.input(events, now);
                 }
                 if self
@@ -325,6 +319,16 @@ impl Ui {
         }
         let capabilities = &self.app.capabilities;
         self.writer.set_reflows(capabilities.reflows);
+        #[cfg(debug_assertions)]
+        self.panic_if_asked();
+    }
+
+    /// A test of how the terminal is left asks for it: when this text is the draft.
+    #[cfg(debug_assertions)]
+    fn panic_if_asked(&self) {
+        let asked = std::env::var("HAFT_TEST_PANIC");
+        let is_asked = asked.is_ok_and(|text| self.app.editor.text() == text);
+        assert!(!is_asked, "as HAFT_TEST_PANIC asks");
     }
 
     fn app_update(&mut self, input: Input, now: Instant) {
@@ -439,7 +443,7 @@ impl Ui {
             session.abandon();
         }
         self.writer.leave_view();
-        let history = self.app.take_history();
+        let history = self.app.take_all_history();
         self.writer.print_and_show(history, LiveRegion::default());
         self.writer.flush(LAST_FRAME);
         self.reader = None;

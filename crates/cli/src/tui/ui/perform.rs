@@ -52,6 +52,7 @@ impl Ui {
             | Effect::KeepDraft(_)
             | Effect::Copy(_)
             | Effect::LoadPicture { .. }
+            | Effect::DrawPicture { .. }
             | Effect::ClipboardPicture => self.in_background(effect),
             effect => self.tell_session(effect),
         }
@@ -97,6 +98,12 @@ impl Ui {
                 }
             }
             Effect::Status => self.status(&session),
+            Effect::TellHooks(message) => {
+                if let Some(background) = &self.background {
+                    let tell = async move { session.waits_for_person(&message).await };
+                    background.runtime.spawn(tell);
+                }
+            }
             Effect::Command(line) => self.command(line, session),
             Effect::Remember { text, place } => self.work(move || {
                 let scope = session.memory_files().get(place).map(|place| place.scope);
@@ -188,6 +195,15 @@ impl Ui {
             Effect::ClipboardPicture => self.work(|| Found::Picture {
                 picture: jobs::clipboard_picture(),
                 pasted: None,
+            }),
+            Effect::DrawPicture {
+                number,
+                name,
+                content,
+                protocol,
+            } => self.work(move || {
+                let item = jobs::drawn(&content, &name, protocol, number);
+                Found::Drawn { number, item }
             }),
             Effect::ChooseTheme => {
                 let places = environment.settings_places(&background.config.cwd);

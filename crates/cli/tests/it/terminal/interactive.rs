@@ -128,6 +128,47 @@ fn vector_22_escape_alone_stops_the_run() {
 }
 
 #[test]
+fn vector_22_over_a_network_escape_and_return_are_a_new_line() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.run("export SSH_TTY=/dev/pts/0");
+    tmux.haft(
+        "",
+        &[json!({"content": [{"type": "text", "text": "I think "}], "hangs": true})],
+    );
+    tmux.say("go");
+    tmux.until("the run", |screen| screen.contains("I think"));
+    tmux.types("one");
+    tmux.until("the draft", |screen| screen.contains("› one"));
+    tmux.tmux(&["send-keys", "Escape", "Enter"]);
+    tmux.types("two");
+    let screen = tmux.until("two lines", |screen| {
+        screen.lines().any(|line| line == "› one") && screen.lines().any(|line| line == "  two")
+    });
+    assert!(screen.contains("Esc to stop"), "{screen}");
+}
+
+#[test]
+fn ctrl_l_leaves_what_was_said_in_the_scrollback() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    tmux.haft("", &[text("Only once.")]);
+    tmux.say("go");
+    tmux.until("the answer", |screen| {
+        screen.contains("Only once.") && is_idle(screen)
+    });
+    tmux.press("C-l");
+    tmux.until("an empty screen", |screen| {
+        !screen.contains("Only once.") && is_idle(screen)
+    });
+    let all = tmux.tmux(&["capture-pane", "-p", "-S", "-"]).stdout;
+    let all = String::from_utf8(all).unwrap();
+    assert_eq!(all.matches("Only once.").count(), 1, "{all}");
+}
+
+#[test]
 fn vector_26_a_file_is_completed() {
     let Some(tmux) = Tmux::start(80, 24) else {
         return;
@@ -230,6 +271,35 @@ fn vector_29_the_terminal_is_restored_however_it_ends() {
         let last = |sequence: &str| bytes.rfind(sequence).unwrap_or_default();
         assert!(last("\x1b[<u") > last("\x1b[>1u"), "{signal:?}");
         assert!(last("\x1b[?25h") > last("\x1b[?25l"), "{signal:?}");
+    }
+}
+
+#[test]
+fn vector_29_a_panic_is_shown_on_a_terminal_that_works() {
+    let Some(tmux) = Tmux::start(80, 24) else {
+        return;
+    };
+    let before = tmux.shell("stty -g");
+    tmux.run("export HAFT_TEST_PANIC=boom");
+    tmux.haft("", &[text("ok")]);
+    tmux.types("boom");
+    let screen = tmux.until("the panic", |screen| {
+        screen.contains("as HAFT_TEST_PANIC asks")
+    });
+    assert!(screen.contains("haft: panicked at"), "{screen}");
+    assert_eq!(tmux.shell("stty -g"), before);
+    let screen = tmux.screen();
+    assert!(!screen.contains("scripted"), "{screen}");
+    let bytes = String::from_utf8_lossy(&tmux.bytes()).into_owned();
+    let text = bytes.rfind("as HAFT_TEST_PANIC asks").unwrap();
+    let last = |sequence: &str| bytes[..text].rfind(sequence).unwrap_or_default();
+    for (restored, changed) in [
+        ("\x1b[<u", "\x1b[>1u"),
+        ("\x1b[?25h", "\x1b[?25l"),
+        ("\x1b[?2004l", "\x1b[?2004h"),
+    ] {
+        let is_restored = last(restored) > last(changed);
+        assert!(is_restored, "{restored:?} comes before the text");
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use haft_contract::{CallContext, Content, ToolError, ToolOutput};
+use haft_contract::{CallContext, Content, ToolError, ToolOutput, output::MediaSource};
 use haft_journal::{Extent, FileTarget, Journal};
 use image::{
     DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
@@ -133,6 +133,47 @@ impl Picture {
 pub fn image_content(bytes: &[u8]) -> Result<Content, String> {
     let ready = prepare(bytes)?;
     Ok(picture(ready.media_type, ready.base64))
+}
+
+/// The pixels of a picture, as few as a small copy of it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PicturePixels {
+    /// Width and height of the picture.
+    pub original: (u32, u32),
+    /// Width and height of the copy.
+    pub size: (u32, u32),
+    /// Red, green, blue and opacity of each pixel of the copy, row by row.
+    pub rgba: Vec<u8>,
+}
+
+/// A small copy of a picture in a message or a result, at most so wide and high; `None` if it is none, or
+/// damaged.
+pub fn image_pixels(content: &Content, most: (u32, u32)) -> Option<PicturePixels> {
+    let Content::Image {
+        source: MediaSource::Base64 { data, .. },
+    } = content
+    else {
+        return None;
+    };
+    let bytes = BASE64.decode(data.as_bytes()).ok()?;
+    let format = image::guess_format(&bytes).ok()?;
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits());
+    let decoder = reader.into_decoder().ok()?;
+    let original = decoder.dimensions();
+    if u64::from(original.0) * u64::from(original.1) > PIXELS || decoder.total_bytes() > MEMORY {
+        return None;
+    }
+    let mut image = DynamicImage::from_decoder(decoder).ok()?;
+    if original.0 > most.0 || original.1 > most.1 {
+        image = image.thumbnail(most.0, most.1);
+    }
+    let image = image.into_rgba8();
+    Some(PicturePixels {
+        original,
+        size: image.dimensions(),
+        rgba: image.into_raw(),
+    })
 }
 
 /// Decodes, checks and, where needed, shrinks a picture.

@@ -25,9 +25,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use dedupe::ReadAnswer;
-pub use image::image_content;
 #[cfg(feature = "fuzzing")]
 pub use image::invariants::check as check_image;
+pub use image::{PicturePixels, image_content, image_pixels};
 pub use pdf::PdfReader;
 
 use super::{explain, is_missing, is_notebook, missing, profile, target, ticket};

@@ -1,0 +1,214 @@
+//! What is shown and told beside the vectors: paths, counts, pictures, hooks.
+
+use std::path::PathBuf;
+
+use haft::{CallId, CallResult, Card, Content, Metadata};
+use haft_agent::AgentEvent;
+use haft_terminal::{HistoryItem, Key};
+use serde_json::json;
+
+use super::{
+    app::{Effect, Found, Input},
+    jobs,
+    test_bench::{Bench, request},
+};
+
+fn write(path: &str) -> haft::ApprovalRequest {
+    let input = json!({"file_path": path, "content": "one"});
+    request("Write", Card::new("Write", path), input, &[])
+}
+
+#[test]
+fn a_question_names_a_path_as_a_person_in_the_project_does() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    bench.asks(1, write("/home/me/src/shop/src/price.rs"));
+    bench.wait(1_500);
+    let rows = bench.rows();
+    assert!(rows.contains("? Write src/price.rs"), "{rows}");
+    assert!(!rows.contains("/home/me"), "{rows}");
+
+    for path in ["/home/me/src/shop2/a.rs", "/home/me/src/shop/../a.rs"] {
+        let mut bench = Bench::new(80, 24);
+        bench.runs();
+        bench.asks(1, write(path));
+        bench.wait(1_500);
+        let rows = bench.rows();
+        assert!(rows.contains(&format!("? Write {path}")), "{rows}");
+    }
+}
+
+#[test]
+fn a_path_that_really_is_another_shows_both() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    let mut asked = write("/home/me/src/shop/notes.txt");
+    asked.elsewhere = vec![(
+        PathBuf::from("/home/me/src/shop/notes.txt"),
+        PathBuf::from("/home/me/.ssh/config"),
+    )];
+    bench.asks(1, asked);
+    bench.wait(1_500);
+    let rows = bench.rows();
+    let row = "  notes.txt really is /home/me/.ssh/config";
+    assert!(rows.lines().any(|line| line == row), "{rows}");
+}
+
+#[test]
+fn a_command_is_shown_as_it_is() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    let command = "/home/me/src/shop/run.sh";
+    let mut asked = request(
+        "Bash",
+        Card::new("Bash", command),
+        json!({"command": command}),
+        &[],
+    );
+    asked.parts = vec![haft::ApprovalPart {
+        text: command.to_owned(),
+        meaning: "runs what the workspace says".to_owned(),
+        depth: 0,
+        asks: true,
+    }];
+    bench.asks(1, asked);
+    bench.wait(1_500);
+    let rows = bench.rows();
+    assert!(rows.contains(&format!("  {command}")), "{rows}");
+}
+
+#[test]
+fn only_questions_that_wait_are_counted() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    bench.asks(1, write("/a"));
+    bench.wait(1_500);
+    assert!(!bench.rows().contains(" of "), "{}", bench.rows());
+    bench.asks(2, write("/b"));
+    assert!(bench.rows().contains("1 of 2"), "{}", bench.rows());
+    bench.key(Key::char('y'));
+    assert!(!bench.rows().contains(" of "), "{}", bench.rows());
+    // A later one has nothing to do with the one that was answered.
+    bench.asks(3, write("/c"));
+    assert!(
+        bench.rows().contains("? Write /b  1 of 2"),
+        "{}",
+        bench.rows()
+    );
+}
+
+/// 4 x 4, blue.
+const BLUE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR4nGNgYPiPhIjiAACOsw/xs6MvMwAAAABJRU5ErkJggg==";
+
+fn picture(data: &str) -> Content {
+    let source = json!({"type": "base64", "media_type": "image/png", "data": data});
+    serde_json::from_value(json!({"type": "image", "source": source})).unwrap()
+}
+
+/// A call that answers with a picture.
+fn answered(bench: &mut Bench) {
+    let finished = CallResult {
+        call: CallId::new(),
+        id: "toolu_1".to_owned(),
+        name: "Read".to_owned(),
+        is_error: false,
+        content: vec![Content::text("logo.png: a picture"), picture(BLUE)],
+        structured: None,
+        messages: Vec::new(),
+        patches: Vec::new(),
+        metadata: Metadata::default(),
+        card: Card::new("Read", "/home/me/src/shop/logo.png"),
+    };
+    bench.agent(AgentEvent::Answered {
+        uuid: CallId::new().0,
+        finished: Box::new(finished),
+    });
+}
+
+/// What the background would do.
+fn draw(bench: &mut Bench) -> Option<HistoryItem> {
+    let effects = bench.take_effects();
+    let wanted = effects.into_iter().find_map(|effect| match effect {
+        Effect::DrawPicture {
+            number,
+            name,
+            content,
+            protocol,
+        } => Some((number, jobs::drawn(&content, &name, protocol, number))),
+        _ => None,
+    });
+    let (number, item) = wanted?;
+    let drawn = item.clone();
+    bench.update(Input::Found(Found::Drawn { number, item }));
+    drawn
+}
+
+#[test]
+fn a_picture_of_a_result_keeps_its_place_and_is_named_where_it_cannot_be_drawn() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    answered(&mut bench);
+    bench.says("That is the logo.\n\n");
+    bench.agent(AgentEvent::Model(haft_models::ModelEvent::BlockStop {
+        index: 0,
+    }));
+    let before = bench.rows();
+    assert!(before.contains("* Read logo.png"), "{before}");
+    draw(&mut bench);
+    let rows = bench.rows();
+    let at = |text: &str| rows.lines().position(|line| line == text);
+    let (card, name, reply) = (
+        at("* Read logo.png"),
+        at("  [logo.png 4x4]"),
+        at("That is the logo."),
+    );
+    assert!(card.is_some() && card < name && name < reply, "{rows}");
+}
+
+#[test]
+fn a_picture_is_drawn_by_half_blocks_where_there_are_colours() {
+    let mut bench = Bench::with(80, 24, true, |name| match name {
+        "TERM" => Some("xterm-256color".to_owned()),
+        "LANG" => Some("C.UTF-8".to_owned()),
+        _ => None,
+    });
+    bench.runs();
+    answered(&mut bench);
+    let drawn = draw(&mut bench);
+    assert!(matches!(drawn, Some(HistoryItem::Image(_))), "{drawn:?}");
+    assert!(bench.rows().contains('▀'), "{}", bench.rows());
+    // A terminal that knows more is sent more.
+    bench.read(b"\x1b_Gi=31;OK\x1b\\");
+    answered(&mut bench);
+    draw(&mut bench);
+    let bytes = String::from_utf8(bench.bytes.clone()).unwrap();
+    assert!(bytes.contains("\x1b_Ga=T,U=1,q=2,f=32,"));
+}
+
+#[test]
+fn a_picture_that_is_damaged_holds_nothing_up() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    bench.app.show_picture("broken.png", &picture("AAAA"));
+    bench.app.remark("- behind it");
+    bench.update(Input::Tick);
+    assert!(!bench.rows().contains("behind it"));
+    assert_eq!(draw(&mut bench), None);
+    assert!(bench.rows().contains("- behind it"), "{}", bench.rows());
+}
+
+#[test]
+fn a_picture_that_is_sent_is_drawn_behind_the_message() {
+    let mut bench = Bench::with(80, 24, true, |name| match name {
+        "TERM" => Some("xterm-256color".to_owned()),
+        "LANG" => Some("C.UTF-8".to_owned()),
+        _ => None,
+    });
+    let picture = Ok(("logo.png 4x4".to_owned(), picture(BLUE)));
+    let pasted = None;
+    bench.update(Input::Found(Found::Picture { picture, pasted }));
+    bench.key(Key::RETURN);
+    assert!(matches!(draw(&mut bench), Some(HistoryItem::Image(_))));
+    let rows = bench.rows();
+    assert!(rows.contains("› [Image 1: logo.png 4x4]\n▀"), "{rows}");
+}
