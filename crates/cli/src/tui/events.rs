@@ -211,6 +211,13 @@ impl App {
             _ => {}
         }
         self.has_answered = false;
+        self.run_is_over(now);
+        self.set_title();
+        self.effect(Effect::Status);
+    }
+
+    /// One who looks elsewhere hears of the end of a long run, and so do hooks.
+    pub(super) fn run_is_over(&mut self, now: Instant) {
         let took = self
             .run
             .take()
@@ -223,8 +230,6 @@ impl App {
                 "The run is done; haft waits for you".to_owned(),
             ));
         }
-        self.set_title();
-        self.effect(Effect::Status);
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use haft::{CallId, CallResult, Card, Content, Metadata};
 use haft_agent::AgentEvent;
-use haft_terminal::{HistoryItem, Key};
+use haft_terminal::{HistoryItem, Key, paint::TerminalControl};
 use serde_json::json;
 
 use super::{
@@ -211,4 +211,28 @@ fn a_picture_that_is_sent_is_drawn_behind_the_message() {
     assert!(matches!(draw(&mut bench), Some(HistoryItem::Image(_))));
     let rows = bench.rows();
     assert!(rows.contains("› [Image 1: logo.png 4x4]\n▀"), "{rows}");
+}
+
+/// A run that took so long ends.
+fn run_ends_after(seconds: u64, is_focused: bool) -> Vec<Effect> {
+    let mut bench = Bench::new(80, 24);
+    bench.read(if is_focused { b"\x1b[I" } else { b"\x1b[O" });
+    bench.runs();
+    bench.wait(seconds * 1_000);
+    bench.take_effects();
+    bench.app.run_is_over(bench.now);
+    bench.update(Input::Tick);
+    bench.take_effects()
+}
+
+#[test]
+fn the_end_of_a_long_run_is_told_to_one_who_looks_elsewhere_and_to_hooks() {
+    let hears = |effects: &[Effect]| {
+        let bell = |effect: &Effect| matches!(effect, Effect::Terminal(controls) if controls.contains(&TerminalControl::Bell));
+        let hooks = |effect: &Effect| matches!(effect, Effect::TellHooks(_));
+        (effects.iter().any(bell), effects.iter().any(hooks))
+    };
+    assert_eq!(hears(&run_ends_after(10, false)), (true, true));
+    assert_eq!(hears(&run_ends_after(10, true)), (false, false));
+    assert_eq!(hears(&run_ends_after(9, false)), (false, false));
 }

@@ -468,3 +468,53 @@ async fn an_earlier_conversation_goes_on_in_place_of_this_one() {
     }
     second.end().await;
 }
+
+#[tokio::test]
+async fn a_question_says_where_a_link_leads() {
+    let project = TempProject::new([]);
+    project.write("home/notes.txt", "private\n");
+    project.write("home/plain.txt", "private\n");
+    std::fs::create_dir_all(project.path("work")).unwrap();
+    let link = project.path("work/link.txt");
+    std::os::unix::fs::symlink(project.path("home/notes.txt"), &link).unwrap();
+    let read = |path: &std::path::Path| call("Read", json!({"file_path": path}));
+    let reads = [read(&link), read(&project.path("home/plain.txt"))];
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&asked);
+    let answers = move |request: &ApprovalRequest| {
+        noted.lock().unwrap().push(request.elsewhere.clone());
+        ApprovalAnswer::Deny { reason: None }
+    };
+    let turns = json!([{"content": reads}, says("done")]);
+    let driven = Driven::begin(&project, turns, answers);
+    driven.input.say("go", Delivery::Steer);
+    driven.answered(1).await;
+    driven.end().await;
+    let leads = project.path("home/notes.txt").canonicalize().unwrap();
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 2);
+    assert!(asked.contains(&vec![(link, leads)]), "{asked:?}");
+    assert!(asked.contains(&Vec::new()), "{asked:?}");
+}
+
+#[tokio::test]
+async fn hooks_hear_that_a_person_who_looks_elsewhere_is_waited_for() {
+    let project = TempProject::new([]);
+    let command = "cat > told.tmp; mv told.tmp told.json";
+    let settings = json!({"hooks": {"Notification": [
+        {"matcher": "idle_prompt", "hooks": [{"type": "command", "command": command}]},
+        {"matcher": "permission_prompt", "hooks": [{"type": "command", "command": "touch other"}]},
+    ]}});
+    project.write("home/.claude/settings.json", &settings.to_string());
+    let driven = Driven::begin(&project, json!([says("done")]), no);
+    driven.input.say("go", Delivery::Steer);
+    driven.answered(1).await;
+    in_time(driven.input.waits_for_person("It is done")).await;
+    let told = project.path("work/told.json");
+    until("the hook ran", || told.exists()).await;
+    driven.end().await;
+    let told: Value = serde_json::from_str(&project.read("work/told.json")).unwrap();
+    assert_eq!(told["notification_type"], "idle_prompt");
+    assert_eq!(told["message"], "It is done");
+    assert!(!project.path("work/other").exists());
+}

@@ -430,7 +430,7 @@ impl ChoiceAsk {
 
     fn reasons(&self, look: &Look) -> Vec<TextLine> {
         match &self.about {
-            About::Request(request) => content::reasons(request, look),
+            About::Request(request) => content::reasons(request, &self.cwd, look),
             About::Trust(_) => {
                 let text =
                     "  would run here; without trust the session goes on and none of it counts";
@@ -539,7 +539,7 @@ impl ChoiceAsk {
                     TextStyle::new().bold(),
                 )];
                 rows.extend(content::rows(request, &self.cwd, look));
-                rows.extend(content::reasons(request, look));
+                rows.extend(content::reasons(request, &self.cwd, look));
                 rows
             }
             About::Trust(facts) => {

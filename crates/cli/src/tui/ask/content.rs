@@ -7,7 +7,7 @@ use haft_terminal::{TextLine, TextStyle, wrap::wrap};
 use serde_json::Value;
 
 use super::super::{cards, look::Look};
-use crate::show::{distinct, distinct_line};
+use crate::show::{distinct, distinct_line, from_here};
 
 /// What is behind the parts of a command line begins at this column at most.
 const WIDEST_PART: usize = 40;
@@ -192,14 +192,18 @@ fn put(rows: &mut Vec<TextLine>, text: &str, style: TextStyle, width: usize) {
 }
 
 /// Why a person is asked, and how it would be confined.
-pub(super) fn reasons(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
+pub(super) fn reasons(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
     let mut rows = Vec::new();
     let width = look.size.row_width();
     let reasons = match request.because.is_empty() {
         true => std::slice::from_ref(&request.reason),
         false => request.because.as_slice(),
     };
-    let reasons: Vec<String> = reasons.iter().map(|reason| distinct_line(reason)).collect();
+    let shown = |reason: &String| match request.parts.is_empty() {
+        true => distinct_line(&from_here(reason, cwd)),
+        false => distinct_line(reason),
+    };
+    let reasons: Vec<String> = reasons.iter().map(shown).collect();
     let reasons = reasons.join("; ");
     if !reasons.is_empty() {
         put(

@@ -167,6 +167,12 @@ impl NumberedQuestion {
             let text = show::distinct_line(&part.text);
             lines.push(format!("  part: {text}: {}", part.meaning));
         }
+        for (given, real) in &request.elsewhere {
+            let shown =
+                |path: &std::path::PathBuf| show::distinct_line(&path.display().to_string());
+            let [given, real] = [shown(given), shown(real)];
+            lines.push(format!("{given} really is {real}"));
+        }
         let because = match request.because.as_slice() {
             [] => std::slice::from_ref(&request.reason),
             because => because,

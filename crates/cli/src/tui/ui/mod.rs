@@ -193,7 +193,9 @@ impl Ui {
     pub(crate) fn run(&mut self, receiver: &Receiver<UiEvent>) -> UiEnd {
         let exit = loop {
             let now = Instant::now();
-            let due = [self.pace.due(), self.parser.due(), self.app.due(now)];
+            // Asked before the wait: what is due then happens, whatever ends the wait.
+            let tick = self.app.due(now);
+            let due = [self.pace.due(), self.parser.due(), tick];
             let due = due.into_iter().flatten().min();
             let event = match due {
                 Some(due) => receiver.recv_timeout(due.saturating_duration_since(now)),
@@ -202,6 +204,7 @@ impl Ui {
             if let Some(exit) = self.take(event) {
                 break exit;
             }
+            self.time_passed(tick);
             // What is there already belongs to the same frame, but a flood must not keep one from being drawn.
             let until = Instant::now() + Duration::from_millis(8);
             let mut exit = None;
@@ -269,23 +272,23 @@ impl Ui {
                 }
                 return Some(kind.into());
             }
-            Err(RecvTimeoutError::Timeout) => {
-                let events = self.parser.expire(now);
-                if !events.is_empty() {
-                    self.input(events, now);
-                }
-                if self
-                    .app
-                    .due(now)
-                    .is_some_and(|due| due <= now + Duration::from_millis(1))
-                {
-                    self.app_update(Input::Tick, now);
-                    self.pace.change(now);
-                }
-            }
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Some(Exit::Terminated),
         }
         None
+    }
+
+    /// A key may have waited long enough, and something may have changed by itself.
+    fn time_passed(&mut self, tick: Option<Instant>) {
+        let now = Instant::now();
+        let events = self.parser.expire(now);
+        if !events.is_empty() {
+            self.input(events, now);
+        }
+        if tick.is_some_and(|due| due <= now) {
+            self.app_update(Input::Tick, now);
+            self.pace.change(now);
+        }
     }
 
     fn input(&mut self, events: Vec<InputEvent>, read_at: Instant) {

@@ -98,8 +98,13 @@ fn a_question_is_answered_by_one_key() {
     tmux.say("write it");
     tmux.until("the question", |screen| screen.contains("[y] once"));
     assert!(!file.exists());
-    // Quiet, then armed.
-    thread::sleep(Duration::from_millis(2000));
+    // Quiet, then armed: its options are not faint any more, though nothing else happens.
+    tmux.until("the question is armed", |_| {
+        let coloured = tmux.tmux(&["capture-pane", "-e", "-p"]).stdout;
+        let coloured = String::from_utf8(coloured).unwrap();
+        let options = coloured.lines().find(|line| line.contains("[y] once"));
+        options.is_some_and(|line| !line.contains("\x1b[2m"))
+    });
     tmux.types("y");
     tmux.until("the answer", |screen| {
         screen.contains("Written.") && is_idle(screen)
