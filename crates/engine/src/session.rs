@@ -120,11 +120,7 @@ impl SessionContext {
 
     /// What it permits. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
-        // Where no plan is made, only one that is there is of interest.
-        let is_planning = self.mode == PermissionMode::Plan;
-        let plan = self.plan_file.as_deref();
-        let plan = plan.filter(|file| is_planning || file.symlink_metadata().is_ok());
-        let plan = plan.and_then(unlinked);
+        let plan = self.plan_file.as_deref().and_then(unlinked);
         let kept = [readable.to_path_buf()];
         Policy {
             readable: kept.into_iter().chain(plan.clone()).collect(),

@@ -71,7 +71,8 @@ mod tests {
         symlink(at("other"), at("p/out")).unwrap();
         symlink(at("p/a"), at("in")).unwrap();
         let permitted = [at("p"), at("more")];
-        let cases: [(&str, &[&str], &[&str], &[&str]); 11] = [
+        type Names = &'static [&'static str];
+        let cases: [(&str, Names, Names, Names); 11] = [
             ("the same", &["p"], &["p"], &[]),
             ("one below", &["p/a"], &["p/a"], &[]),
             ("two", &["p/b", "p/a/deep"], &["p/b", "p/a/deep"], &[]),

@@ -91,7 +91,7 @@ fn work_in(permitted: &[PathBuf], roots: &[PathBuf], notifier: &SessionNotifier)
     };
     if !found.refused.is_empty() {
         let text = format!(
-            "not worked in, because the one who started haft did not permit it (--cwd, --add-dir): {}",
+            "not worked in, because it is outside of the directories that haft was started with: {}",
             shown(&found.refused)
         );
         notifier.log(LogLevel::Warning, "haft", json!(text));

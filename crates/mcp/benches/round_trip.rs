@@ -133,6 +133,7 @@ impl Ours {
             launch: ServerLaunch {
                 guard: None,
                 cwd: folder.to_path_buf(),
+                sandbox: None,
             },
             ..ClientOptions::default()
         };

@@ -20,6 +20,7 @@
 #![warn(missing_docs)]
 
 mod allow;
+mod credential_stores;
 mod credentials;
 pub mod decide;
 pub mod decision;

@@ -8,7 +8,7 @@
 use std::{
     io::{self, Read, Write},
     os::fd::{AsFd, BorrowedFd},
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -22,8 +22,10 @@ use crate::{
     paint::{TerminalControl, movement},
 };
 
-/// As long as the answer to the last question is waited for.
+/// So long the answer to the last question is waited for…
 const FAREWELL: Duration = Duration::from_millis(100);
+/// …and so long where a terminal is known to be slow.
+const SLOW_FAREWELL: Duration = Duration::from_secs(1);
 
 /// What must be undone to leave a terminal as it was.
 #[derive(Debug, Default)]
@@ -37,6 +39,8 @@ pub struct RestoreState {
     /// Rows from the cursor up to the first of the live region, and how many there are.
     up: AtomicUsize,
     rows: AtomicUsize,
+    /// How long the terminal took to answer, in milliseconds.
+    answered_after: AtomicU64,
 }
 
 impl RestoreState {
@@ -63,6 +67,19 @@ impl RestoreState {
     pub(crate) fn set_region(&self, up: usize, rows: usize) {
         self.up.store(up, Ordering::SeqCst);
         self.rows.store(rows, Ordering::SeqCst);
+    }
+
+    /// So long it took from [`TerminalControl::Queries`] to the last of the answers: over a slow connection the
+    /// last question takes as long.
+    pub fn set_answered_after(&self, took: Duration) {
+        let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.answered_after.store(took, Ordering::SeqCst);
+    }
+
+    /// How long the answer to the last question is waited for.
+    fn farewell(&self) -> Duration {
+        let took = Duration::from_millis(self.answered_after.load(Ordering::SeqCst));
+        took.saturating_mul(2).clamp(FAREWELL, SLOW_FAREWELL)
     }
 
     /// Was the terminal restored? The writer's thread draws nothing any more.
@@ -108,10 +125,42 @@ impl RestoreState {
         let sequence = self.take_sequence();
         let written = write_all(terminal, &sequence);
         if had_modes && written.is_ok() {
-            discard_answers(terminal);
+            self.discard_answers(terminal);
         }
         modes.restore(terminal)?;
         written
+    }
+
+    /// Reads and drops what comes until the terminal answers a last question: answers to earlier ones must not
+    /// be typed into the shell. Waits for 100 ms, where the terminal is slow for a second at most.
+    pub fn discard_answers(&self, terminal: impl AsFd) {
+        let terminal = terminal.as_fd();
+        if write_all(terminal, b"\x1b[c").is_err() {
+            return;
+        }
+        let until = Instant::now() + self.farewell();
+        let mut parser = InputParser::new();
+        let mut buffer = [0; 1024];
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(left) = Timespec::try_from(left) else {
+                return;
+            };
+            let mut fds = [PollFd::from_borrowed_fd(terminal, PollFlags::IN)];
+            match poll(&mut fds, Some(&left)) {
+                Ok(1..) => {}
+                _ => return,
+            }
+            let Ok(count @ 1..) = read(terminal, &mut buffer[..]) else {
+                return;
+            };
+            let is_answer = |event: &InputEvent| {
+                matches!(event, InputEvent::Reply(TerminalReply::Attributes(_)))
+            };
+            if parser.feed(&buffer[..count]).iter().any(is_answer) {
+                return;
+            }
+        }
     }
 }
 
@@ -128,37 +177,6 @@ fn write_all(terminal: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Reads and drops what comes until the terminal answers a last question: answers to earlier ones must not
-/// be typed into the shell. Waits for 100 ms at most.
-pub fn discard_answers(terminal: impl AsFd) {
-    let terminal = terminal.as_fd();
-    if write_all(terminal, b"\x1b[c").is_err() {
-        return;
-    }
-    let until = Instant::now() + FAREWELL;
-    let mut parser = InputParser::new();
-    let mut buffer = [0; 1024];
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let Ok(left) = Timespec::try_from(left) else {
-            return;
-        };
-        let mut fds = [PollFd::from_borrowed_fd(terminal, PollFlags::IN)];
-        match poll(&mut fds, Some(&left)) {
-            Ok(1..) => {}
-            _ => return,
-        }
-        let Ok(count @ 1..) = read(terminal, &mut buffer[..]) else {
-            return;
-        };
-        let is_answer =
-            |event: &InputEvent| matches!(event, InputEvent::Reply(TerminalReply::Attributes(_)));
-        if parser.feed(&buffer[..count]).iter().any(is_answer) {
-            return;
-        }
-    }
 }
 
 /// What a program tells its guard, one byte each.
@@ -225,6 +243,16 @@ pub fn watch(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_terminal_is_waited_for_longer_and_not_forever() {
+        let state = RestoreState::new();
+        let cases = [(0, 100), (20, 100), (120, 240), (400, 800), (90_000, 1_000)];
+        for (took, expected) in cases {
+            state.set_answered_after(Duration::from_millis(took));
+            assert_eq!(state.farewell(), Duration::from_millis(expected), "{took}");
+        }
+    }
 
     #[test]
     fn what_was_done_is_undone_once() {

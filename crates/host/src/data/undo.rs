@@ -228,6 +228,10 @@ impl SessionInput {
 }
 
 /// What is taken back, once it is looked up.
+#[cfg_attr(
+    not(feature = "fs"),
+    expect(dead_code, reason = "without file tools nothing is changed")
+)]
 pub(crate) enum Taken {
     Unit(String),
     Since(SystemTime),

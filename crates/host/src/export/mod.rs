@@ -1,9 +1,9 @@
 //! A session as a file for people: one page that a browser shows, or Markdown.
 //!
 //! What is in a transcript was said by a model, by tools and by whatever they read, so none of it is trusted:
-//! the page holds it as data that its script shows as text ([`page`]), Markdown holds it in quotes and fences that
-//! it cannot leave ([`markdown`]), and characters that change how others are shown are spelled out
-//! ([`visible`]). Nothing is exported that the transcript and those of its subagents do not hold.
+//! the page holds it as data that its script shows as text (`page`), Markdown holds it in quotes and fences that
+//! it cannot leave (`markdown`), and characters that change how others are shown are spelled out
+//! (`visible`). Nothing is exported that the transcript and those of its subagents do not hold.
 
 mod markdown;
 mod outline;

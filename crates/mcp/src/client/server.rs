@@ -464,7 +464,10 @@ impl ServerHandle {
         let tools = connection.list_tools(limit).await?;
         // Not worth more of the time than its tools.
         let limit = Patience::of(shared.options.connect / 3);
-        let prompts = connection.list_prompts(limit).await.unwrap_or_default();
+        let prompts = match connection.list_prompts(limit).await {
+            Err(gone @ PeerError::Closed(_)) => return Err(gone),
+            prompts => prompts.unwrap_or_default(),
+        };
         Ok(Greeted {
             connection,
             news,

@@ -113,7 +113,7 @@ async fn schemas_that_lead_back_to_themselves_or_are_none_are_survived() {
 
 #[tokio::test]
 async fn a_server_that_dies_at_any_step_says_so_and_hurts_no_other() {
-    for step in ["initialize", "tools-list"] {
+    for step in ["initialize", "tools-list", "prompts-list"] {
         for how in ["die", "half"] {
             let setting = beside(&format!("{how}-{step}"), 60).await;
             let (status, error) = setting.status("s");

@@ -316,8 +316,8 @@ impl Served {
             text += std::str::from_utf8(&part[..length]).unwrap();
         }
         assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
-        let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
-        ids.last().unwrap().to_owned()
+        let mut ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
+        ids.next_back().unwrap().to_owned()
     }
 }
 

@@ -15,7 +15,7 @@ use std::{
 
 use haft_host::{SessionConfig, SessionInput, StopKind};
 use haft_terminal::{
-    FrameWriter, GuardMessage, InputEvent, LiveRegion, RestoreState, Screen,
+    FrameWriter, GuardMessage, InputEvent, LiveRegion, RestoreState, Screen, TerminalReply,
     input::{InputChunk, InputReader, RawMode, TimedParser, terminal_size},
     paint::TerminalControl,
     screen::{FramePace, WriterEvent},
@@ -74,6 +74,8 @@ pub(crate) struct Ui {
     session: Option<SessionInput>,
     in_view: bool,
     is_leaving: bool,
+    /// When the terminal was asked what it can do, until it answers.
+    queried_at: Option<Instant>,
     /// The settings want lines instead of a screen.
     pub(crate) becomes_plain: bool,
 }
@@ -132,6 +134,7 @@ impl Ui {
             session: None,
             in_view: false,
             is_leaving: false,
+            queried_at: None,
             becomes_plain: false,
         };
         ui.draw();
@@ -145,6 +148,7 @@ impl Ui {
             TerminalControl::PushTitle,
             TerminalControl::Queries,
         ]);
+        self.queried_at = Some(Instant::now());
         let events = self.sender.clone();
         self.reader = Some(InputReader::start(self.terminal.as_fd(), move |chunk| {
             drop(events.send(UiEvent::Chunk(chunk)));
@@ -315,6 +319,11 @@ impl Ui {
                 }
                 InputEvent::Reply(reply) => {
                     self.pace.change(now);
+                    if let (TerminalReply::Attributes(_), Some(at)) = (&reply, self.queried_at) {
+                        self.queried_at = None;
+                        self.restore
+                            .set_answered_after(read_at.saturating_duration_since(at));
+                    }
                     Input::Reply(reply)
                 }
             };
@@ -417,7 +426,7 @@ impl Ui {
         if let Some(reader) = &self.reader {
             reader.pause();
         }
-        haft_terminal::guard::discard_answers(&self.terminal);
+        self.restore.discard_answers(&self.terminal);
         let _ = self.raw.suspend();
     }
 

@@ -81,6 +81,7 @@ fn confined(sandbox: &Value, calls: &Value) -> Option<(TempDir, Command)> {
 
 #[test]
 fn a_confined_server_changes_files_of_the_project_and_nothing_else() {
+    haft_testkit::bound_this_process();
     let outside = tempdir().unwrap();
     let secret = outside.path().join("secret");
     fs::write(&secret, "the secret").unwrap();
@@ -130,6 +131,7 @@ fn one_that_only_reads_changes_nothing_and_one_with_a_network_has_it() {
     assert!(texts[0].starts_with("refused"), "{}", texts[0]);
     assert!(texts[1].contains("import json"), "{}", texts[1]);
     assert!(!dir.path().join("made").exists());
+    haft_testkit::bound_this_process();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
     let calls = json!([act("connect", Path::new(&host))]);
