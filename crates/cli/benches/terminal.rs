@@ -413,7 +413,7 @@ fn idle(dir: &Path) {
 fn turns(dir: &Path) {
     let replies: Vec<Value> = (1..=TURNS)
         .map(|turn| {
-            let words = "Some words of an answer, as long as answers are. ".repeat(8);
+            let words = "Some words of an answer, as long as answers are. ".repeat(2);
             text(&format!(
                 "{words}\n\n```rust\nlet turn = {turn};\n```\n\nReply {turn:05} ends."
             ))

@@ -99,6 +99,17 @@ pub enum MediaSource {
     },
 }
 
+/// The pixels of a picture, as few as a small copy of it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PicturePixels {
+    /// Width and height of the picture.
+    pub original: (u32, u32),
+    /// Width and height of the copy.
+    pub size: (u32, u32),
+    /// Red, green, blue and opacity of each pixel of the copy, row by row.
+    pub rgba: Vec<u8>,
+}
+
 impl Content {
     /// A block of text.
     pub fn text(text: impl Into<String>) -> Self {

@@ -109,7 +109,7 @@ pub use haft_agent as agent;
 pub use haft_mcp::server as mcp_server;
 pub use haft_models as models;
 #[cfg(feature = "fs")]
-pub use haft_tools::{PicturePixels, image_content, image_pixels};
+pub use haft_tools::{image_content, image_pixels};
 
 /// Pictures are read by the file tools.
 #[cfg(not(feature = "fs"))]
@@ -117,21 +117,12 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
     Err("this build has no file tools, so that it cannot read pictures".to_owned())
 }
 
-/// A small copy of a picture. This build has none.
-#[cfg(not(feature = "fs"))]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PicturePixels {
-    /// Width and height of the picture.
-    pub original: (u32, u32),
-    /// Width and height of the copy.
-    pub size: (u32, u32),
-    /// Red, green, blue and opacity of each pixel of the copy.
-    pub rgba: Vec<u8>,
-}
-
 /// Pictures are decoded by the file tools.
 #[cfg(not(feature = "fs"))]
-pub fn image_pixels(_: &haft_contract::Content, _: (u32, u32)) -> Option<PicturePixels> {
+pub fn image_pixels(
+    _: &haft_contract::Content,
+    _: (u32, u32),
+) -> Option<haft_contract::output::PicturePixels> {
     None
 }
 

@@ -59,7 +59,7 @@ use haft_contract::{
 };
 
 #[cfg(feature = "fs")]
-pub use fs::{PdfReader, PicturePixels, image_content, image_pixels};
+pub use fs::{PdfReader, image_content, image_pixels};
 #[cfg(feature = "fs")]
 pub use haft_journal as journal;
 #[cfg(feature = "memory")]

@@ -27,7 +27,7 @@ pub use read::PdfReader;
 pub(crate) use read::Read;
 #[cfg(feature = "fuzzing")]
 pub use read::check_image;
-pub use read::{PicturePixels, image_content, image_pixels};
+pub use read::{image_content, image_pixels};
 #[cfg(feature = "search")]
 pub(crate) use replace_in_files::ReplaceInFiles;
 pub(crate) use undo::Undo;

@@ -13,7 +13,10 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use haft_contract::{CallContext, Content, ToolError, ToolOutput, output::MediaSource};
+use haft_contract::{
+    CallContext, Content, ToolError, ToolOutput,
+    output::{MediaSource, PicturePixels},
+};
 use haft_journal::{Extent, FileTarget, Journal};
 use image::{
     DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
@@ -133,17 +136,6 @@ impl Picture {
 pub fn image_content(bytes: &[u8]) -> Result<Content, String> {
     let ready = prepare(bytes)?;
     Ok(picture(ready.media_type, ready.base64))
-}
-
-/// The pixels of a picture, as few as a small copy of it needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PicturePixels {
-    /// Width and height of the picture.
-    pub original: (u32, u32),
-    /// Width and height of the copy.
-    pub size: (u32, u32),
-    /// Red, green, blue and opacity of each pixel of the copy, row by row.
-    pub rgba: Vec<u8>,
 }
 
 /// A small copy of a picture in a message or a result, at most so wide and high; `None` if it is none, or

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use dedupe::ReadAnswer;
 #[cfg(feature = "fuzzing")]
 pub use image::invariants::check as check_image;
-pub use image::{PicturePixels, image_content, image_pixels};
+pub use image::{image_content, image_pixels};
 pub use pdf::PdfReader;
 
 use super::{explain, is_missing, is_notebook, missing, profile, target, ticket};

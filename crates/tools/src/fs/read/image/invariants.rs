@@ -87,3 +87,20 @@ mod tests {
         }
     }
 }
+
+#[test]
+fn a_small_copy_fits_and_keeps_its_proportions() {
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    let image = image::RgbImage::from_pixel(1_000, 250, image::Rgb([9, 8, 7]));
+    image.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    let content = super::image_content(bytes.get_ref()).unwrap();
+    let pixels = super::image_pixels(&content, (400, 240)).unwrap();
+    assert_eq!((pixels.original, pixels.size), ((1_000, 250), (400, 100)));
+    assert_eq!(pixels.rgba.len(), 400 * 100 * 4);
+    assert_eq!(pixels.rgba[..4], [9, 8, 7, 255]);
+    // A small one is not enlarged, and a text is no picture.
+    let same = super::image_pixels(&content, (2_000, 2_000)).unwrap();
+    assert_eq!(same.size, (1_000, 250));
+    let text = haft_contract::Content::text("no picture");
+    assert_eq!(super::image_pixels(&text, (400, 240)), None);
+}
