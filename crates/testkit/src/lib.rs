@@ -8,7 +8,7 @@
 //! - [`contract`]: what every tool must keep to, as one function
 //! - [`http`]: a server with prepared replies; [`anthropic`]: such replies; [`strict`]: what providers refuse
 //! - [`obedient`]: a model that does what prompts ask for
-//! - [`tasks`]: one in the background
+//! - [`tasks`]: one in the background; [`tmux`]: a real terminal
 //! - [`skip`](mod@skip): what cannot be tried here; [`wait`]: waiting that ends
 
 pub mod anthropic;
@@ -21,6 +21,7 @@ pub mod project;
 pub mod skip;
 pub mod strict;
 pub mod tasks;
+pub mod tmux;
 pub mod toys;
 pub mod wait;
 
@@ -28,4 +29,5 @@ pub use bash::Bash;
 pub use control_file::ControlFile;
 pub use project::TempProject;
 pub use skip::skip;
+pub use tmux::TmuxServer;
 pub use wait::{bound_this_process, command, until, until_blocking};

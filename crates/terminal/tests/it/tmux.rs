@@ -2,157 +2,46 @@
 
 use std::{
     fs,
+    ops::Deref,
     path::PathBuf,
-    process::{Command, Output},
     thread,
     time::{Duration, Instant},
 };
 
+use haft_testkit::TmuxServer;
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
 
-/// Far more than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A shell in which the example is started.
+struct Tmux(TmuxServer);
 
-/// A tmux server of its own, with a shell.
-struct Tmux {
-    /// Its socket, and what it writes.
-    folder: TempDir,
+impl Deref for Tmux {
+    type Target = TmuxServer;
+
+    fn deref(&self) -> &TmuxServer {
+        &self.0
+    }
 }
 
 impl Tmux {
     /// `None`, visibly, where tmux is missing.
     fn start(columns: u16, rows: u16) -> Option<Self> {
-        if haft_testkit::command("tmux").arg("-V").output().is_err() {
-            haft_testkit::skip("the terminal in tmux: tmux is not here");
-            return None;
-        }
-        let tmux = Self {
-            folder: tempfile::tempdir().unwrap(),
-        };
-        let size = [columns.to_string(), rows.to_string()];
-        let mut command = tmux.command();
-        command.args(["-f", "/dev/null", "new-session", "-d"]);
-        let started = command.args([
-            "-x",
-            &size[0],
-            "-y",
-            &size[1],
-            "env PS1='$ ' bash --norc --noprofile",
-        ]);
-        assert!(started.status().unwrap().success());
-        tmux.until("the shell", |screen| screen.contains("$"));
-        Some(tmux)
-    }
-
-    fn command(&self) -> Command {
-        let mut command = haft_testkit::command("tmux");
-        command.env_remove("TMUX").env("LC_ALL", "C.UTF-8");
-        command.arg("-S").arg(self.folder.path().join("socket"));
-        command
-    }
-
-    fn tmux(&self, arguments: &[&str]) -> Output {
-        self.command().args(arguments).output().unwrap()
-    }
-
-    fn text(&self, arguments: &[&str]) -> String {
-        String::from_utf8(self.tmux(arguments).stdout).unwrap()
-    }
-
-    fn screen(&self) -> String {
-        self.text(&["capture-pane", "-p"])
-    }
-
-    /// Everything, wrapped lines joined.
-    fn lines(&self) -> Vec<String> {
-        let text = self.text(&["capture-pane", "-p", "-J", "-S", "-"]);
-        text.lines()
-            .map(|line| line.trim_end().to_owned())
-            .collect()
-    }
-
-    fn types(&self, text: &str) {
-        self.tmux(&["send-keys", "-l", text]);
-    }
-
-    fn press(&self, key: &str) {
-        self.tmux(&["send-keys", key]);
-    }
-
-    fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
-        let started = Instant::now();
-        loop {
-            let screen = self.screen();
-            if is_so(&screen) {
-                return screen;
-            }
-            assert!(
-                started.elapsed() < PATIENCE,
-                "waited in vain for {what}:\n{screen}"
-            );
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn run(&self, command: &str) {
-        self.types(command);
-        self.press("Enter");
+        let shell = |_: &_| "env PS1='$ ' bash --norc --noprofile".to_owned();
+        TmuxServer::start("the terminal", [columns, rows], shell).map(Self)
     }
 
     /// Starts the example; every byte that it writes is kept.
     fn example(&self, arguments: &str) {
-        let bytes = self.bytes_file();
-        self.tmux(&["pipe-pane", &format!("cat >> {}", bytes.display())]);
+        self.keep_bytes();
         self.run(&format!("{} {arguments}", example().display()));
         self.until("the example", |screen| {
             screen.lines().any(|line| line.starts_with(" echo"))
         });
     }
 
-    fn bytes_file(&self) -> PathBuf {
-        self.folder.path().join("bytes")
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        fs::read(self.bytes_file()).unwrap_or_default()
-    }
-
-    fn resize(&self, columns: u16, rows: u16) {
-        self.tmux(&[
-            "resize-window",
-            "-x",
-            &columns.to_string(),
-            "-y",
-            &rows.to_string(),
-        ]);
-    }
-
     fn cursor(&self) -> (usize, usize) {
         let text = self.text(&["display-message", "-p", "#{cursor_x} #{cursor_y}"]);
         let (column, row) = text.trim().split_once(' ').unwrap();
         (column.parse().unwrap(), row.parse().unwrap())
-    }
-
-    /// What the shell prints for a command, between marks.
-    fn shell(&self, command: &str) -> String {
-        let file = self.folder.path().join("output");
-        let _ = fs::remove_file(&file);
-        let done = self.folder.path().join("done");
-        let _ = fs::remove_file(&done);
-        self.run(&format!(
-            "{command} > {}; touch {}",
-            file.display(),
-            done.display()
-        ));
-        self.until("the shell's answer", |_| done.exists());
-        fs::read_to_string(file).unwrap()
-    }
-}
-
-impl Drop for Tmux {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
     }
 }
 
