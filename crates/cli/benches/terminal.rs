@@ -50,7 +50,8 @@ fn main() {
     fs::create_dir(&dir).unwrap();
     println!("| promise | measured | bound | |");
     println!("|---|---|---|---|");
-    let parts: [(&str, fn(&Path)); 5] = [
+    type Measure = fn(&Path);
+    let parts: [(&str, Measure); 5] = [
         ("start", start),
         ("echo", echo),
         ("idle", idle),
