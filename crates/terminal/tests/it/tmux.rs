@@ -11,6 +11,9 @@ use std::{
 use haft_testkit::TmuxServer;
 use rustix::process::{Pid, Signal, kill_process};
 
+/// Far more than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A shell in which the example is started.
 struct Tmux(TmuxServer);
 
@@ -239,7 +242,7 @@ fn a_long_paste_is_a_chip_and_is_sent_whole() {
     let text: String = (0..500)
         .map(|number| format!("pasted {number} \x1b[2J\r\n"))
         .collect();
-    let file = tmux.folder.path().join("paste");
+    let file = tmux.folder().join("paste");
     fs::write(&file, text).unwrap();
     tmux.tmux(&["load-buffer", file.to_str().unwrap()]);
     tmux.tmux(&["paste-buffer", "-p", "-r"]);
