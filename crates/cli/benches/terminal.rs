@@ -38,6 +38,9 @@ const OUTPUT: u64 = 100_000_000;
 /// Far longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What is measured, by the name it is asked for with.
+type BenchPart = (&'static str, fn(&Path));
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     // `cargo test` builds benches too and passes this; there is nothing to test here.
@@ -50,8 +53,7 @@ fn main() {
     fs::create_dir(&dir).unwrap();
     println!("| promise | measured | bound | |");
     println!("|---|---|---|---|");
-    type Measure = fn(&Path);
-    let parts: [(&str, Measure); 5] = [
+    let parts: [BenchPart; 5] = [
         ("start", start),
         ("echo", echo),
         ("idle", idle),

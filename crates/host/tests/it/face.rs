@@ -505,7 +505,7 @@ async fn hooks_hear_that_a_person_who_looks_elsewhere_is_waited_for() {
         {"matcher": "idle_prompt", "hooks": [{"type": "command", "command": command}]},
         {"matcher": "permission_prompt", "hooks": [{"type": "command", "command": "touch other"}]},
     ]}});
-    project.write("home/.claude/settings.json", &settings.to_string());
+    project.write("home/.claude/settings.json", settings.to_string());
     let driven = Driven::begin(&project, json!([says("done")]), no);
     driven.input.say("go", Delivery::Steer);
     driven.answered(1).await;
