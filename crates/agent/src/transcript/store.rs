@@ -10,9 +10,17 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
+
+/// How long a lock that is held is tried again.
+const LEFT_JUST_NOW: Duration = Duration::from_millis(300);
 
 /// The lines of one session.
 pub trait Store: Send + Sync + Debug {
@@ -163,16 +171,26 @@ impl FileStore {
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
-    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-        let path = path.to_path_buf();
-        match error {
-            rustix::io::Errno::WOULDBLOCK => StoreError::InUse { path },
-            other => StoreError::Io {
-                path,
-                source: other.into(),
-            },
+    // A program that is being started holds what this process had open until it runs, locks of a session that
+    // was just left among them. That is over in a moment.
+    let until = Instant::now() + LEFT_JUST_NOW;
+    loop {
+        let path = || path.to_path_buf();
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            Err(Errno::WOULDBLOCK) => return Err(StoreError::InUse { path: path() }),
+            Err(Errno::INTR) => {}
+            Err(other) => {
+                return Err(StoreError::Io {
+                    path: path(),
+                    source: other.into(),
+                });
+            }
         }
-    })
+    }
 }
 
 impl Store for FileStore {
