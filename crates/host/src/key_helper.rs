@@ -32,7 +32,7 @@ pub(crate) struct KeyCommand {
 }
 
 impl KeyCommand {
-    /// The one of the settings. Only files of the user's count: whoever names the command reads the key.
+    /// The one of the settings. Only files of the user's count: the one who names the command reads the key.
     pub(crate) fn of(settings: &Settings, environment: &Environment) -> Option<Arc<dyn KeyHelper>> {
         let mut users = settings.layers.iter();
         let command = users.find_map(|layer| {

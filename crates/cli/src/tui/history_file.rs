@@ -1,7 +1,7 @@
 //! What was typed before, and the draft that is being typed: `haft/history.jsonl` and `haft/drafts/` beside
 //! `trust.json`. Everything here waits for the disk: not for a thread that draws.
 //!
-//! Several processes write at once. A line is added under a lock of the file, and whoever got the lock of a
+//! Several processes write at once. A line is added under a lock of the file, and a process that got the lock of a
 //! file that was replaced meanwhile opens the new one. A draft belongs to the process that holds its lock: one
 //! that can be locked was left by a process that is gone.
 
@@ -266,7 +266,7 @@ impl DraftKeeper {
             false => serde_json::to_vec(&draft).map_err(io::Error::other)?,
         };
         let file = self.file()?;
-        // First the new draft, then the end of the old one goes: whoever reads takes the first of them, so that at
+        // First the new draft, then the end of the old one goes: a reader takes the first of them, so that at
         // every instant there is one.
         file.seek(SeekFrom::Start(0))?;
         file.write_all(&line)?;

@@ -243,7 +243,7 @@ async fn ids_of_all_kinds_deep_json_and_keys_that_are_there_twice() {
             .await;
         assert_eq!(client.hear().await["error"]["code"], -32700);
     }
-    // The last one counts, whoever reads it.
+    // The last one counts for every reader.
     client
         .raw(r#"{"jsonrpc":"2.0","id":6,"method":"no/such","id":7,"method":"ping"}"#)
         .await;
