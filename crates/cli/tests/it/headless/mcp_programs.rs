@@ -97,7 +97,7 @@ fn without_a_rule_a_call_is_refused_whatever_the_server_says_of_its_tool() {
 }
 
 #[test]
-fn a_prompt_of_a_server_is_a_command_and_a_resource_can_be_mentioned() {
+fn a_prompt_of_a_server_is_a_command_that_needs_its_arguments() {
     let dir = tempdir().unwrap();
     let mut command = scripted(dir.path(), &json!([[text("hello")]]));
     command.args([

@@ -9,22 +9,18 @@ use haft_testkit::{
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::pty::{Input, Screen};
+use super::{
+    pty::{Input, Screen},
+    script_in,
+};
 use crate::binary::{haft, run};
 
 fn scripted(cwd: &Path, turns: &[Value]) -> Command {
-    haft_testkit::bound_this_process();
-    let script = cwd.join(".script.json");
-    let turns: Vec<Value> = turns
-        .iter()
-        .map(|turn| json!({"content": [turn]}))
-        .collect();
-    fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
     let mut command = haft(cwd);
     command
         .env("TERM", "dumb")
         .args(["-p", "go", "--script"])
-        .arg(script);
+        .arg(script_in(cwd, turns));
     command
 }
 

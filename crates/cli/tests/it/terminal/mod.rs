@@ -18,3 +18,22 @@ mod pty;
 mod questions;
 mod sources;
 mod tmux;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+/// A script in this directory whose turns say one of these each.
+fn script_in(cwd: &Path, turns: &[Value]) -> PathBuf {
+    haft_testkit::bound_this_process();
+    let script = cwd.join(".script.json");
+    let turns: Vec<Value> = turns
+        .iter()
+        .map(|turn| json!({"content": [turn]}))
+        .collect();
+    fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
+    script
+}

@@ -1,29 +1,25 @@
 //! `haft --plain`: a session in lines.
 
-use std::{fs, path::Path, process::Command, thread, time::Duration};
+use std::{path::Path, process::Command, thread, time::Duration};
 
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::pty::{Input, Running, Screen};
+use super::{
+    pty::{Input, Running, Screen},
+    script_in,
+};
 use crate::binary::{haft, run};
 
 /// A question is not answered by what comes sooner.
 const READING: Duration = Duration::from_millis(500);
 
 fn plain(cwd: &Path, turns: &[Value]) -> Command {
-    haft_testkit::bound_this_process();
-    let script = cwd.join(".script.json");
-    let turns: Vec<Value> = turns
-        .iter()
-        .map(|turn| json!({"content": [turn]}))
-        .collect();
-    fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
     let mut command = haft(cwd);
     command
         .env("TERM", "xterm")
         .args(["--plain", "--script"])
-        .arg(script);
+        .arg(script_in(cwd, turns));
     command
 }
 
