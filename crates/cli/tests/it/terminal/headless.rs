@@ -115,7 +115,9 @@ fn after_an_interrupt_the_way_on_is_shown() {
     let mut running = Screen::new().run(command.args(["--session-id", id]), Input::Terminal);
     running.until("or say what to do instead: ");
     let process = running.child.id().to_string();
-    let sent = Command::new("kill").args(["-s", "INT", &process]).status();
+    let sent = haft_testkit::command("kill")
+        .args(["-s", "INT", &process])
+        .status();
     assert!(sent.unwrap().success());
     let way_on = format!("haft: interrupted; go on with: haft -p --resume {id} 'PROMPT'\n");
     running.until(&way_on);
