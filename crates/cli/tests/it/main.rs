@@ -28,6 +28,7 @@
     reason = "a test that cannot go on should stop there"
 )]
 
+mod acp;
 mod bad_input;
 mod binary;
 mod call;
