@@ -346,7 +346,7 @@ impl AcpServer {
         }
     }
 
-    /// Ends a session; with `delete` nothing of it is kept.
+    /// Ends a session; with `delete` it is not listed any longer.
     fn close(&mut self, id: Value, params: &Value, delete: bool) {
         let name = params["sessionId"].as_str().unwrap_or_default().to_owned();
         let open = self.sessions.remove(&name);
@@ -503,7 +503,7 @@ fn listed(entry: &SessionEntry) -> Option<Value> {
     Some(session)
 }
 
-/// Removes what is kept of a session. One that is not known is gone already.
+/// Takes a session out of the list. One that is not known is gone already.
 fn remove(
     name: &str,
     cwd: Option<PathBuf>,
@@ -524,7 +524,7 @@ fn remove(
             }
         }
     };
-    match conversations(environment, &cwd).delete(id) {
+    match conversations(environment, &cwd).set_aside(id) {
         Ok(()) => Ok(()),
         Err(SessionError::Store(StoreError::Io { source, .. }))
             if source.kind() == io::ErrorKind::NotFound =>

@@ -10,7 +10,7 @@
 //! - `updates`: the events of a session, as updates: the one place where they are mapped; `calls`: how a call of a tool
 //!   looks, `diffs`: how a changed file does, `plan`: the list of tasks
 //! - `questions`: the person at the editor is asked; `form`: in a form, where the editor has them
-//! - `replay`: what was said before, as updates; `buffers`: what is unsaved in the editor
+//! - `replay`: what was said before, as updates
 //!
 //! **Invariants.** The answer to a request comes before every update that follows from it, and every update of a turn
 //! before its answer. Nothing that a client sends ends the process, and nothing is waited for while its messages are read.

@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 9] = [
+const TOPICS: &[(&str, &str, &str)] = &[
     (
         "settings",
         "settings files, every setting, trust",

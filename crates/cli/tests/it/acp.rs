@@ -53,7 +53,8 @@ impl Editor {
     fn opens(&mut self, cwd: &Path) {
         let opened = self.ask("session/new", json!({"cwd": cwd, "mcpServers": []}));
         let id = opened["result"]["sessionId"].as_str();
-        id.unwrap_or_else(|| panic!("{opened}")).clone_into(&mut self.session);
+        id.unwrap_or_else(|| panic!("{opened}"))
+            .clone_into(&mut self.session);
     }
 
     fn send(&mut self, method: &str, params: Value) -> u64 {
@@ -182,7 +183,9 @@ fn project() -> TempDir {
 }
 
 fn code(answer: &Value) -> i64 {
-    answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{answer}"))
+    answer["error"]["code"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("{answer}"))
 }
 
 #[test]
@@ -214,13 +217,19 @@ fn vectors_5_and_6_a_session_and_its_first_words() {
     assert!(editor.seen.is_empty(), "{:?}", editor.seen);
     assert_eq!(opened["result"]["modes"]["currentModeId"], "default");
     let options = opened["result"]["configOptions"].as_array().unwrap();
-    let ids: Vec<_> = options.iter().map(|option| option["id"].as_str().unwrap()).collect();
+    let ids: Vec<_> = options
+        .iter()
+        .map(|option| option["id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids, ["mode", "model", "effort"]);
     editor.session = opened["result"]["sessionId"].as_str().unwrap().to_owned();
     let commands = editor.until("commands", |message| {
         message["params"]["update"]["sessionUpdate"] == "available_commands_update"
     });
-    let commands = commands["params"]["update"]["availableCommands"].as_array().unwrap().clone();
+    let commands = commands["params"]["update"]["availableCommands"]
+        .as_array()
+        .unwrap()
+        .clone();
     assert!(commands.iter().any(|command| command["name"] == "compact"));
 
     let answer = editor.prompt("hi");
@@ -236,7 +245,8 @@ fn vectors_5_and_6_a_session_and_its_first_words() {
 #[test]
 fn vector_7_a_call_is_shown_from_its_name_to_its_result() {
     let dir = project();
-    let mut editor = Editor::with_turns(&dir, &[call("Read", json!({"file_path": "a"})), text("ok")]);
+    let mut editor =
+        Editor::with_turns(&dir, &[call("Read", json!({"file_path": "a"})), text("ok")]);
     editor.prompt("read");
     let begun = editor.updates("tool_call");
     assert_eq!(begun[0]["kind"], "read");
@@ -266,7 +276,12 @@ fn vectors_8_and_9_an_edit_is_shown_asked_about_and_made_or_not() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|option| (option["optionId"].as_str().unwrap(), option["kind"].as_str().unwrap()))
+        .map(|option| {
+            (
+                option["optionId"].as_str().unwrap(),
+                option["kind"].as_str().unwrap(),
+            )
+        })
         .collect();
     let expected = [
         ("allow", "allow_once"),
@@ -275,7 +290,10 @@ fn vectors_8_and_9_an_edit_is_shown_asked_about_and_made_or_not() {
     ];
     assert_eq!(options, expected);
     let done = editor.updates("tool_call_update");
-    let done = done.iter().find(|update| update["status"] == "completed").unwrap();
+    let done = done
+        .iter()
+        .find(|update| update["status"] == "completed")
+        .unwrap();
     assert_eq!(done["content"], json!([diff]));
     assert_eq!(
         editor.states(),
@@ -306,7 +324,9 @@ fn vector_11_a_cancelled_question_is_taken_back() {
     editor.answers.clear();
     let params = editor.prompt_of(json!([{"type": "text", "text": "edit"}]));
     let id = editor.send("session/prompt", params);
-    editor.until("question", |message| message["method"] == "session/request_permission");
+    editor.until("question", |message| {
+        message["method"] == "session/request_permission"
+    });
     let session = editor.session.clone();
     editor.note("session/cancel", json!({"sessionId": session}));
     let answer = editor.answer(id);
@@ -321,7 +341,10 @@ fn vector_11_a_cancelled_question_is_taken_back() {
 #[test]
 fn vector_12_a_prompt_can_be_cancelled_at_once_and_so_can_those_behind_it() {
     let dir = project();
-    let mut editor = Editor::with_turns(&dir, &[call("Bash", json!({"command": "sleep 60"})), text("ok")]);
+    let mut editor = Editor::with_turns(
+        &dir,
+        &[call("Bash", json!({"command": "sleep 60"})), text("ok")],
+    );
     let params = editor.prompt_of(json!([{"type": "text", "text": "go"}]));
     let first = editor.send("session/prompt", params.clone());
     let second = editor.send("session/prompt", params);
@@ -412,7 +435,10 @@ fn vectors_16_and_17_modes_and_options() {
     let dir = project();
     let mut editor = Editor::with_turns(&dir, &[text("ok")]);
     let session = editor.session.clone();
-    let answer = editor.ask("session/set_mode", json!({"sessionId": session, "modeId": "plan"}));
+    let answer = editor.ask(
+        "session/set_mode",
+        json!({"sessionId": session, "modeId": "plan"}),
+    );
     assert_eq!(answer["result"], json!({}));
     let change = editor.until("mode", |message| {
         message["params"]["update"]["sessionUpdate"] == "current_mode_update"
@@ -423,7 +449,8 @@ fn vectors_16_and_17_modes_and_options() {
     });
     let options = &change["params"]["update"]["configOptions"];
     assert_eq!(options[0]["currentValue"], "plan");
-    let option = |id: &str, value: &str| json!({"sessionId": session, "configId": id, "value": value});
+    let option =
+        |id: &str, value: &str| json!({"sessionId": session, "configId": id, "value": value});
     let refused = editor.ask("session/set_config_option", option("mode", "nope"));
     assert_eq!(code(&refused), -32602);
     assert_eq!(refused["error"]["data"], json!({"field": "value"}));
@@ -437,7 +464,10 @@ fn vectors_16_and_17_modes_and_options() {
     let chosen = editor.ask("session/set_config_option", option("effort", "high"));
     assert_eq!(chosen["result"]["configOptions"][2]["currentValue"], "high");
     let chosen = editor.ask("session/set_config_option", option("model", "another"));
-    assert_eq!(chosen["result"]["configOptions"][1]["currentValue"], "another");
+    assert_eq!(
+        chosen["result"]["configOptions"][1]["currentValue"],
+        "another"
+    );
 }
 
 #[test]
@@ -454,7 +484,10 @@ fn vectors_18_to_20_a_session_is_taken_up_by_another_process() {
     let first = &listed["result"]["sessions"][0];
     assert_eq!(first["sessionId"], session.as_str());
     assert_eq!(first["title"], "please edit");
-    assert_eq!(code(&editor.ask("session/list", json!({"cursor": "x"}))), -32602);
+    assert_eq!(
+        code(&editor.ask("session/list", json!({"cursor": "x"}))),
+        -32602
+    );
 
     let place = json!({"sessionId": session, "cwd": dir.path(), "mcpServers": []});
     let loaded = editor.ask("session/load", place.clone());
@@ -497,11 +530,17 @@ fn vectors_21_and_22_what_a_prompt_may_hold() {
     assert_eq!(code(&editor.ask("session/prompt", audio)), -32602);
     let uri = format!("file://{}", path.display());
     let file = json!({"uri": uri, "text": "one\ntwo\nthree\n"});
-    let blocks = json!([{"type": "text", "text": "edit this"}, {"type": "resource", "resource": file}]);
+    let blocks =
+        json!([{"type": "text", "text": "edit this"}, {"type": "resource", "resource": file}]);
     let blocks = editor.prompt_of(blocks);
     let answer = editor.ask("session/prompt", blocks);
     assert_eq!(answer["result"]["stopReason"], "end_turn");
-    assert_eq!(editor.states().last(), Some(&"completed"), "{:#?}", editor.seen);
+    assert_eq!(
+        editor.states().last(),
+        Some(&"completed"),
+        "{:#?}",
+        editor.seen
+    );
     assert_eq!(fs::read_to_string(path).unwrap(), "one\n2\nthree\n");
 }
 
@@ -538,7 +577,12 @@ fn the_models_list_of_tasks_is_the_plan() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|entry| (entry["content"].as_str().unwrap(), entry["status"].as_str().unwrap()))
+        .map(|entry| {
+            (
+                entry["content"].as_str().unwrap(),
+                entry["status"].as_str().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(states, [("find", "completed"), ("fix", "in_progress")]);
     assert!(editor.updates("tool_call").is_empty());
@@ -551,7 +595,9 @@ fn an_editor_that_vanishes_in_a_question_leaves_nothing_behind() {
     editor.answers.clear();
     let params = editor.prompt_of(json!([{"type": "text", "text": "edit"}]));
     editor.send("session/prompt", params);
-    editor.until("question", |message| message["method"] == "session/request_permission");
+    editor.until("question", |message| {
+        message["method"] == "session/request_permission"
+    });
     assert_eq!(editor.talk.end(), 0);
     let now = fs::read_to_string(dir.path().join("a")).unwrap();
     assert_eq!(now, "one\ntwo\nthree\n");

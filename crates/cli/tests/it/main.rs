@@ -29,6 +29,7 @@
 )]
 
 mod acp;
+mod acp_clients;
 mod bad_input;
 mod binary;
 mod call;
