@@ -20,7 +20,7 @@ let answer = "allow";
 const questions = [];
 let atUpdate = () => {};
 const of = (kind) => updates.filter((update) => update.sessionUpdate === kind);
-const said = (kind) => of(kind).map((update) => update.content.text).join("");
+const said = (kind) => of(kind).map((update) => update.content.text ?? "").join("");
 
 const app = acp
   .client({ name: "test" })
@@ -56,7 +56,7 @@ await app.connectWith(stream, async (agent) => {
   await prompt(text("edit"));
   const [diff] = questions[0].toolCall.content;
   assert.deepEqual([diff.type, diff.oldText, diff.newText], ["diff", "one\n", "two\n"]);
-  const done = of("tool_call_update").find((update) => update.status === "completed");
+  const done = of("tool_call_update").findLast((update) => update.status === "completed");
   assert.deepEqual(done.content, [diff]);
   assert.equal(file(), "two\n");
 

@@ -43,7 +43,7 @@ class Editor:
         return [update for update in self.updates if update.session_update == kind]
 
     def said(self, kind):
-        return "".join(update.content.text for update in self.of(kind))
+        return "".join(getattr(update.content, "text", "") for update in self.of(kind))
 
 
 def text_of():

@@ -36,12 +36,22 @@ fn edit(old: &str, new: &str) -> Value {
     )
 }
 
+/// What the model says, a block each time.
+fn script(path: &Path, blocks: &[Value]) {
+    let turns: Vec<Value> = blocks
+        .iter()
+        .map(|block| json!({"content": [block]}))
+        .collect();
+    fs::write(path, json!({"turns": turns}).to_string()).unwrap();
+}
+
 /// A project, and what the model says in it.
 fn project() -> (TempDir, PathBuf) {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("a"), "one\n").unwrap();
-    let turns = json!([
+    let turns = [
         text("Hello"),
+        call("Read", json!({"file_path": "a"})),
         edit("one", "two"),
         text("edited"),
         edit("two", "three"),
@@ -52,10 +62,10 @@ fn project() -> (TempDir, PathBuf) {
         text("edited"),
         call("mcp__files__Read", json!({"file_path": "a"})),
         text("read"),
-    ]);
-    let script = dir.path().join(".script.json");
-    fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
-    (dir, script)
+    ];
+    let path = dir.path().join(".script.json");
+    script(&path, &turns);
+    (dir, path)
 }
 
 fn drive(mut command: Command, dir: &TempDir) -> String {
@@ -114,13 +124,13 @@ fn acpx() {
         return;
     };
     let (dir, _) = project();
-    let script = dir.path().join("acpx.json");
-    let turns = json!([edit("one", "two"), text("edited")]);
-    fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
+    let path = dir.path().join("acpx.json");
+    let read = call("Read", json!({"file_path": "a"}));
+    script(&path, &[read, edit("one", "two"), text("edited")]);
     let agent = format!(
         "{} acp --script {}",
         env!("CARGO_BIN_EXE_haft"),
-        script.display()
+        path.display()
     );
     let run = |approval: &str| {
         let package: Value =
