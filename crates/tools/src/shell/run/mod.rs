@@ -262,7 +262,7 @@ impl Run<'_> {
         let new = usize::try_from(total - *told).unwrap_or(usize::MAX);
         if new > 0 {
             *told = total;
-            let text = answer::plain(&capture.end(new.min(PROGRESS_TAIL)));
+            let text = answer::part(&capture.end(new.min(PROGRESS_TAIL)));
             self.cx.progress.report(Update::Text { text });
         }
     }
