@@ -23,8 +23,14 @@ mod error;
 mod glob;
 mod grep;
 mod handle;
+#[cfg(target_os = "linux")]
+mod index;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_index.rs"]
+mod index;
 mod leave_out;
 mod root;
+mod settings;
 mod skip;
 mod stop;
 mod walk;
@@ -38,6 +44,7 @@ pub use grep::{
 };
 pub use handle::EntryKind;
 pub use leave_out::LeaveOut;
+pub use settings::{IndexSettings, IndexStatus};
 pub use skip::{Skip, SkipReason, Skipped};
 pub use stop::{Completion, SearchStop, Stop};
 pub use walk::{DirectoryList, ListedEntry, list_directory};

@@ -7,6 +7,8 @@
 
 mod filter;
 mod harvest;
+#[cfg(target_os = "linux")]
+mod indexed;
 mod matcher;
 mod query;
 mod report;
@@ -28,8 +30,11 @@ pub use report::{FileCount, Found, GrepReport, MAX_COLUMNS, Row, RowKind, Tally}
 pub use text::{MatchGroups, TemplatePart, TextMatcher};
 
 use crate::handle::EntryKind;
+use crate::index::TreeStore;
 use crate::root::{Opened, Root};
 use crate::skip::SkipLog;
+#[cfg(target_os = "linux")]
+use crate::stop::{Completion, SearchStop};
 use crate::stop::{Stop, Watch};
 use crate::walk::{Entry, Tree};
 use crate::{SearchError, root};
@@ -63,17 +68,67 @@ pub(crate) fn check(query: &GrepQuery) -> Result<(), SearchError> {
     GrepPlan::of(query).map(drop)
 }
 
+/// The regex of a query, for tests of what is derived from it.
+#[cfg(test)]
+pub(crate) fn matcher_of(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
+    matcher::build(query)
+}
+
 pub(crate) fn run(
     query: &GrepQuery,
     stop: &Stop,
     threads: usize,
+    trees: Option<&TreeStore>,
 ) -> Result<GrepReport, SearchError> {
+    let built = GrepPlan::of(query)?;
+    #[cfg(target_os = "linux")]
+    if let Some(trees) = trees
+        // Under another name the tree has other rules.
+        && built.root.real == query.path
+        && matches!(built.root.opened, Opened::Directory(_))
+        && let Some(holder) = trees.holder(&query.path, &query.current_dir)
+    {
+        if let Ok((report, unread)) = indexed::run(query, &built, stop, threads, &holder) {
+            trees.after(&holder, Some(unread));
+            if trees.verifies() {
+                verify(query, &report, threads)?;
+            }
+            return Ok(report);
+        }
+        let report = walk(query, built, stop, threads);
+        trees.after(&holder, None);
+        return Ok(report);
+    }
+    let _ = trees;
+    Ok(walk(query, built, stop, threads))
+}
+
+/// Compares an answer with that of a plain walk. Should others change the tree meanwhile, two walks
+/// differ as well.
+#[cfg(target_os = "linux")]
+fn verify(query: &GrepQuery, report: &GrepReport, threads: usize) -> Result<(), SearchError> {
+    if let Completion::Stopped(SearchStop::Timeout | SearchStop::Cancelled) = report.completion {
+        return Ok(());
+    }
+    let again = || {
+        let built = GrepPlan::of(query)?;
+        Ok(format!("{:?}", walk(query, built, &Stop::never(), threads)))
+    };
+    let (ours, plain): (String, String) = (format!("{report:?}"), again()?);
+    assert!(
+        ours == plain || again()? != plain,
+        "the index gives another answer than a plain search to {query:?}:\n{ours}\nplain:\n{plain}"
+    );
+    Ok(())
+}
+
+fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> GrepReport {
     let GrepPlan {
         matcher,
         overrides,
         types,
         root,
-    } = GrepPlan::of(query)?;
+    } = built;
 
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
@@ -116,7 +171,7 @@ pub(crate) fn run(
         let (path, mut scanner) = (&query.path, scanner.clone());
         search_file(&harvest, &skips, &mut scanner, path, open, Naming::Named);
     }
-    Ok(harvest.report(query, skips, watch.completion()))
+    harvest.report(query, skips, watch.completion())
 }
 
 fn search_file(

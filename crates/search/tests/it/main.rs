@@ -6,6 +6,8 @@ mod against_rg;
 mod glob;
 #[cfg(test)]
 mod grep;
+#[cfg(all(test, target_os = "linux"))]
+mod kept;
 #[cfg(test)]
 mod random;
 #[cfg(test)]

@@ -27,6 +27,12 @@ impl Tree {
         Self { _dir: dir, root }
     }
 
+    pub(crate) fn below(folder: &Path) -> Self {
+        let dir = tempfile::tempdir_in(folder).unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        Self { _dir: dir, root }
+    }
+
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let tree = Self::new();
         for (path, text) in files {

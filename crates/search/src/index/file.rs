@@ -1,0 +1,5 @@
+//! The index on disk.
+
+use super::holder::Holder;
+
+pub(crate) fn save(_: &Holder) {}
