@@ -14,6 +14,8 @@ pub struct IndexSettings {
     pub memory: Option<usize>,
     /// Compares each answer with that of a plain walk, and panics if they differ.
     pub verify: bool,
+    /// Fewer files than this are not indexed: searching them is as fast.
+    pub few_files: usize,
     /// Builds everything within the calls instead of behind them: slow, for tests.
     pub at_once: bool,
 }
@@ -25,6 +27,7 @@ impl Default for IndexSettings {
             cache_folder: None,
             memory: None,
             verify: false,
+            few_files: 300,
             at_once: false,
         }
     }
@@ -39,7 +42,7 @@ impl IndexSettings {
             self.enabled = false;
         }
         if is("HAFT_SEARCH_VERIFY", "1") {
-            (self.verify, self.at_once) = (true, true);
+            (self.verify, self.at_once, self.few_files) = (true, true, 3);
         }
         self
     }

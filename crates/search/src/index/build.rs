@@ -14,8 +14,7 @@ use super::trigram::TrigramCollector;
 use crate::handle::Directory;
 use crate::walk::NameRules;
 
-/// Fewer files than this, and less text, are searched faster than they are looked up.
-const FEW_FILES: usize = 300;
+/// Few files with less text than this are searched faster than they are looked up.
 const LITTLE_TEXT: u64 = 3 << 20;
 /// So much text goes into one segment at most.
 const MOST_BYTES: u64 = 96 << 20;
@@ -29,8 +28,8 @@ const UNASKED: Duration = Duration::from_secs(300);
 
 impl Unread {
     /// Is it worth to index them?
-    pub(crate) fn is_much(self) -> bool {
-        self.files >= FEW_FILES || self.bytes >= LITTLE_TEXT
+    pub(crate) fn is_much(self, few_files: usize) -> bool {
+        self.files >= few_files || self.bytes >= LITTLE_TEXT
     }
 }
 
@@ -140,7 +139,7 @@ struct Indexed {
 
 /// Indexes the next files.
 pub(crate) fn index_some(holder: &Holder) -> Progress {
-    let Ok((jobs, top, epoch)) = holder.with_fresh(choose) else {
+    let Ok((jobs, top, epoch)) = holder.with_fresh(|kept| choose(kept, holder.few_files)) else {
         return Progress::Done;
     };
     if jobs.is_empty() {
@@ -182,6 +181,7 @@ pub(crate) fn index_some(holder: &Holder) -> Progress {
             entry.data.is_settled = indexed.is_settled;
         }
         if let Some(segment) = segment {
+            let segment = Arc::new(segment);
             kept.segments.push(Slot { segment, files });
         }
         kept.is_saved = false;
@@ -191,7 +191,10 @@ pub(crate) fn index_some(holder: &Holder) -> Progress {
 
 /// Which files come next. Once there are many segments, those of the smallest are indexed again, as
 /// one.
-fn choose(kept: &mut KeptTree) -> Result<(Vec<Job>, Arc<Directory>, u64), NotKnown> {
+fn choose(
+    kept: &mut KeptTree,
+    few_files: usize,
+) -> Result<(Vec<Job>, Arc<Directory>, u64), NotKnown> {
     let key = ViewKey {
         directory: 0,
         globs: Vec::new(),
@@ -221,7 +224,7 @@ fn choose(kept: &mut KeptTree) -> Result<(Vec<Job>, Arc<Directory>, u64), NotKno
             });
         }
     }
-    if !all.is_much() {
+    if !all.is_much(few_files) {
         jobs.clear();
     }
     Ok((jobs, Arc::clone(&kept.tree.top), kept.epoch))

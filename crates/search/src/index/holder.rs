@@ -6,8 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::contents::Budget;
+use super::file;
 use super::kept::{KeptTree, NotKnown};
 use super::load::Refused;
+use crate::settings::IndexSettings;
 
 /// A tree, by the directory it begins at.
 pub(crate) struct Holder {
@@ -17,6 +19,8 @@ pub(crate) struct Holder {
     pub(crate) threads: usize,
     /// Where index files are.
     pub(crate) folder: Option<PathBuf>,
+    /// Fewer files are not worth an index.
+    pub(crate) few_files: usize,
     state: Mutex<Stage>,
     /// Of the thread behind it, if there is one.
     pub(crate) work: Mutex<Work>,
@@ -46,14 +50,15 @@ impl Holder {
         current_dir: &Path,
         budget: &Arc<Budget>,
         threads: usize,
-        folder: Option<PathBuf>,
+        settings: &IndexSettings,
     ) -> Self {
         Self {
             root: root.to_path_buf(),
             current_dir: current_dir.to_path_buf(),
             budget: Arc::clone(budget),
             threads,
-            folder,
+            folder: settings.cache_folder.clone(),
+            few_files: settings.few_files,
             state: Mutex::new(Stage::Unread),
             work: Mutex::new(Work {
                 has_thread: false,
@@ -120,9 +125,21 @@ impl Holder {
         let read =
             KeptTree::read(&self.root, &self.current_dir, self.threads, &self.budget, &stop);
         *self.lock() = match read {
-            Ok(kept) => Stage::Ready(Box::new(kept)),
+            Ok(mut kept) => {
+                file::load(self, &mut kept);
+                Stage::Ready(Box::new(kept))
+            }
             Err(refused) => Stage::Refused(refused),
         };
+    }
+
+    /// Reads the tree at once if an earlier session left an index: it is faster then than a plain
+    /// search.
+    pub(crate) fn read_if_indexed(&self) {
+        let is_unread = matches!(*self.lock(), Stage::Unread);
+        if is_unread && file::is_there(self) {
+            self.read();
+        }
     }
 
     pub(crate) fn has_ended(&self) -> bool {

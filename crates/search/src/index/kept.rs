@@ -27,13 +27,13 @@ pub(crate) struct KeptTree {
     pub(crate) budget: Arc<Budget>,
     /// Goes up when entries get other numbers.
     pub(crate) epoch: u64,
-    /// The index differs from what is on the disk.
+    /// What the index knows is on the disk.
     pub(crate) is_saved: bool,
 }
 
 /// A segment, and which file each of its texts is now.
 pub(crate) struct Slot {
-    pub(crate) segment: Segment,
+    pub(crate) segment: Arc<Segment>,
     pub(crate) files: Vec<EntryNumber>,
 }
 
@@ -117,6 +117,18 @@ impl KeptTree {
             self.number_texts();
         }
         Ok(())
+    }
+
+    /// Adds segments to a tree that has none; entries know already what they are in them.
+    pub(crate) fn add_segments(&mut self, segments: Vec<Segment>) {
+        self.segments = segments
+            .into_iter()
+            .map(|segment| Slot {
+                segment: Arc::new(segment),
+                files: Vec::new(),
+            })
+            .collect();
+        self.number_texts();
     }
 
     /// Finds out which file each text of the index is.

@@ -103,6 +103,14 @@ impl Segment {
         self.texts
     }
 
+    pub(crate) fn size(&self) -> SegmentSize {
+        SegmentSize {
+            texts: self.texts as u64,
+            trigrams: self.table.len() as u64,
+            lists: self.length as u64,
+        }
+    }
+
     /// How many bytes of memory it takes.
     pub(crate) fn weight(&self) -> usize {
         let lists = match &self.lists {
@@ -182,11 +190,7 @@ impl Segment {
                 to.write_all(&bytes)?;
             }
         }
-        Ok(SegmentSize {
-            texts: self.texts as u64,
-            trigrams: self.table.len() as u64,
-            lists: self.length as u64,
-        })
+        Ok(self.size())
     }
 
     /// The segment that begins at this place of a file whose bytes were checked; only its table is

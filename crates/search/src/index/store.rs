@@ -1,6 +1,6 @@
 //! The trees of an engine.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::build::{self, Progress};
@@ -66,9 +66,8 @@ impl TreeStore {
         let holder = match at {
             Some(at) => trees.remove(at),
             None => {
-                let folder: Option<PathBuf> = self.settings.cache_folder.clone();
                 let (budget, threads) = (&self.budget, self.threads);
-                Arc::new(Holder::new(root, current_dir, budget, threads, folder))
+                Arc::new(Holder::new(root, current_dir, budget, threads, &self.settings))
             }
         };
         trees.insert(0, Arc::clone(&holder));
@@ -78,7 +77,15 @@ impl TreeStore {
         }
         if self.settings.at_once {
             holder.read();
-            while build::index_some(&holder) == Progress::Made {}
+            let mut is_new = false;
+            while build::index_some(&holder) == Progress::Made {
+                is_new = true;
+            }
+            if is_new {
+                super::file::save(&holder);
+            }
+        } else {
+            holder.read_if_indexed();
         }
         Some(holder)
     }
@@ -122,7 +129,7 @@ impl TreeStore {
             return;
         }
         match unread {
-            Some(unread) if !unread.is_much() => build::touch(holder),
+            Some(unread) if !unread.is_much(holder.few_files) => build::touch(holder),
             _ => build::start(holder),
         }
     }

@@ -8,6 +8,8 @@ mod glob;
 mod grep;
 #[cfg(all(test, target_os = "linux"))]
 mod kept;
+#[cfg(all(test, target_os = "linux"))]
+mod kept_random;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
