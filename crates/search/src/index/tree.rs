@@ -16,7 +16,7 @@
 //! - more events than fit, more directories than may be watched: the tree is read again, once or
 //!   before each answer. Reading again costs a look at every file, but no content.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -301,12 +301,20 @@ impl<T: FileKnowledge> Tree<T> {
     }
 
     fn apply(&mut self, changes: Vec<Change>) -> Result<bool, Refused> {
-        let mut touched: HashMap<DirectoryNumber, HashSet<OsString>> = HashMap::new();
+        // Whether a name came or went.
+        let mut touched: HashMap<DirectoryNumber, HashMap<OsString, bool>> = HashMap::new();
         for change in changes {
             let Some(directories) = self.watched.get(&change.watch) else {
                 continue;
             };
             for directory in directories {
+                if change.is_gone {
+                    match directory {
+                        0 => return Err(Refused::Failed),
+                        // The directory above tells of it.
+                        _ => continue,
+                    }
+                }
                 let is_there = self.directories[*directory as usize].is_there;
                 if change.is_attribute_of_directory && is_there {
                     return Ok(false);
@@ -318,7 +326,8 @@ impl<T: FileKnowledge> Tree<T> {
                         return Ok(false);
                     }
                 }
-                touched.entry(*directory).or_default().insert(change.name.clone());
+                let names = touched.entry(*directory).or_default();
+                *names.entry(change.name.clone()).or_default() |= change.is_listing;
             }
         }
         for (directory, names) in touched {
@@ -336,7 +345,7 @@ impl<T: FileKnowledge> Tree<T> {
     fn apply_in(
         &mut self,
         number: DirectoryNumber,
-        names: HashSet<OsString>,
+        names: HashMap<OsString, bool>,
     ) -> Result<bool, Refused> {
         let known = &self.directories[number as usize];
         let Ok(opened) = self.top.enter_below(&known.path) else {
@@ -354,7 +363,7 @@ impl<T: FileKnowledge> Tree<T> {
         let path = self.root.join(&known.path);
         let relative = known.path.clone();
         let level = known.level.clone();
-        for name in names {
+        for (name, is_listing) in names {
             let ran_out = AtomicBool::new(false);
             let loader = Loader {
                 top: &self.top,
@@ -370,7 +379,9 @@ impl<T: FileKnowledge> Tree<T> {
             if let (Some(before), Some(now)) = (before, &now) {
                 let entry = &mut self.entries[before as usize];
                 let is_same_file = entry.kind == EntryKind::File && now.kind == EntryKind::File;
-                let is_same_folder = entry.kind == EntryKind::Directory
+                // One that was removed and made again may have the same number.
+                let is_same_folder = !is_listing
+                    && entry.kind == EntryKind::Directory
                     && now.kind == EntryKind::Directory
                     && (entry.mark.device, entry.mark.inode)
                         == (now.mark.device, now.mark.inode);

@@ -48,6 +48,8 @@ pub(crate) struct Change {
     pub(crate) is_listing: bool,
     /// Who may do what with a directory.
     pub(crate) is_attribute_of_directory: bool,
+    /// The directory itself was moved or removed.
+    pub(crate) is_gone: bool,
 }
 
 /// What happened since the last look.
@@ -100,10 +102,7 @@ impl Watcher {
             let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
             let on_directory = name.is_none() || events.contains(ReadFlags::ISDIR);
             let is_attribute_of_directory = on_directory && events.contains(ReadFlags::ATTRIB);
-            if name.is_none() && !is_attribute_of_directory {
-                // It was moved or removed itself, which the directory above it tells of.
-                continue;
-            }
+            let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
             let listing = ReadFlags::CREATE
                 | ReadFlags::DELETE
                 | ReadFlags::MOVED_FROM
@@ -113,6 +112,7 @@ impl Watcher {
                 name: name.unwrap_or_default().to_os_string(),
                 is_listing: events.intersects(listing),
                 is_attribute_of_directory,
+                is_gone: name.is_none() && events.intersects(gone),
             };
             if changes.last() != Some(&change) {
                 changes.push(change);
