@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::thread;
 
 use crate::glob::{self, GlobQuery, GlobReport};
-use crate::grep::{self, GrepQuery, GrepReport};
+use crate::grep::{self, GrepQuery, GrepReport, MatcherCache};
 use crate::index::TreeStore;
 use crate::{IndexSettings, IndexStatus, SearchError, Stop};
 
@@ -16,6 +16,7 @@ const MAX_THREADS: usize = 12;
 #[derive(Debug)]
 pub struct SearchEngine {
     threads: usize,
+    matchers: MatcherCache,
     /// What is kept between calls.
     trees: Option<TreeStore>,
 }
@@ -32,18 +33,25 @@ impl SearchEngine {
         let threads = cores.min(MAX_THREADS);
         Self {
             threads,
+            matchers: MatcherCache::default(),
             trees: TreeStore::new(settings, threads),
         }
     }
 
     /// Searches file contents. Blocks; run it on a thread that may.
     pub fn grep(&self, query: &GrepQuery, stop: &Stop) -> Result<GrepReport, SearchError> {
-        grep::run(query, stop, self.threads, self.trees.as_ref())
+        grep::run(
+            query,
+            stop,
+            self.threads,
+            &self.matchers,
+            self.trees.as_ref(),
+        )
     }
 
     /// Says what is wrong with a query, as [`Self::grep`] would, without searching.
     pub fn check_grep(&self, query: &GrepQuery) -> Result<(), SearchError> {
-        grep::check(query)
+        grep::check(query, &self.matchers)
     }
 
     /// Says what is wrong with a query, as [`Self::glob`] would, without walking.
@@ -60,7 +68,10 @@ impl SearchEngine {
 impl SearchEngine {
     /// What is kept between calls, a tree each.
     pub fn index_status(&self) -> Vec<IndexStatus> {
-        self.trees.as_ref().map(TreeStore::status).unwrap_or_default()
+        self.trees
+            .as_ref()
+            .map(TreeStore::status)
+            .unwrap_or_default()
     }
 }
 

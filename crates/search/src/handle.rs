@@ -106,8 +106,18 @@ impl Directory {
     /// Opens a directory below this one, by a path of which no part may be a link, to list it.
     #[cfg(target_os = "linux")]
     pub(crate) fn enter_below(&self, path: &Path) -> io::Result<Self> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        Ok(Self(openat2(&self.0, path, directory(OFlags::RDONLY), Mode::empty(), BELOW)?))
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        Ok(Self(openat2(
+            &self.0,
+            path,
+            directory(OFlags::RDONLY),
+            Mode::empty(),
+            BELOW,
+        )?))
     }
 
     /// The same for a regular file; `None` as in [`Self::open`].
@@ -118,7 +128,9 @@ impl Directory {
                 let file = File::from(file);
                 Ok(file.metadata()?.is_file().then_some(file))
             }
-            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NODEV | Errno::NOTDIR) => Ok(None),
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NODEV | Errno::NOTDIR) => {
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }

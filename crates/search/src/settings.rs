@@ -1,6 +1,9 @@
 //! How an engine keeps what it knows between calls.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::index;
 
 /// How an engine keeps what it knows between calls. The answers are the same whatever is set.
 #[derive(Clone, Debug)]
@@ -36,8 +39,14 @@ impl Default for IndexSettings {
 impl IndexSettings {
     /// The same, but `HAFT_SEARCH_INDEX=off` and `HAFT_SEARCH_VERIFY=1` in the environment count.
     #[must_use]
-    pub fn with_environment(mut self) -> Self {
-        let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|it| it == value);
+    pub fn with_environment(self) -> Self {
+        self.with_variables(|name| std::env::var(name).ok())
+    }
+
+    /// The same with variables from elsewhere.
+    #[must_use]
+    pub fn with_variables(mut self, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let is = |name: &str, value: &str| variable(name).is_some_and(|it| it == value);
         if is("HAFT_SEARCH_INDEX", "off") {
             self.enabled = false;
         }
@@ -48,6 +57,30 @@ impl IndexSettings {
     }
 }
 
+/// An index on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How large it is.
+    pub bytes: u64,
+    /// When it was last used.
+    pub used: SystemTime,
+}
+
+impl IndexSettings {
+    /// The index that sessions in this directory, a path without links, have left.
+    pub fn file_of(&self, root: &Path) -> Option<IndexFile> {
+        let path = index::file_place(self.cache_folder.as_deref()?, root)?;
+        let found = path.metadata().ok()?;
+        Some(IndexFile {
+            path,
+            bytes: found.len(),
+            used: found.modified().ok()?,
+        })
+    }
+}
+
 /// What is kept of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexStatus {
@@ -55,6 +88,8 @@ pub struct IndexStatus {
     pub root: PathBuf,
     /// Queries are answered by it.
     pub is_ready: bool,
+    /// Why it is not kept, if it is not.
+    pub refused: Option<&'static str>,
     /// All its directories are watched; otherwise they are looked at before each answer.
     pub is_watched: bool,
     /// How many files are searched.

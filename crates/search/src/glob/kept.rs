@@ -59,7 +59,9 @@ pub(super) fn run(
                         waiting.push((entry.directory.ok_or(NotKnown)?, depth + 1));
                     }
                 } else if is_met
-                    && plan.pattern.fits(path.strip_prefix(&plan.base).unwrap_or(&path))
+                    && plan
+                        .pattern
+                        .fits(path.strip_prefix(&plan.base).unwrap_or(&path))
                     && !query.leave_out.holds(&path)
                 {
                     let time = match entry.kind {
@@ -67,8 +69,7 @@ pub(super) fn run(
                         // What it leads to may be anywhere.
                         EntryKind::Link => {
                             let target = tree.top.look_through_below(&tree.path_in(entry));
-                            let file =
-                                target.filter(|it| kind_of(it) == Some(EntryKind::File));
+                            let file = target.filter(|it| kind_of(it) == Some(EntryKind::File));
                             file.as_ref().map(modified)
                         }
                         _ => None,

@@ -19,9 +19,9 @@ use ignore::types::Types;
 pub use pattern::split_pattern;
 
 use crate::handle::Directory;
-use crate::index::TreeStore;
 #[cfg(target_os = "linux")]
-use crate::index::Unread;
+use crate::index::Need;
+use crate::index::TreeStore;
 use crate::leave_out::LeaveOut;
 use crate::root::Opened;
 use crate::skip::{SkipLog, Skipped};
@@ -136,14 +136,14 @@ pub(crate) fn run(
         && let Some(holder) = trees.holder(&plan.real, &query.current_dir)
     {
         if let Ok(report) = kept::run(query, &plan, stop, &holder) {
-            trees.after(&holder, Some(Unread::default()));
+            trees.after(&holder, Need::Tree);
             if trees.verifies() {
                 verify(query, &report, threads)?;
             }
             return Ok(report);
         }
         let report = walk(query, plan, stop, threads);
-        trees.after(&holder, None);
+        trees.after(&holder, Need::Tree);
         return Ok(report);
     }
     let _ = trees;
@@ -156,7 +156,12 @@ fn verify(query: &GlobQuery, report: &GlobReport, threads: usize) -> Result<(), 
     if report.completion != Completion::Complete {
         return Ok(());
     }
-    let again = || Ok(format!("{:?}", walk(query, sound(query)?, &Stop::never(), threads)));
+    let again = || {
+        Ok(format!(
+            "{:?}",
+            walk(query, sound(query)?, &Stop::never(), threads)
+        ))
+    };
     let (ours, plain): (String, String) = (format!("{report:?}"), again()?);
     assert!(
         ours == plain || again()? != plain,

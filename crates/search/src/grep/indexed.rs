@@ -40,11 +40,17 @@ pub(super) fn run(
     let here = Mark::of(&root.stat().map_err(|_| NotKnown)?);
     let needed = plan(&query.pattern, query.case_insensitive, query.multiline);
     let (candidates, top) = holder.with_fresh(|kept| {
-        let below = built.root.real.strip_prefix(&kept.tree.root).map_err(|_| NotKnown)?;
+        let below = built
+            .root
+            .real
+            .strip_prefix(&kept.tree.root)
+            .map_err(|_| NotKnown)?;
         let directory = kept.tree.find(below).ok_or(NotKnown)?;
         let known = &kept.tree.directories[directory as usize].mark;
         if (known.device, known.inode) != (here.device, here.inode)
-            || !kept.tree.speaks_for(directory, &query.current_dir, &query.leave_out)
+            || !kept
+                .tree
+                .speaks_for(directory, &query.current_dir, &query.leave_out)
         {
             return Err(NotKnown);
         }
@@ -107,7 +113,10 @@ pub(super) fn run(
         return Err(NotKnown);
     }
     drop(search);
-    Ok((harvest.report(query, skips, watch.completion()), candidates.unread))
+    Ok((
+        harvest.report(query, skips, watch.completion()),
+        candidates.unread,
+    ))
 }
 
 struct Search<'a> {
@@ -139,7 +148,10 @@ impl Search<'_> {
                 if kept.epoch != self.candidates.epoch {
                     return Err(NotKnown);
                 }
-                Ok(block.iter().filter_map(|file| kept.candidate(*file)).collect::<Vec<_>>())
+                Ok(block
+                    .iter()
+                    .filter_map(|file| kept.candidate(*file))
+                    .collect::<Vec<_>>())
             });
             let Ok(files) = known else {
                 self.is_lost.store(true, Ordering::Relaxed);
@@ -174,7 +186,10 @@ impl Search<'_> {
         if self.left_out.holds(&file.path) {
             return None;
         }
-        let below = file.path.strip_prefix(&self.holder.root).unwrap_or(&file.path);
+        let below = file
+            .path
+            .strip_prefix(&self.holder.root)
+            .unwrap_or(&file.path);
         let held = file.held.as_ref().filter(|_| {
             let now = self.top.look_below(below);
             now.is_some_and(|now| Mark::of(&now) == file.mark)
@@ -251,7 +266,9 @@ impl<'a> LeftOut<'a> {
         if self.leave_out.is_empty() || path == self.root {
             return false;
         }
-        let above = path.parent().is_some_and(|above| self.holds_directory(above));
+        let above = path
+            .parent()
+            .is_some_and(|above| self.holds_directory(above));
         above || self.leave_out.holds(path)
     }
 
@@ -259,13 +276,19 @@ impl<'a> LeftOut<'a> {
         if path == self.root || !path.starts_with(self.root) {
             return false;
         }
-        let known = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self
+            .directories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get(path) {
             return *known;
         }
         drop(known);
         let is_held = self.holds(path);
-        let mut known = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self
+            .directories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         known.insert(path.to_path_buf(), is_held);
         is_held
     }

@@ -25,11 +25,14 @@ use grep_regex::RegexMatcher;
 use ignore::overrides::Override;
 use ignore::types::Types;
 
+pub(crate) use matcher::MatcherCache;
 pub use query::{GrepMode, GrepQuery, split_globs};
 pub use report::{FileCount, Found, GrepReport, MAX_COLUMNS, Row, RowKind, Tally};
 pub use text::{MatchGroups, TemplatePart, TextMatcher};
 
 use crate::handle::EntryKind;
+#[cfg(target_os = "linux")]
+use crate::index::Need;
 use crate::index::TreeStore;
 use crate::root::{Opened, Root};
 use crate::skip::SkipLog;
@@ -43,15 +46,15 @@ use scan::{Naming, Scanner};
 
 /// What a query asks for, built: nothing is wrong with it.
 struct GrepPlan {
-    matcher: RegexMatcher,
+    matcher: Arc<RegexMatcher>,
     overrides: Override,
     types: Types,
     root: Root,
 }
 
 impl GrepPlan {
-    fn of(query: &GrepQuery) -> Result<Self, SearchError> {
-        let matcher = matcher::build(query)?;
+    fn of(query: &GrepQuery, matchers: &MatcherCache) -> Result<Self, SearchError> {
+        let matcher = matchers.build(query)?;
         let overrides = filter::overrides(query)?;
         let types = filter::types(query)?;
         let root = root::open(&query.path, query.judged.as_deref())?;
@@ -64,8 +67,8 @@ impl GrepPlan {
     }
 }
 
-pub(crate) fn check(query: &GrepQuery) -> Result<(), SearchError> {
-    GrepPlan::of(query).map(drop)
+pub(crate) fn check(query: &GrepQuery, matchers: &MatcherCache) -> Result<(), SearchError> {
+    GrepPlan::of(query, matchers).map(drop)
 }
 
 /// The regex of a query, for tests of what is derived from it.
@@ -78,9 +81,10 @@ pub(crate) fn run(
     query: &GrepQuery,
     stop: &Stop,
     threads: usize,
+    matchers: &MatcherCache,
     trees: Option<&TreeStore>,
 ) -> Result<GrepReport, SearchError> {
-    let built = GrepPlan::of(query)?;
+    let built = GrepPlan::of(query, matchers)?;
     #[cfg(target_os = "linux")]
     if let Some(trees) = trees
         // Under another name the tree has other rules.
@@ -89,14 +93,14 @@ pub(crate) fn run(
         && let Some(holder) = trees.holder(&query.path, &query.current_dir)
     {
         if let Ok((report, unread)) = indexed::run(query, &built, stop, threads, &holder) {
-            trees.after(&holder, Some(unread));
+            trees.after(&holder, Need::Index(Some(unread)));
             if trees.verifies() {
                 verify(query, &report, threads)?;
             }
             return Ok(report);
         }
         let report = walk(query, built, stop, threads);
-        trees.after(&holder, None);
+        trees.after(&holder, Need::Index(None));
         return Ok(report);
     }
     let _ = trees;
@@ -111,7 +115,7 @@ fn verify(query: &GrepQuery, report: &GrepReport, threads: usize) -> Result<(), 
         return Ok(());
     }
     let again = || {
-        let built = GrepPlan::of(query)?;
+        let built = GrepPlan::of(query, &MatcherCache::default())?;
         Ok(format!("{:?}", walk(query, built, &Stop::never(), threads)))
     };
     let (ours, plain): (String, String) = (format!("{report:?}"), again()?);

@@ -11,6 +11,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use grep_matcher::Matcher;
@@ -62,7 +63,8 @@ pub(super) struct Scanner {
     searcher: Searcher,
     /// Never used to search, so its buffer stays small.
     fresh: Searcher,
-    matcher: RegexMatcher,
+    /// Shared, because its working memory is: all threads and calls use what one has found out.
+    matcher: Arc<RegexMatcher>,
     mode: GrepMode,
     /// More rows than this of one file are never shown.
     max_rows: usize,
@@ -71,7 +73,7 @@ pub(super) struct Scanner {
 
 impl Scanner {
     pub(super) fn new(
-        matcher: RegexMatcher,
+        matcher: Arc<RegexMatcher>,
         query: &GrepQuery,
         max_rows: usize,
         watch: &Watch,
@@ -140,7 +142,7 @@ impl Scanner {
         mut content: Content<'_>,
         naming: Naming,
     ) -> io::Result<()> {
-        if self.searcher.multi_line_with_matcher(&self.matcher) {
+        if self.searcher.multi_line_with_matcher(&*self.matcher) {
             let bytes = content.size()?;
             if bytes > MAX_HELD as u64 {
                 finding.skipped = Some(SkipReason::TooLarge { bytes });
@@ -176,7 +178,7 @@ impl Scanner {
     }
 
     fn attempt(&mut self, path: &Path, content: &Content<'_>) -> (Finding, io::Result<()>, Buffer) {
-        let is_multi_line = self.searcher.multi_line_with_matcher(&self.matcher);
+        let is_multi_line = self.searcher.multi_line_with_matcher(&*self.matcher);
         let filling = Filling {
             path,
             matcher: &self.matcher,
@@ -192,7 +194,7 @@ impl Scanner {
             _ => None,
         };
         if let Some(text) = slice {
-            let (searcher, matcher) = (&mut self.searcher, &self.matcher);
+            let (searcher, matcher) = (&mut self.searcher, &*self.matcher);
             let (finding, outcome) = filling.run(|sink| match sink {
                 EitherSink::Rows(sink) => searcher.search_slice(matcher, text, sink),
                 EitherSink::Count(sink) => searcher.search_slice(matcher, text, sink),
@@ -210,7 +212,7 @@ impl Scanner {
             buffer_matters: !is_multi_line,
             buffer: Buffer::Fresh,
         };
-        let (searcher, matcher) = (&mut self.searcher, &self.matcher);
+        let (searcher, matcher) = (&mut self.searcher, &*self.matcher);
         let (finding, outcome) = filling.run(|sink| match sink {
             EitherSink::Rows(sink) => searcher.search_reader(matcher, &mut reader, sink),
             EitherSink::Count(sink) => searcher.search_reader(matcher, &mut reader, sink),
@@ -456,7 +458,12 @@ mod tests {
             ..GrepQuery::new("needle", dir.path())
         };
         let watch = Watch::new(&Stop::never());
-        let mut scanner = Scanner::new(matcher::build(&query).unwrap(), &query, usize::MAX, &watch);
+        let mut scanner = Scanner::new(
+            Arc::new(matcher::build(&query).unwrap()),
+            &query,
+            usize::MAX,
+            &watch,
+        );
         let before = scanner
             .search(&binary, || File::open(&binary).map(Some), Naming::Walked)
             .rows;

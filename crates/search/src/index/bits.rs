@@ -76,7 +76,10 @@ mod tests {
         for length in [0, 1, 63, 64, 65, 200] {
             let all = Bits::all(length);
             assert_eq!(all.count(), length);
-            assert_eq!(all.iter().collect::<Vec<_>>(), (0..length).collect::<Vec<_>>());
+            assert_eq!(
+                all.iter().collect::<Vec<_>>(),
+                (0..length).collect::<Vec<_>>()
+            );
             let mut some = Bits::none(length);
             for number in (0..length).step_by(3) {
                 some.insert(number);

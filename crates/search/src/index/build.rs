@@ -34,9 +34,10 @@ impl Unread {
 }
 
 /// Sees to it that a thread brings the index up to date and lets texts go when they are not used.
-pub(crate) fn start(holder: &Arc<Holder>) {
+pub(crate) fn start(holder: &Arc<Holder>, wants_index: bool) {
     let mut work = holder.work();
     work.is_wanted = true;
+    work.wants_index |= wants_index;
     work.last_asked = Instant::now();
     if work.has_thread {
         holder.news.notify_all();
@@ -57,25 +58,32 @@ pub(crate) fn touch(holder: &Arc<Holder>) {
     drop(work);
     if !has_thread && holder.budget.used() > 0 {
         // Someone must let them go later.
-        start(holder);
+        start(holder, true);
     }
 }
 
 fn run(holder: &Holder) {
     // Only this thread's, on Linux.
     let _ = rustix::process::setpriority_process(None, 10);
-    wait(holder, BEFORE_START, |work| !work.is_wanted);
+    wait(holder, BEFORE_START, |_| true);
     loop {
-        holder.work().is_wanted = false;
-        holder.read();
-        while !holder.has_ended() && index_some(holder) == Progress::Made {}
+        let wants_index = {
+            let mut work = holder.work();
+            work.is_wanted = false;
+            work.wants_index
+        };
+        if !holder.has_ended() {
+            holder.read();
+        }
+        while wants_index && !holder.has_ended() && index_some(holder) == Progress::Made {}
         if !holder.has_ended() {
             super::file::save(holder);
         }
         // Until there is more to do, or nothing was asked for long.
         loop {
             let idle = holder.work().last_asked.elapsed();
-            if holder.has_ended() || idle >= UNASKED {
+            // With nothing to let go there is nothing to wait for.
+            if holder.has_ended() || idle >= UNASKED || holder.budget.used() == 0 {
                 break;
             }
             wait(holder, UNASKED - idle, |work| !work.is_wanted);

@@ -38,6 +38,9 @@ const YOUNG: Duration = Duration::from_secs(2);
 const MOST_ROOM: u64 = 1 << 30;
 const MOST_FILES: usize = 24;
 
+/// An index is kept of trees with so many times the files that are worth one.
+const WORTH: usize = 2;
+
 const ALWAYS: u32 = u32::MAX;
 
 /// Where the index of a tree is.
@@ -63,7 +66,10 @@ pub(crate) fn save(holder: &Holder) {
     };
     if let Err(error) = save_in(folder, holder) {
         // It goes on without: only the next session has to build it again.
-        tracing::info!("the search index is not kept in {}: {error}", folder.display());
+        tracing::info!(
+            "the search index is not kept in {}: {error}",
+            folder.display()
+        );
     }
 }
 
@@ -71,14 +77,22 @@ fn save_in(folder: &Path, holder: &Holder) -> io::Result<()> {
     let Some((table, segments, epoch)) = gather(holder) else {
         return Ok(());
     };
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     if !is_ours(folder) {
         return Err(io::Error::other("the folder belongs to others"));
     }
     let path = place(folder, &holder.root, &holder.current_dir);
     let own = |path: &Path| {
         let mut options = OpenOptions::new();
-        options.create(true).truncate(false).read(true).write(true).mode(0o600);
+        options
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .mode(0o600);
         options.open(path)
     };
     let lock = own(&path.with_extension("lock"))?;
@@ -108,7 +122,9 @@ fn gather(holder: &Holder) -> Option<Gathered> {
     let Stage::Ready(kept) = &mut *holder.lock() else {
         return None;
     };
-    if kept.is_saved || kept.segments.is_empty() {
+    // Reading a small tree again is faster than looking what changed in it.
+    let is_small = kept.tree.entries.len() < WORTH * holder.few_files;
+    if kept.is_saved || kept.segments.is_empty() || is_small {
         return None;
     }
     kept.is_saved = true;
@@ -129,12 +145,19 @@ fn gather(holder: &Holder) -> Option<Gathered> {
             continue;
         }
         count += 1;
-        put_bytes(&mut files, kept.tree.path_of(number as u32).as_os_str().as_bytes());
+        put_bytes(
+            &mut files,
+            kept.tree.path_of(number as u32).as_os_str().as_bytes(),
+        );
         put_mark(&mut files, &entry.mark);
         files.extend(segment.to_le_bytes());
         files.extend(text.to_le_bytes());
     }
-    let segments: Vec<_> = kept.segments.iter().map(|slot| Arc::clone(&slot.segment)).collect();
+    let segments: Vec<_> = kept
+        .segments
+        .iter()
+        .map(|slot| Arc::clone(&slot.segment))
+        .collect();
     table.extend((segments.len() as u64).to_le_bytes());
     for segment in &segments {
         let size = segment.size();
@@ -177,8 +200,10 @@ fn write(mut file: &File, table: &[u8], segments: &[Arc<Segment>]) -> io::Result
 /// From now on lists are read from the file instead of kept in memory.
 fn use_file(holder: &Holder, file: File, places: &Places, epoch: u64) {
     let file = Arc::new(file);
-    let opened: Result<Vec<Segment>, Damaged> =
-        places.iter().map(|(start, size)| Segment::open(&file, *start, *size)).collect();
+    let opened: Result<Vec<Segment>, Damaged> = places
+        .iter()
+        .map(|(start, size)| Segment::open(&file, *start, *size))
+        .collect();
     if let (Stage::Ready(kept), Ok(opened)) = (&mut *holder.lock(), opened)
         && kept.epoch == epoch
         && kept.segments.len() >= opened.len()
@@ -243,7 +268,10 @@ pub(crate) fn load(holder: &Holder, kept: &mut KeptTree) {
             }
         }
         Err(Damaged) => {
-            tracing::warn!("the search index {} is damaged or of another version: it is built again", path.display());
+            tracing::warn!(
+                "the search index {} is damaged or of another version: it is built again",
+                path.display()
+            );
             let _ = fs::remove_file(&path);
         }
     }
@@ -328,7 +356,10 @@ fn take_over(kept: &mut KeptTree, index: Opened) {
             entry.data.is_settled = true;
             entry.data.coverage = match *segment {
                 ALWAYS => Coverage::Always,
-                segment => Coverage::Indexed { segment, text: *text },
+                segment => Coverage::Indexed {
+                    segment,
+                    text: *text,
+                },
             };
         }
     }
@@ -337,7 +368,10 @@ fn take_over(kept: &mut KeptTree, index: Opened) {
 }
 
 fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Damaged> {
-    bytes.get(..N).and_then(|bytes| bytes.try_into().ok()).ok_or(Damaged)
+    bytes
+        .get(..N)
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or(Damaged)
 }
 
 fn put_bytes(into: &mut Vec<u8>, bytes: &[u8]) {
@@ -376,7 +410,10 @@ impl Source<'_> {
             self.file.read_exact_at(&mut self.buffer[held..], self.at)?;
             self.at += more as u64;
         }
-        let taken = self.buffer.get(self.used..self.used + count).ok_or(Damaged)?;
+        let taken = self
+            .buffer
+            .get(self.used..self.used + count)
+            .ok_or(Damaged)?;
         self.used += count;
         Ok(taken)
     }
@@ -472,7 +509,9 @@ impl Checksum {
             let word = u64::from_le_bytes([
                 word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7],
             ]);
-            self.state = (self.state ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);
+            self.state = (self.state ^ word)
+                .wrapping_mul(0xff51_afd7_ed55_8ccd)
+                .rotate_left(29);
         }
     }
 

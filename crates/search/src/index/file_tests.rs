@@ -53,7 +53,9 @@ fn known(holder: &Holder) -> usize {
     holder.read();
     let known = holder.with(|kept| {
         let entries = kept.tree.entries.iter();
-        Ok(entries.filter(|entry| entry.data.coverage != Coverage::Unread).count())
+        Ok(entries
+            .filter(|entry| entry.data.coverage != Coverage::Unread)
+            .count())
     });
     known.unwrap()
 }
@@ -147,13 +149,19 @@ fn the_folder_does_not_grow_without_bounds() {
     for number in 0..MOST_FILES as u64 + 5 {
         let path = dir.path().join(format!("{number:016x}.index"));
         let file = File::create(&path).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(number)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(number))
+            .unwrap();
     }
     bound(dir.path(), &dir.path().join(format!("{:016x}.index", 0)));
-    let mut left: Vec<_> =
-        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut left: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     left.sort();
     assert_eq!(left.len(), MOST_FILES);
-    assert_eq!(left[0], "0000000000000000.index", "the one just written stays");
+    assert_eq!(
+        left[0], "0000000000000000.index",
+        "the one just written stays"
+    );
     assert_eq!(left[1], "0000000000000006.index", "the oldest went");
 }

@@ -41,6 +41,8 @@ pub(crate) struct Work {
     pub(crate) has_thread: bool,
     /// There is something to do.
     pub(crate) is_wanted: bool,
+    /// Contents are asked for, not only names.
+    pub(crate) wants_index: bool,
     pub(crate) last_asked: Instant,
 }
 
@@ -63,6 +65,7 @@ impl Holder {
             work: Mutex::new(Work {
                 has_thread: false,
                 is_wanted: false,
+                wants_index: false,
                 last_asked: Instant::now(),
             }),
             news: Condvar::new(),
@@ -122,8 +125,13 @@ impl Holder {
             *stage = Stage::Reading;
         }
         let stop = || self.has_ended();
-        let read =
-            KeptTree::read(&self.root, &self.current_dir, self.threads, &self.budget, &stop);
+        let read = KeptTree::read(
+            &self.root,
+            &self.current_dir,
+            self.threads,
+            &self.budget,
+            &stop,
+        );
         *self.lock() = match read {
             Ok(mut kept) => {
                 file::load(self, &mut kept);
@@ -133,11 +141,14 @@ impl Holder {
         };
     }
 
+    pub(crate) fn is_unread(&self) -> bool {
+        matches!(*self.lock(), Stage::Unread)
+    }
+
     /// Reads the tree at once if an earlier session left an index: it is faster then than a plain
     /// search.
     pub(crate) fn read_if_indexed(&self) {
-        let is_unread = matches!(*self.lock(), Stage::Unread);
-        if is_unread && file::is_there(self) {
+        if self.is_unread() && file::is_there(self) {
             self.read();
         }
     }
@@ -155,6 +166,8 @@ impl Holder {
 
 impl std::fmt::Debug for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Holder").field("root", &self.root).finish_non_exhaustive()
+        f.debug_struct("Holder")
+            .field("root", &self.root)
+            .finish_non_exhaustive()
     }
 }

@@ -184,11 +184,12 @@ impl KeptTree {
         let by_name = !rules.overrides.is_empty() || !rules.types.is_empty() || !rules.hidden;
         // Entries still to visit, the next one last.
         let mut waiting: Vec<EntryNumber> = Vec::new();
-        let enter = |number: DirectoryNumber, waiting: &mut Vec<EntryNumber>, skips: &mut Vec<Skip>| {
-            let directory = &self.tree.directories[number as usize];
-            skips.extend(directory.skips.iter().cloned());
-            waiting.extend(directory.entries.iter().rev());
-        };
+        let enter =
+            |number: DirectoryNumber, waiting: &mut Vec<EntryNumber>, skips: &mut Vec<Skip>| {
+                let directory = &self.tree.directories[number as usize];
+                skips.extend(directory.skips.iter().cloned());
+                waiting.extend(directory.entries.iter().rev());
+            };
         enter(start, &mut waiting, &mut skips);
         while let Some(number) = waiting.pop() {
             let entry = &self.tree.entries[number as usize];
@@ -223,7 +224,10 @@ impl KeptTree {
     /// What is wrong with the ignore files of directories above.
     pub(crate) fn skips_above(&self, start: DirectoryNumber) -> Vec<Skip> {
         let start = &self.tree.directories[start as usize].path;
-        let above = start.ancestors().skip(1).filter_map(|path| self.tree.find(path));
+        let above = start
+            .ancestors()
+            .skip(1)
+            .filter_map(|path| self.tree.find(path));
         let mut skips = self.tree.skips.clone();
         skips.extend(above.flat_map(|number| {
             let directory = &self.tree.directories[number as usize];
@@ -278,7 +282,11 @@ impl KeptTree {
 
     /// What is needed to search a file; `None` if it is gone.
     pub(crate) fn candidate(&self, number: EntryNumber) -> Option<Candidate> {
-        let entry = self.tree.entries.get(number as usize).filter(|entry| entry.is_there)?;
+        let entry = self
+            .tree
+            .entries
+            .get(number as usize)
+            .filter(|entry| entry.is_there)?;
         let directory = &self.tree.directories[entry.parent as usize].path;
         let length = self.tree.root.as_os_str().len() + directory.as_os_str().len();
         let mut path = PathBuf::with_capacity(length + entry.name.len() + 2);

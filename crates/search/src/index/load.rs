@@ -45,6 +45,16 @@ pub(crate) enum Refused {
     Failed,
 }
 
+impl Refused {
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::TooLarge => "it has too many entries",
+            Self::NotLocal => "part of it is on a file system that others may change",
+            Self::Stopped | Self::Failed => "it could not be read or watched",
+        }
+    }
+}
+
 /// A directory as it was read.
 pub(crate) struct LoadedDirectory {
     /// Which one of the list it is in; none for the first.
@@ -135,7 +145,10 @@ impl Loader<'_> {
             } {
                 own.push((at, self.read(task)));
             }
-            results.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+            results
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(own);
         };
         thread::scope(|scope| {
             for _ in 1..self.threads {
@@ -205,7 +218,9 @@ impl Loader<'_> {
         loaded.skips.extend(skips.into_all());
         names.sort_unstable();
         for name in names {
-            loaded.entries.extend(self.entry(&directory, name, &path, loaded.level.as_deref()));
+            loaded
+                .entries
+                .extend(self.entry(&directory, name, &path, loaded.level.as_deref()));
         }
         Ok(Some(loaded))
     }
@@ -224,7 +239,10 @@ impl Loader<'_> {
         let found = directory.look(&name)?;
         let kind = kind_of(&found)?;
         let is_dir = kind == EntryKind::Directory;
-        #[expect(clippy::useless_conversion, reason = "the types differ between systems")]
+        #[expect(
+            clippy::useless_conversion,
+            reason = "the types differ between systems"
+        )]
         let names = u64::from(found.st_nlink);
         Some(LoadedEntry {
             verdict: self.rules.by_files(&path.join(&name), is_dir, level),
@@ -252,9 +270,15 @@ impl LoadedEntry {
 }
 
 fn is_unsupported(error: &io::Error) -> bool {
-    [Errno::NOSYS, Errno::PERM, Errno::INVAL, Errno::MFILE, Errno::NFILE]
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    [
+        Errno::NOSYS,
+        Errno::PERM,
+        Errno::INVAL,
+        Errno::MFILE,
+        Errno::NFILE,
+    ]
+    .iter()
+    .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 fn is_gone(error: &io::Error) -> bool {

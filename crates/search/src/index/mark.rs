@@ -122,7 +122,10 @@ mod tests {
         assert!(missing.is_same());
         std::fs::write(&path, "x").unwrap();
         assert!(!missing.is_same());
-        assert!(!Guarded::new(&path, SystemTime::now()).is_same(), "it changed just now");
+        assert!(
+            !Guarded::new(&path, SystemTime::now()).is_same(),
+            "it changed just now"
+        );
         let folder = Guarded::new(dir.path(), SystemTime::now());
         std::fs::write(dir.path().join("b"), "x").unwrap();
         assert!(folder.is_same());

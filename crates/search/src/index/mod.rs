@@ -24,9 +24,16 @@ mod tree;
 mod trigram;
 mod watch;
 
+use std::path::{Path, PathBuf};
+
+/// Where the index file of a tree is, in the folder of all.
+pub(crate) fn file_place(folder: &Path, root: &Path) -> Option<PathBuf> {
+    Some(file::place(folder, root, root))
+}
+
 pub(crate) use contents::{LONGEST_HELD, ReadText, TextKind};
 pub(crate) use holder::Holder;
 pub(crate) use kept::{Candidate, Candidates, NotKnown, Unread, ViewKey};
 pub(crate) use mark::Mark;
 pub(crate) use plan::plan;
-pub(crate) use store::TreeStore;
+pub(crate) use store::{Need, TreeStore};

@@ -73,9 +73,8 @@ impl TrigramQuery {
 
     /// Without repeated parts, lists of one, or lists inside lists of the same kind.
     fn tidy(self) -> Self {
-        let tidied = |parts: Vec<Self>| -> BTreeSet<Self> {
-            parts.into_iter().map(Self::tidy).collect()
-        };
+        let tidied =
+            |parts: Vec<Self>| -> BTreeSet<Self> { parts.into_iter().map(Self::tidy).collect() };
         match self {
             Self::And(parts) => {
                 let mut parts: Vec<Self> = tidied(parts).into_iter().collect();
@@ -248,8 +247,12 @@ fn longest(texts: &Texts) -> usize {
 }
 
 fn joined(one: &Texts, two: &Texts) -> Texts {
-    let pairs = one.iter().flat_map(|left| two.iter().map(move |right| (left, right)));
-    pairs.map(|(left, right)| [left.as_slice(), right].concat()).collect()
+    let pairs = one
+        .iter()
+        .flat_map(|left| two.iter().map(move |right| (left, right)));
+    pairs
+        .map(|(left, right)| [left.as_slice(), right].concat())
+        .collect()
 }
 
 /// A text with a match has all trigrams of one of these. None of them can be, if there are none.
@@ -267,11 +270,15 @@ fn one_of(texts: &Texts) -> TrigramQuery {
 }
 
 fn beginnings(texts: &Texts) -> Texts {
-    edges(texts, |text, length| text[..text.len().min(length)].to_vec())
+    edges(texts, |text, length| {
+        text[..text.len().min(length)].to_vec()
+    })
 }
 
 fn ends(texts: &Texts) -> Texts {
-    edges(texts, |text, length| text[text.len().saturating_sub(length)..].to_vec())
+    edges(texts, |text, length| {
+        text[text.len().saturating_sub(length)..].to_vec()
+    })
 }
 
 /// Shorter and shorter, until there are few.

@@ -51,7 +51,11 @@ fn patterns_and_what_they_need() {
         ("a[bc]d", false, "(abd|acd)"),
         ("a.c", false, "any"),
         ("fn main", true, r"( ma&ain&fn &mai&n m)"),
-        ("ask", true, r"(ask|(as\xe2&s\xe2\x84&\xe2\x84\xaa)|(a\xc5\xbf&\xbf\xe2\x84&\xc5\xbf\xe2&\xe2\x84\xaa)|(a\xc5\xbf&\xc5\xbfk))"),
+        (
+            "ask",
+            true,
+            r"(ask|(as\xe2&s\xe2\x84&\xe2\x84\xaa)|(a\xc5\xbf&\xbf\xe2\x84&\xc5\xbf\xe2&\xe2\x84\xaa)|(a\xc5\xbf&\xc5\xbfk))",
+        ),
         ("é!", false, r"\xc3\xa9!"),
         (r"abc\nd", false, r"(abc&bc\n&c\nd)"),
         ("", false, "any"),
@@ -59,13 +63,20 @@ fn patterns_and_what_they_need() {
         ("(", false, "any"),
     ];
     for (pattern, case_insensitive, expected) in cases {
-        assert_eq!(shown(&plan(pattern, case_insensitive, true)), expected, "{pattern}");
+        assert_eq!(
+            shown(&plan(pattern, case_insensitive, true)),
+            expected,
+            "{pattern}"
+        );
     }
 }
 
 #[test]
 fn large_patterns_are_planned_in_little_time_and_space() {
-    let many = (0..2000).map(|n| format!("word{n}")).collect::<Vec<_>>().join("|");
+    let many = (0..2000)
+        .map(|n| format!("word{n}"))
+        .collect::<Vec<_>>()
+        .join("|");
     for pattern in [
         many.as_str(),
         &"a".repeat(5000),
@@ -80,7 +91,10 @@ fn large_patterns_are_planned_in_little_time_and_space() {
             }
         }
         for case_insensitive in [false, true] {
-            assert!(size(&plan(pattern, case_insensitive, false)) < 20_000, "{pattern}");
+            assert!(
+                size(&plan(pattern, case_insensitive, false)) < 20_000,
+                "{pattern}"
+            );
         }
     }
 }

@@ -54,10 +54,16 @@ impl SegmentBuilder {
         let mut table = Vec::new();
         let mut lists = Vec::new();
         let mut numbers = Vec::new();
-        for same in self.pairs.chunk_by(|a, b| a >> NUMBER_BITS == b >> NUMBER_BITS) {
+        for same in self
+            .pairs
+            .chunk_by(|a, b| a >> NUMBER_BITS == b >> NUMBER_BITS)
+        {
             let trigram = (same[0] >> NUMBER_BITS) as Trigram;
             numbers.clear();
-            numbers.extend(same.iter().map(|pair| (pair & ((1 << NUMBER_BITS) - 1)) as usize));
+            numbers.extend(
+                same.iter()
+                    .map(|pair| (pair & ((1 << NUMBER_BITS) - 1)) as usize),
+            );
             table.push((trigram, lists.len() as u32));
             encode(&numbers, self.texts, &mut lists);
         }
@@ -134,8 +140,10 @@ impl Segment {
             }
             TrigramQuery::And(parts) => {
                 // Short lists first: a trigram that is nowhere ends the question.
-                let mut order: Vec<(usize, &TrigramQuery)> =
-                    parts.iter().map(|part| (self.length_of(part), part)).collect();
+                let mut order: Vec<(usize, &TrigramQuery)> = parts
+                    .iter()
+                    .map(|part| (self.length_of(part), part))
+                    .collect();
                 order.sort_by_key(|(length, _)| *length);
                 let mut found = Bits::all(self.texts);
                 for (_, part) in order {
@@ -150,8 +158,14 @@ impl Segment {
     }
 
     fn place(&self, trigram: Trigram) -> Option<(usize, usize)> {
-        let at = self.table.binary_search_by_key(&trigram, |(it, _)| *it).ok()?;
-        let end = self.table.get(at + 1).map_or(self.length, |(_, next)| *next as usize);
+        let at = self
+            .table
+            .binary_search_by_key(&trigram, |(it, _)| *it)
+            .ok()?;
+        let end = self
+            .table
+            .get(at + 1)
+            .map_or(self.length, |(_, next)| *next as usize);
         Some((self.table[at].1 as usize, end))
     }
 
@@ -203,9 +217,18 @@ impl Segment {
         let mut bytes = vec![0; trigrams * 8];
         file.read_exact_at(&mut bytes, start)?;
         let number = |at: &[u8]| u32::from_le_bytes([at[0], at[1], at[2], at[3]]);
-        let table: Vec<_> = bytes.chunks_exact(8).map(|it| (number(it), number(&it[4..]))).collect();
-        let is_sorted = table.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1);
-        if !is_sorted || table.last().is_some_and(|(_, last)| u64::from(*last) > size.lists) {
+        let table: Vec<_> = bytes
+            .chunks_exact(8)
+            .map(|it| (number(it), number(&it[4..])))
+            .collect();
+        let is_sorted = table
+            .windows(2)
+            .all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1);
+        if !is_sorted
+            || table
+                .last()
+                .is_some_and(|(_, last)| u64::from(*last) > size.lists)
+        {
             return Err(Damaged);
         }
         Ok(Self {
@@ -363,7 +386,11 @@ mod tests {
         for number in [5_u32, 0, 4, 1] {
             file.write_all(&number.to_le_bytes()).unwrap();
         }
-        let size = SegmentSize { texts: 1, trigrams: 2, lists: 9 };
+        let size = SegmentSize {
+            texts: 1,
+            trigrams: 2,
+            lists: 9,
+        };
         assert!(Segment::open(&Arc::new(file), 0, size).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::build::{self, Progress};
 use super::contents::{Budget, Coverage, FileData};
-use super::holder::Holder;
+use super::holder::{Holder, Stage};
 use super::kept::Unread;
 use super::tree::TreeEntry;
 use crate::handle::EntryKind;
@@ -67,7 +67,13 @@ impl TreeStore {
             Some(at) => trees.remove(at),
             None => {
                 let (budget, threads) = (&self.budget, self.threads);
-                Arc::new(Holder::new(root, current_dir, budget, threads, &self.settings))
+                Arc::new(Holder::new(
+                    root,
+                    current_dir,
+                    budget,
+                    threads,
+                    &self.settings,
+                ))
             }
         };
         trees.insert(0, Arc::clone(&holder));
@@ -91,11 +97,19 @@ impl TreeStore {
     }
 
     pub(crate) fn status(&self) -> Vec<IndexStatus> {
-        let trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let trees = self
+            .trees
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let status = |holder: &Arc<Holder>| {
             let mut status = IndexStatus {
                 root: holder.root.clone(),
                 is_ready: false,
+                refused: match &*holder.lock() {
+                    Stage::Refused(refused) => Some(refused.reason()),
+                    _ => None,
+                },
                 is_watched: false,
                 files: 0,
                 indexed: 0,
@@ -124,15 +138,26 @@ impl TreeStore {
     }
 
     /// Called after an answer: has the rest done behind it.
-    pub(crate) fn after(&self, holder: &Arc<Holder>, unread: Option<Unread>) {
+    pub(crate) fn after(&self, holder: &Arc<Holder>, need: Need) {
         if self.settings.at_once {
             return;
         }
-        match unread {
-            Some(unread) if !unread.is_much(holder.few_files) => build::touch(holder),
-            _ => build::start(holder),
+        match need {
+            Need::Index(Some(unread)) if !unread.is_much(holder.few_files) => build::touch(holder),
+            Need::Index(_) => build::start(holder, true),
+            Need::Tree if holder.is_unread() => build::start(holder, false),
+            Need::Tree => {}
         }
     }
+}
+
+/// What a call would have been answered faster with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Need {
+    /// The names alone.
+    Tree,
+    /// The contents too. How many the index did not know; nothing if there was no tree.
+    Index(Option<Unread>),
 }
 
 impl Drop for TreeStore {

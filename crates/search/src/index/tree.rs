@@ -263,7 +263,9 @@ impl<T: FileKnowledge> Tree<T> {
     }
 
     pub(crate) fn path_in(&self, entry: &TreeEntry<T>) -> PathBuf {
-        self.directories[entry.parent as usize].path.join(&*entry.name)
+        self.directories[entry.parent as usize]
+            .path
+            .join(&*entry.name)
     }
 
     /// Brings the tree up to date with everything that was finished before.
@@ -350,7 +352,9 @@ impl<T: FileKnowledge> Tree<T> {
         let known = &self.directories[number as usize];
         let Ok(opened) = self.top.enter_below(&known.path) else {
             // Gone, with all in it: then the directory above says so, or did.
-            let above = known.parent.map(|above| self.directories[above as usize].is_there);
+            let above = known
+                .parent
+                .map(|above| self.directories[above as usize].is_there);
             return Ok(above == Some(true) && self.forget_if_gone(number));
         };
         let is_same = opened.stat().is_ok_and(|found| {
@@ -383,8 +387,7 @@ impl<T: FileKnowledge> Tree<T> {
                 let is_same_folder = !is_listing
                     && entry.kind == EntryKind::Directory
                     && now.kind == EntryKind::Directory
-                    && (entry.mark.device, entry.mark.inode)
-                        == (now.mark.device, now.mark.inode);
+                    && (entry.mark.device, entry.mark.inode) == (now.mark.device, now.mark.inode);
                 if is_same_file {
                     entry.mark = now.mark;
                     entry.version += 1;
@@ -413,10 +416,12 @@ impl<T: FileKnowledge> Tree<T> {
             }
             if let Some(now) = now {
                 let entry = self.new_entry(now, number);
-                let place = self.directories[number as usize].entries.partition_point(|it| {
-                    *self.entries[*it as usize].name < *name
-                });
-                self.directories[number as usize].entries.insert(place, entry);
+                let place = self.directories[number as usize]
+                    .entries
+                    .partition_point(|it| *self.entries[*it as usize].name < *name);
+                self.directories[number as usize]
+                    .entries
+                    .insert(place, entry);
                 self.add(inside, Some(entry));
                 self.structure += 1;
             }
@@ -447,7 +452,9 @@ impl<T: FileKnowledge> Tree<T> {
     /// Takes an entry out, and all below it.
     fn remove(&mut self, entry: EntryNumber) {
         let parent = self.entries[entry as usize].parent;
-        self.directories[parent as usize].entries.retain(|it| *it != entry);
+        self.directories[parent as usize]
+            .entries
+            .retain(|it| *it != entry);
         self.structure += 1;
         let mut all = vec![entry];
         while let Some(entry) = all.pop() {
@@ -480,7 +487,8 @@ impl<T: FileKnowledge> Tree<T> {
 
     fn look_at_several_names(&mut self) {
         let entries = &self.entries;
-        self.several_names.retain(|entry| entries[*entry as usize].is_there);
+        self.several_names
+            .retain(|entry| entries[*entry as usize].is_there);
         for number in self.several_names.clone() {
             let found = self.top.look_below(&self.path_of(number));
             let now = found.as_ref().map(Mark::of);
@@ -503,7 +511,13 @@ impl<T: FileKnowledge> Tree<T> {
         // The old queue has nothing to say any more, and its watches count against the limit.
         self.watcher = None;
         let never = || false;
-        let mut new = Self::read(&self.root, &self.current_dir, self.threads, watching, &never)?;
+        let mut new = Self::read(
+            &self.root,
+            &self.current_dir,
+            self.threads,
+            watching,
+            &never,
+        )?;
         new.structure = self.structure + 1;
         for number in 0..new.directories.len() {
             let Some(old) = self.find(&new.directories[number].path) else {
@@ -537,3 +551,7 @@ pub(crate) enum Watching {
     /// There are more than may be watched.
     RanOut,
 }
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

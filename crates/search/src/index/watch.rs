@@ -99,14 +99,14 @@ impl Watcher {
             if events.intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::UNMOUNT) {
                 return Drained::Everything;
             }
-            let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+            let name = event
+                .file_name()
+                .map(|name| OsStr::from_bytes(name.to_bytes()));
             let on_directory = name.is_none() || events.contains(ReadFlags::ISDIR);
             let is_attribute_of_directory = on_directory && events.contains(ReadFlags::ATTRIB);
             let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
-            let listing = ReadFlags::CREATE
-                | ReadFlags::DELETE
-                | ReadFlags::MOVED_FROM
-                | ReadFlags::MOVED_TO;
+            let listing =
+                ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
             let change = Change {
                 watch: event.wd(),
                 name: name.unwrap_or_default().to_os_string(),
@@ -123,10 +123,15 @@ impl Watcher {
 
     fn mounts_changed(&self) -> bool {
         let mut asked = [PollFd::new(&self.mounts, PollFlags::PRI)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         match poll(&mut asked, Some(&at_once)) {
             Ok(0) => false,
-            Ok(_) => asked[0].revents().intersects(PollFlags::PRI | PollFlags::ERR),
+            Ok(_) => asked[0]
+                .revents()
+                .intersects(PollFlags::PRI | PollFlags::ERR),
             Err(_) => true,
         }
     }

@@ -169,7 +169,10 @@ impl IgnoreRules {
     }
 
     fn depends_on(&self, path: PathBuf) {
-        let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut elsewhere = self
+            .elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         elsewhere.paths.push(path);
     }
 
@@ -256,7 +259,10 @@ impl IgnoreRules {
         }
         let link = place.real.join(name);
         self.depends_on(link.clone());
-        let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut elsewhere = self
+            .elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         elsewhere.has_linked_rules = true;
         drop(elsewhere);
         let target = fs::canonicalize(link).ok()?;
@@ -268,7 +274,8 @@ impl IgnoreRules {
 
     /// Is an entry of the tree left out? `level` is that of the directory it is in.
     pub(super) fn hide(&self, path: &Path, is_dir: bool, level: Option<&Level>) -> bool {
-        self.names.hide(path, is_dir, || self.by_files(path, is_dir, level))
+        self.names
+            .hide(path, is_dir, || self.by_files(path, is_dir, level))
     }
 
     /// What ignore files say of an entry.

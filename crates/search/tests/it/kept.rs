@@ -6,9 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use haft_search::{
-    GlobQuery, GrepMode, GrepQuery, IndexSettings, LeaveOut, SearchEngine, Stop,
-};
+use haft_search::{GlobQuery, GrepMode, GrepQuery, IndexSettings, LeaveOut, SearchEngine, Stop};
 
 use crate::tree::{CONTENT, Tree};
 
@@ -78,7 +76,10 @@ impl Both {
 
     /// Is the answer one of the index? Then it is watched and known.
     fn is_kept(&self, tree: &Tree) -> bool {
-        self.kept.index_status().iter().any(|status| status.root == tree.root && status.is_ready)
+        self.kept
+            .index_status()
+            .iter()
+            .any(|status| status.root == tree.root && status.is_ready)
     }
 }
 
@@ -91,7 +92,10 @@ fn some_files() -> Tree {
         ("empty", ""),
     ]);
     for number in 0..400 {
-        tree.write(format!("many/{number}.txt"), format!("text number {number}\n"));
+        tree.write(
+            format!("many/{number}.txt"),
+            format!("text number {number}\n"),
+        );
     }
     tree
 }
@@ -110,7 +114,10 @@ fn files_that_come_change_and_go_are_seen() {
     assert!(!both.has(&tree, "new.txt"));
     fs::rename(tree.root.join("a.txt"), tree.root.join("sub/z.txt")).unwrap();
     assert!(both.has(&tree, "sub/z.txt"));
-    let mut file = fs::File::options().append(true).open(tree.root.join("many/7.txt")).unwrap();
+    let mut file = fs::File::options()
+        .append(true)
+        .open(tree.root.join("many/7.txt"))
+        .unwrap();
     std::io::Write::write_all(&mut file, b"needle").unwrap();
     assert!(both.has(&tree, "many/7.txt"), "although it is still open");
     fs::write(tree.root.join("b.txt"), "hay\n").unwrap();
@@ -152,7 +159,10 @@ fn folders_that_come_move_and_go_are_seen_with_what_is_in_them() {
     fs::rename(tree.root.join("new"), tree.root.join("sub/moved")).unwrap();
     assert!(both.has(&tree, "sub/moved/x/x/g.txt"));
     tree.write("sub/moved/x/h.txt", "needle\n");
-    assert!(both.has(&tree, "sub/moved/x/h.txt"), "watched in its new place");
+    assert!(
+        both.has(&tree, "sub/moved/x/h.txt"),
+        "watched in its new place"
+    );
     both.check(&tree);
     // Out of the tree, changed there, and back again.
     let outside = Tree::new();
@@ -212,7 +222,10 @@ fn ignore_files_that_change_are_seen() {
     // Above the directory that is searched.
     let below = |both: &Both| {
         let path = tree.root.join("sub");
-        both.grep(&GrepQuery { mode: CONTENT, ..GrepQuery::new("(?i)needle", path) })
+        both.grep(&GrepQuery {
+            mode: CONTENT,
+            ..GrepQuery::new("(?i)needle", path)
+        })
     };
     assert!(below(&both).contains("d.txt"));
     tree.write(".ignore", "d.txt\n");
@@ -249,7 +262,10 @@ fn excludes_of_a_worktree_and_linked_ignore_files_are_seen() {
     tree.write("rules", "deep\n");
     both.check(&tree);
     let path = tree.root.join("sub");
-    both.grep(&GrepQuery { mode: CONTENT, ..GrepQuery::new("(?i)needle", path) });
+    both.grep(&GrepQuery {
+        mode: CONTENT,
+        ..GrepQuery::new("(?i)needle", path)
+    });
 }
 
 #[test]
@@ -335,16 +351,17 @@ fn links_that_lead_elsewhere_are_seen() {
 
 #[test]
 fn permissions_that_change_are_seen() {
-    if rustix::process::geteuid().is_root() {
-        haft_testkit::skip("root may read everything");
-        return;
-    }
+    // Root may read everything, and both engines say so.
     let (tree, both) = (some_files(), Both::new());
     both.check(&tree);
     let set = |path: &str, mode: u32| {
         fs::set_permissions(tree.root.join(path), fs::Permissions::from_mode(mode)).unwrap();
     };
-    for (path, none, all) in [("a.txt", 0, 0o600), ("sub", 0, 0o700), ("sub", 0o400, 0o700)] {
+    for (path, none, all) in [
+        ("a.txt", 0, 0o600),
+        ("sub", 0, 0o700),
+        ("sub", 0o400, 0o700),
+    ] {
         set(path, none);
         both.check(&tree);
         set(path, all);
@@ -355,23 +372,49 @@ fn permissions_that_change_are_seen() {
 #[test]
 fn binary_and_encoded_files_are_reported_as_ever() {
     let (tree, both) = (some_files(), Both::new());
-    let utf16: Vec<u8> = "\u{feff}needle\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf16: Vec<u8> = "\u{feff}needle\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     tree.write("wide.txt", utf16);
     tree.write("marked.txt", "\u{feff}needle\n");
     tree.write("bin", b"needle\n\0needle\n");
     tree.write("late", [b"needle\n".repeat(9_500), vec![0]].concat());
-    tree.write("much-later", [b"hay\n".repeat(20_000), b"\0needle\n".to_vec()].concat());
+    tree.write(
+        "much-later",
+        [b"hay\n".repeat(20_000), b"\0needle\n".to_vec()].concat(),
+    );
     tree.write("odd.txt", b"\xff\xfeneedle\nneedle \xff\n");
     tree.write("long", [b"x".repeat(90_000), b"needle\n".to_vec()].concat());
     for _ in 0..2 {
-        for pattern in ["needle", r"needle\n", r"\Aneedle", r"(?i)HAY\nhay", "^", "absent", r"needle$"] {
+        for pattern in [
+            "needle",
+            r"needle\n",
+            r"\Aneedle",
+            r"(?i)HAY\nhay",
+            "^",
+            "absent",
+            r"needle$",
+        ] {
             for multiline in [false, true] {
                 for mode in [CONTENT, GrepMode::FilesWithMatches, GrepMode::Count] {
                     let head_limit = Some(12_000);
-                    both.grep(&GrepQuery { multiline, head_limit, ..tree.query(pattern, mode) });
+                    both.grep(&GrepQuery {
+                        multiline,
+                        head_limit,
+                        ..tree.query(pattern, mode)
+                    });
                 }
-                let only = GrepMode::Content { before: 1, after: 1, only_matching: true };
-                both.grep(&GrepQuery { multiline, head_limit: Some(7), ..tree.query(pattern, only) });
+                let only = GrepMode::Content {
+                    before: 1,
+                    after: 1,
+                    only_matching: true,
+                };
+                both.grep(&GrepQuery {
+                    multiline,
+                    head_limit: Some(7),
+                    ..tree.query(pattern, only)
+                });
             }
         }
     }
@@ -387,30 +430,55 @@ fn what_is_left_out_and_what_globs_bring_back() {
     tree.write(".env", "needle\n");
     tree.write("sub/.travis.yml", "needle\n");
     let globs: [&[&str]; 8] = [
-        &["*.log"], &["!*.txt"], &["target/**"], &["*.txt", "!a*"], &["/sub"], &[".env*"], &["sub/**"],
+        &["*.log"],
+        &["!*.txt"],
+        &["target/**"],
+        &["*.txt", "!a*"],
+        &["/sub"],
+        &[".env*"],
+        &["sub/**"],
         &["!sub"],
     ];
     for _ in 0..2 {
         for globs in globs {
             let globs = globs.iter().map(|glob| (*glob).to_owned()).collect();
-            both.grep(&GrepQuery { globs, ..tree.query("(?i)needle", CONTENT) });
+            both.grep(&GrepQuery {
+                globs,
+                ..tree.query("(?i)needle", CONTENT)
+            });
         }
         for file_type in ["yaml", "txt", "rust"] {
             let file_type = Some(file_type.to_owned());
-            both.grep(&GrepQuery { file_type, ..tree.query("(?i)needle", CONTENT) });
+            both.grep(&GrepQuery {
+                file_type,
+                ..tree.query("(?i)needle", CONTENT)
+            });
         }
         for name in ["sub", "a.txt", "sub/deep", "many"] {
             let path = tree.root.join(name);
             let leave_out = LeaveOut::when(move |found| found == path);
-            both.grep(&GrepQuery { leave_out: leave_out.clone(), ..tree.query("(?i)needle", CONTENT) });
-            both.glob(&GlobQuery { leave_out, ..GlobQuery::new("**", &tree.root) });
+            both.grep(&GrepQuery {
+                leave_out: leave_out.clone(),
+                ..tree.query("(?i)needle", CONTENT)
+            });
+            both.glob(&GlobQuery {
+                leave_out,
+                ..GlobQuery::new("**", &tree.root)
+            });
         }
         for (respect_ignore, hidden) in [(true, false), (false, true), (false, false)] {
-            both.glob(&GlobQuery { respect_ignore, hidden, ..GlobQuery::new("**", &tree.root) });
+            both.glob(&GlobQuery {
+                respect_ignore,
+                hidden,
+                ..GlobQuery::new("**", &tree.root)
+            });
         }
         for path in ["target", ".git", "sub", "sub/deep", "a.txt", "missing"] {
             let path = tree.root.join(path);
-            both.grep(&GrepQuery { current_dir: tree.root.clone(), ..GrepQuery::new("needle", path) });
+            both.grep(&GrepQuery {
+                current_dir: tree.root.clone(),
+                ..GrepQuery::new("needle", path)
+            });
         }
         tree.write("sub/new.txt", "needle\n");
     }
@@ -438,7 +506,11 @@ fn writes_of_other_processes_are_seen_at_once() {
             0 => format!("echo token{number}end > many/{}.txt", number % 50),
             1 => format!("echo token{number}end >> b.txt"),
             2 => format!("echo token{number}end > t; mv t sub/c.txt"),
-            _ => format!("mkdir -p made/{}; echo token{number}end > made/{}/f", number % 9, number % 9),
+            _ => format!(
+                "mkdir -p made/{}; echo token{number}end > made/{}/f",
+                number % 9,
+                number % 9
+            ),
         };
         std::io::Write::write_all(&mut to, format!("{command}; echo done\n").as_bytes()).unwrap();
         let mut line = String::new();
@@ -452,22 +524,177 @@ fn writes_of_other_processes_are_seen_at_once() {
 }
 
 #[test]
-fn a_tree_that_cannot_be_watched_is_looked_at_each_time() {
-    let Some(tree) = on_another_file_system("tmpfs") else { return };
-    let both = Both::new();
-    tree.write("a.txt", "needle\n");
-    both.check(&tree);
-    tree.write("a.txt", "noodle\n");
-    both.check(&tree);
-}
-
-fn on_another_file_system(kind: &str) -> Option<Tree> {
+fn changes_on_tmpfs_are_seen() {
     let path = Path::new("/dev/shm");
     if !path.is_dir() {
-        haft_testkit::skip(&format!("no {kind} to write to"));
-        return None;
+        haft_testkit::skip("no tmpfs to write to");
+        return;
     }
-    Some(Tree::below(path))
+    let (tree, both) = (Tree::below(path), Both::new());
+    change_and_check(&tree, &both);
+    assert!(both.is_kept(&tree));
+}
+
+fn change_and_check(tree: &Tree, both: &Both) {
+    for round in 0..5 {
+        tree.write("a.txt", format!("needle {round}\n"));
+        assert!(both.has(tree, "a.txt"));
+        tree.write("sub/b.txt", "needle\n");
+        both.check(tree);
+        tree.write("a.txt", "noodle\n");
+        assert!(!both.has(tree, "a.txt"));
+        fs::remove_dir_all(tree.root.join("sub")).unwrap();
+        both.check(tree);
+    }
+}
+
+/// Something mounted, until the test ends.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(arguments: &[&str], on: PathBuf) -> Option<Self> {
+        let mount = haft_testkit::command("mount")
+            .args(arguments)
+            .arg(&on)
+            .output();
+        if mount.is_ok_and(|output| output.status.success()) {
+            return Some(Self(on));
+        }
+        haft_testkit::skip("nothing may be mounted here");
+        None
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = haft_testkit::command("umount")
+            .arg("-l")
+            .arg(&self.0)
+            .status();
+    }
+}
+
+#[test]
+fn what_is_mounted_and_unmounted_is_seen() {
+    let (tree, outside, both) = (some_files(), Tree::new(), Both::new());
+    outside.write("inside.txt", "needle\n");
+    both.check(&tree);
+    let from = outside.root.to_str().unwrap();
+    let Some(mounted) = Mounted::new(&["--bind", from], tree.root.join("sub")) else {
+        return;
+    };
+    assert!(both.has(&tree, "sub/inside.txt"));
+    outside.write("inside.txt", "noodle\n");
+    assert!(!both.has(&tree, "sub/inside.txt"), "by its other name");
+    tree.write("sub/new.txt", "needle\n");
+    assert!(both.has(&tree, "sub/new.txt"));
+    // The same folder twice in one tree.
+    let many = tree.root.join("many");
+    fs::create_dir(tree.root.join("twice")).unwrap();
+    let Some(twice) = Mounted::new(&["--bind", many.to_str().unwrap()], tree.root.join("twice"))
+    else {
+        return;
+    };
+    both.check(&tree);
+    tree.write("many/9.txt", "needle\n");
+    assert!(both.has(&tree, "twice/9.txt"));
+    tree.write("twice/8.txt", "needle\n");
+    assert!(both.has(&tree, "many/8.txt"));
+    drop((mounted, twice));
+    both.check(&tree);
+    assert!(!both.has(&tree, "sub/new.txt"));
+}
+
+#[test]
+fn changes_on_overlayfs_are_seen() {
+    let (tree, both) = (Tree::new(), Both::new());
+    // An overlay cannot lie on an overlay.
+    for (path, text) in [
+        ("lower/a.txt", "hay\n"),
+        ("lower/sub/c.txt", "needle\n"),
+        ("upper/x", ""),
+        ("work/x", ""),
+    ] {
+        tree.write(path, text);
+    }
+    fs::remove_file(tree.root.join("work/x")).unwrap();
+    fs::create_dir(tree.root.join("merged")).unwrap();
+    let at = |name: &str| tree.root.join(name).display().to_string();
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        at("lower"),
+        at("upper"),
+        at("work")
+    );
+    let arguments = ["-t", "overlay", "overlay", "-o", &options];
+    let Some(_mounted) = Mounted::new(&arguments, tree.root.join("merged")) else {
+        return;
+    };
+    let merged = Tree::at(tree.root.join("merged"));
+    both.check(&merged);
+    assert!(both.is_kept(&merged));
+    change_and_check(&merged, &both);
+}
+
+#[test]
+fn a_store_through_a_mapping_is_seen_where_it_can_be() {
+    let (tree, both) = (some_files(), Both::new());
+    both.check(&tree);
+    let script = "import mmap,sys\nf=open('a.txt','r+b')\nm=mmap.mmap(f.fileno(),0)\nf.close()\n\
+        for l in sys.stdin:\n m[0:6]=l[:6].encode()\n print('done',flush=True)\nm.close()\nprint('closed',flush=True)";
+    let python = haft_testkit::command("python3")
+        .args(["-c", script])
+        .current_dir(&tree.root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut python) = python else {
+        haft_testkit::skip("no python3 to map a file with");
+        return;
+    };
+    let (mut to, from) = (python.stdin.take().unwrap(), python.stdout.take().unwrap());
+    let mut lines = std::io::BufReader::new(from);
+    let mut answer = || {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
+    };
+    assert!(both.has(&tree, "a.txt"));
+    // The first store changes the file's time, and the file is a candidate.
+    std::io::Write::write_all(&mut to, b"noodle\n").unwrap();
+    answer();
+    assert!(!both.has(&tree, "a.txt"));
+    // The kernel says when it is unmapped.
+    std::io::Write::write_all(&mut to, b"needle\n").unwrap();
+    answer();
+    drop(to);
+    answer();
+    python.wait().unwrap();
+    assert!(both.has(&tree, "a.txt"));
+}
+
+#[test]
+fn a_clock_that_jumps_back_hides_nothing() {
+    let (tree, both) = (some_files(), Both::new());
+    // What such a clock leaves behind: times in the future, and later ones that are earlier.
+    let future = std::time::SystemTime::now() + std::time::Duration::from_secs(100_000);
+    let set = |time| {
+        fs::File::options()
+            .write(true)
+            .open(tree.root.join("b.txt"))
+            .unwrap()
+            .set_modified(time)
+            .unwrap()
+    };
+    set(future);
+    both.check(&tree);
+    for round in 0..3 {
+        tree.write("b.txt", "needle\n");
+        set(future - std::time::Duration::from_secs(round));
+        assert!(both.has(&tree, "b.txt"));
+        tree.write("b.txt", "noodle\n");
+        set(future - std::time::Duration::from_secs(round));
+        assert!(!both.has(&tree, "b.txt"));
+    }
 }
 
 #[test]
@@ -478,7 +705,9 @@ fn the_tree_is_let_go_with_the_engine() {
         let paths: Vec<PathBuf> = folder.flatten().map(|entry| entry.path()).collect();
         let inode = fs::metadata(tree.root.join("sub/deep")).unwrap();
         let inode = format!("ino:{:x} ", std::os::unix::fs::MetadataExt::ino(&inode));
-        let texts = paths.iter().filter_map(|path| fs::read_to_string(path).ok());
+        let texts = paths
+            .iter()
+            .filter_map(|path| fs::read_to_string(path).ok());
         texts.filter(|text| text.contains(&inode)).count()
     };
     let both = Both::new();

@@ -39,14 +39,17 @@ impl Chance {
 
     fn path(&mut self) -> PathBuf {
         let folders = ["", "", "src", "src/deep", "Lib", "a.d", "out", ".hid"];
-        let names = ["a.rs", "b.rs", "c.txt", "d.log", ".env", "e.md", "f", "g.toml", "h.txt"];
+        let names = [
+            "a.rs", "b.rs", "c.txt", "d.log", ".env", "e.md", "f", "g.toml", "h.txt",
+        ];
         PathBuf::from(self.pick(&folders)).join(self.pick(&names))
     }
 
     fn text(&mut self) -> Vec<u8> {
         let words = [
-            "fn main", "needle", "Needle", "NEEDLE", "ask", "aſK", "foo_bar(", "struct X", "é", "ß", "\u{212a}",
-            "abc", "  ", "\n", "\n", "\n", "\r\n", "\t", "0x1f", "TODO:", "héllo", "ab", "b", "x",
+            "fn main", "needle", "Needle", "NEEDLE", "ask", "aſK", "foo_bar(", "struct X", "é",
+            "ß", "\u{212a}", "abc", "  ", "\n", "\n", "\n", "\r\n", "\t", "0x1f", "TODO:", "héllo",
+            "ab", "b", "x",
         ];
         let mut text = Vec::new();
         for _ in 0..self.below(40) {
@@ -59,7 +62,10 @@ impl Chance {
             3 => text = [b"\xef\xbb\xbf", text.as_slice()].concat(),
             4 => {
                 let wide = String::from_utf8_lossy(&text).into_owned();
-                text = [0xff, 0xfe].into_iter().chain(wide.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+                text = [0xff, 0xfe]
+                    .into_iter()
+                    .chain(wide.encode_utf16().flat_map(u16::to_le_bytes))
+                    .collect();
             }
             5 => text = [text, b"filler line\n".repeat(6000), b"needle\0\n".to_vec()].concat(),
             _ => {}
@@ -69,9 +75,39 @@ impl Chance {
 
     fn pattern(&mut self) -> String {
         let atoms = [
-            "needle", "Needle", "fn", "main", "foo", "_bar", r"\(", "a", "b", "é", "ask", "ß", ".", r"\w+", r"\s", "[a-f]",
-            "[^a]", r"\d", "^", "$", r"\b", "(abc|x)", "(foo|needle|TODO:)", ".*", "K", r"\n", "(?i:ask)", r"\p{L}", "x?", "(ab)+",
-            "e{2}", r"\A", "(?s:.)",
+            "needle",
+            "Needle",
+            "fn",
+            "main",
+            "foo",
+            "_bar",
+            r"\(",
+            "a",
+            "b",
+            "é",
+            "ask",
+            "ß",
+            ".",
+            r"\w+",
+            r"\s",
+            "[a-f]",
+            "[^a]",
+            r"\d",
+            "^",
+            "$",
+            r"\b",
+            "(abc|x)",
+            "(foo|needle|TODO:)",
+            ".*",
+            "K",
+            r"\n",
+            "(?i:ask)",
+            r"\p{L}",
+            "x?",
+            "(ab)+",
+            "e{2}",
+            r"\A",
+            "(?s:.)",
         ];
         (0..1 + self.below(4)).map(|_| self.pick(&atoms)).collect()
     }
@@ -90,17 +126,36 @@ impl Chance {
         if self.one_in(6) {
             // As `-F` and `-w` are written.
             let word = self.pick(&["foo_bar(", "needle", "héllo", "a.b"]);
-            let escaped: String = word.chars().flat_map(|c| match c {
-                '(' | '.' => vec!['\\', c],
-                c => vec![c],
-            }).collect();
-            query.pattern = if self.one_in(2) { format!(r"\b(?:{escaped})\b") } else { escaped };
+            let escaped: String = word
+                .chars()
+                .flat_map(|c| match c {
+                    '(' | '.' => vec!['\\', c],
+                    c => vec![c],
+                })
+                .collect();
+            query.pattern = if self.one_in(2) {
+                format!(r"\b(?:{escaped})\b")
+            } else {
+                escaped
+            };
         }
         query.case_insensitive = self.one_in(3);
         query.multiline = self.one_in(4);
         if self.one_in(4) {
-            let globs = ["*.rs", "!*.txt", "*.log", "src/**", "out/**", ".env*", "/src", "!a*", "*.{md,toml}"];
-            query.globs = (0..1 + self.below(2)).map(|_| self.pick(&globs).to_owned()).collect();
+            let globs = [
+                "*.rs",
+                "!*.txt",
+                "*.log",
+                "src/**",
+                "out/**",
+                ".env*",
+                "/src",
+                "!a*",
+                "*.{md,toml}",
+            ];
+            query.globs = (0..1 + self.below(2))
+                .map(|_| self.pick(&globs).to_owned())
+                .collect();
         }
         if self.one_in(6) {
             query.file_type = Some(self.pick(&["rust", "txt", "md", "toml"]).to_owned());
@@ -110,13 +165,24 @@ impl Chance {
             query.offset = self.below(4);
         }
         if self.one_in(5) {
-            query.path = tree.root.join(self.pick(&["src", "Lib", "a.d", "out", "src/deep", "c.txt"]));
+            query.path = tree
+                .root
+                .join(self.pick(&["src", "Lib", "a.d", "out", "src/deep", "c.txt"]));
         }
         query
     }
 
     fn glob(&mut self, tree: &Tree) -> GlobQuery {
-        let patterns = ["**", "*.rs", "src/**", "./*", "**/*.txt", "src/*.rs", ".*", "{src,Lib}/**"];
+        let patterns = [
+            "**",
+            "*.rs",
+            "src/**",
+            "./*",
+            "**/*.txt",
+            "src/*.rs",
+            ".*",
+            "{src,Lib}/**",
+        ];
         let mut query = GlobQuery::new(self.pick(&patterns), &tree.root);
         query.hidden = !self.one_in(3);
         query.respect_ignore = !self.one_in(6);
@@ -158,11 +224,28 @@ impl Chance {
                 let _ = fs::rename(tree.root.join(from), tree.root.join(to));
             }
             9 => {
-                let _ = fs::remove_dir_all(tree.root.join(self.pick(&["src", "Lib", "out", "src/deep"])));
+                let _ = fs::remove_dir_all(
+                    tree.root
+                        .join(self.pick(&["src", "Lib", "out", "src/deep"])),
+                );
             }
             10 => {
-                let rules = ["*.log\n", "out/\n", "!d.log\n", "src/deep\n", "*.txt\n!c.txt\n", "{bad\n", ""];
-                let name = self.pick(&[".gitignore", ".ignore", ".rgignore", "src/.gitignore", "src/.ignore"]);
+                let rules = [
+                    "*.log\n",
+                    "out/\n",
+                    "!d.log\n",
+                    "src/deep\n",
+                    "*.txt\n!c.txt\n",
+                    "{bad\n",
+                    "",
+                ];
+                let name = self.pick(&[
+                    ".gitignore",
+                    ".ignore",
+                    ".rgignore",
+                    "src/.gitignore",
+                    "src/.ignore",
+                ]);
                 let full = tree.root.join(name);
                 made(&full);
                 let _ = match self.one_in(4) {
@@ -200,8 +283,15 @@ impl Chance {
                 }
             }
             _ => {
-                let line = format!("mkdir -p x/y && echo needle > x/y/{} ; rm -f {}", self.below(5), path.display());
-                let _ = command("sh").args(["-c", &line]).current_dir(&tree.root).status();
+                let line = format!(
+                    "mkdir -p x/y && echo needle > x/y/{} ; rm -f {}",
+                    self.below(5),
+                    path.display()
+                );
+                let _ = command("sh")
+                    .args(["-c", &line])
+                    .current_dir(&tree.root)
+                    .status();
             }
         }
     }
@@ -209,9 +299,13 @@ impl Chance {
 
 #[test]
 fn whatever_changes_the_answers_are_those_of_a_plain_walk() {
-    let wanted = std::env::var("HAFT_SEARCH_LONG").ok().and_then(|number| number.parse().ok());
+    let wanted = std::env::var("HAFT_SEARCH_LONG")
+        .ok()
+        .and_then(|number| number.parse().ok());
     let wanted = wanted.unwrap_or(COMPARISONS);
-    let seed = std::env::var("HAFT_SEARCH_SEED").ok().and_then(|number| number.parse().ok());
+    let seed = std::env::var("HAFT_SEARCH_SEED")
+        .ok()
+        .and_then(|number| number.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) << 17 | 1);
     let mut chance = Chance(seed);
     let mut made = 0;
