@@ -204,6 +204,10 @@ pub(crate) async fn build(
     if let Some(folder) = permitted.memory {
         builder = builder.service(Arc::new(haft_tools::MemoryFolder::new(folder)));
     }
+    #[cfg(feature = "search")]
+    {
+        builder = builder.service(Arc::new(permitted.search_index));
+    }
     for tool in additions.own {
         builder = builder.dyn_tool(tool);
     }

@@ -62,6 +62,8 @@ use haft_contract::{
 pub use fs::{PdfReader, image_content, image_pixels};
 #[cfg(feature = "fs")]
 pub use haft_journal as journal;
+#[cfg(feature = "search")]
+pub use haft_search::IndexSettings;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
@@ -202,7 +204,12 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     });
     let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
-    let services = or_new(services, haft_search::SearchEngine::new);
+    let services = match services.get::<IndexSettings>() {
+        Ok(settings) => or_new(services, || {
+            haft_search::SearchEngine::with(IndexSettings::clone(&settings))
+        }),
+        Err(_) => or_new(services, haft_search::SearchEngine::new),
+    };
     let services = or_new(services, BackgroundTasks::default);
     #[cfg(feature = "shell")]
     let services = {
