@@ -287,6 +287,9 @@ impl Agent {
     /// Takes over what was asked for through the handle.
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
+        if let Some(change) = &changes.main_agent {
+            self.change_main_agent(change);
+        }
         self.client.change(&changes);
         if let Some(model) = changes.model {
             self.scheduler.set_model(model.as_str());
@@ -446,7 +449,7 @@ impl AgentBuilder {
         if let Ok(attention) = services.get::<PendingInput>() {
             self.control.gets(attention);
         }
-        let agent_id = engine.agent().id.clone();
+        let agent_id = engine.agent().id;
         let transcript = Arc::new(Transcript::new(
             session.store,
             session.id,

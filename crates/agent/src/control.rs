@@ -11,7 +11,7 @@ use haft_contract::{CancellationToken, PendingInput, PermissionMode, RuleList};
 use haft_models::{Thinking, Usage};
 use uuid::Uuid;
 
-use crate::Prompt;
+use crate::{Prompt, subagents::MainAgentChange};
 
 /// A handle on a running agent. Cheap to clone; every clone means the same agent.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +45,8 @@ pub(crate) struct Changes {
     pub(crate) rules: Vec<(RuleList, String)>,
     /// Further working directories.
     pub(crate) directories: Vec<PathBuf>,
+    /// Who the main agent is.
+    pub(crate) main_agent: Option<MainAgentChange>,
     /// What others have spent for this agent.
     pub(crate) spent: Vec<(String, Usage)>,
 }
@@ -102,6 +104,11 @@ impl Control {
     /// From the next request on, the model is known to read so many tokens.
     pub fn set_window(&self, window: u64) {
         self.state().changes.window = Some(window);
+    }
+
+    /// From the next request on, the main agent is of another kind.
+    pub fn set_main_agent(&self, change: MainAgentChange) {
+        self.state().changes.main_agent = Some(change);
     }
 
     /// From the next request on, this permission mode.

@@ -18,7 +18,7 @@ use crate::{
     layers::{self, Layer, LayerSettings},
     permissions::{Facts, Policy, RuleStore},
     pipeline,
-    pool::live::LivePool,
+    pool::{PoolView, live::LivePool},
     results::Budget,
     settings::Watch,
 };
@@ -47,7 +47,7 @@ pub struct Engine {
     pub(crate) defers: bool,
     /// Refusals name flags of the command line.
     names_flags: bool,
-    agent: Identity,
+    agent: Arc<RwLock<Identity>>,
     folder: PathBuf,
 }
 
@@ -87,7 +87,7 @@ impl Engine {
 
     /// What hooks receive with every event.
     pub(crate) fn common(&self) -> Common {
-        common(&self.conversation, &self.agent)
+        common(&self.conversation, self.agent())
     }
 
     /// The session's hooks: handlers can be added, and what runs beside it can be followed.
@@ -217,8 +217,20 @@ impl Engine {
     }
 
     /// Who acts, as hooks receive it.
-    pub fn agent(&self) -> &Identity {
-        &self.agent
+    pub fn agent(&self) -> Identity {
+        identity(&self.agent)
+    }
+
+    /// Every tool of the session, those too that an agent of this kind does not have.
+    pub fn every_tool(&self) -> Arc<Pool> {
+        self.pool.all()
+    }
+
+    /// The agent is of this kind from now on, and has what the view leaves of the tools.
+    pub(crate) fn set_kind(&self, kind: Option<String>, view: Option<PoolView>) {
+        let agent = self.agent.write();
+        agent.unwrap_or_else(PoisonError::into_inner).kind = kind;
+        self.pool.set_view(view, &self.services);
     }
 
     /// The same session for a subagent: the same rules' enforcement, hooks, layers and kept results, with
@@ -226,7 +238,8 @@ impl Engine {
     pub fn for_subagent(&self, part: EnginePart) -> Arc<Self> {
         let hooks = self.hooks.clone().with_handlers(part.handlers);
         let conversation = Arc::clone(&self.conversation);
-        let fire = by_tools(hooks.clone(), part.agent.clone(), Arc::clone(&conversation));
+        let agent = Arc::new(RwLock::new(part.agent));
+        let fire = by_tools(hooks.clone(), Arc::clone(&agent), Arc::clone(&conversation));
         let pool = part.pool.with_fitted_finder(&part.services);
         let pool = LivePool::new(pool, self.pool.filters().clone());
         Arc::new(Self {
@@ -246,7 +259,7 @@ impl Engine {
             // A part cannot end the whole.
             defers: false,
             names_flags: self.names_flags,
-            agent: part.agent,
+            agent,
             folder: self.folder.clone(),
         })
     }
@@ -420,7 +433,8 @@ impl EngineBuilder {
             id: self.session,
             folder: self.session_folder.clone(),
         }));
-        let fire = by_tools(hooks.clone(), self.agent.clone(), Arc::clone(&conversation));
+        let agent = Arc::new(RwLock::new(self.agent));
+        let fire = by_tools(hooks.clone(), Arc::clone(&agent), Arc::clone(&conversation));
         let pool = LivePool::new(pool, self.filters);
         let engine = Engine {
             conversation,
@@ -436,7 +450,7 @@ impl EngineBuilder {
             hooks,
             defers: self.defers,
             names_flags: self.names_flags,
-            agent: self.agent,
+            agent,
             folder: self.session_folder,
         };
         (Arc::new(engine), unknown)
@@ -448,10 +462,15 @@ fn place(conversation: &RwLock<ConversationPlace>) -> ConversationPlace {
     place.clone()
 }
 
-fn common(conversation: &RwLock<ConversationPlace>, agent: &Identity) -> Common {
+fn identity(agent: &RwLock<Identity>) -> Identity {
+    let agent = agent.read().unwrap_or_else(PoisonError::into_inner);
+    agent.clone()
+}
+
+fn common(conversation: &RwLock<ConversationPlace>, agent: Identity) -> Common {
     let place = place(conversation);
     Common {
-        agent: agent.clone(),
+        agent,
         ..Common::of(place.id, &place.folder)
     }
 }
@@ -459,7 +478,7 @@ fn common(conversation: &RwLock<ConversationPlace>, agent: &Identity) -> Common 
 /// Events that tools bring about.
 fn by_tools(
     hooks: Hooks,
-    agent: Identity,
+    agent: Arc<RwLock<Identity>>,
     conversation: Arc<RwLock<ConversationPlace>>,
 ) -> HookFire {
     HookFire::by(move |fired: HookEvent, cx: &CallContext| {
@@ -470,7 +489,7 @@ fn by_tools(
         let hooks = hooks.clone();
         let common = Common {
             permission_mode: event.tells_mode().then(|| cx.permissions.mode.name()),
-            ..common(&conversation, &agent)
+            ..common(&conversation, identity(&agent))
         };
         let cwd = Arc::clone(&cx.cwd);
         Box::pin(async move {

@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -47,7 +47,7 @@ pub(crate) struct SharedState {
     pub(crate) access: SessionAccess,
     pub(crate) questions: Arc<EventQuestions>,
     /// What kinds of subagents there are.
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: Mutex<Kinds>,
     /// What people put in folders.
     pub(crate) extensions: ExtensionDetails,
     pub(crate) reload: ExtensionReload,
@@ -84,6 +84,11 @@ impl SharedState {
             drop(roots);
             self.servers.roots_changed();
         }
+    }
+
+    /// The kinds of subagents there are.
+    pub(crate) fn kinds(&self) -> MutexGuard<'_, Kinds> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn at_start(&self) -> (String, u64) {
@@ -275,7 +280,7 @@ impl SessionInput {
 
     /// The kinds of subagents there are, with these beside them.
     pub fn agents(&self, more: &Map<String, Value>) -> Vec<AgentDetails> {
-        self.0.kinds.with(more).details()
+        self.0.kinds().with(more).details()
     }
 
     /// What people put in folders.

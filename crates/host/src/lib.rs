@@ -53,6 +53,7 @@ mod input;
 mod judge;
 mod key_helper;
 mod live_changes;
+mod main_agent;
 mod mcp;
 mod mentions;
 pub mod messages;

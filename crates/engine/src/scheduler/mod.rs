@@ -31,7 +31,11 @@ pub(crate) use slots::Slot;
 pub use turn::CallBatch;
 
 use crate::{
-    Engine, SessionContext, hooks::HookMoment, pool::ToolOffer, settings::watch::POLICY, tighten,
+    Engine, SessionContext,
+    hooks::HookMoment,
+    pool::{PoolView, ToolOffer},
+    settings::watch::POLICY,
+    tighten,
 };
 
 /// Runs the calls of one session.
@@ -103,6 +107,14 @@ impl Scheduler {
     /// From now on, calls are this model's.
     pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
         *self.shared.model() = Some(model.into());
+    }
+
+    /// From now on the agent is of this kind, and has what the view leaves of the tools. What the model is
+    /// sent begins anew: a tool that it no longer has is not offered to it.
+    pub fn set_kind(&mut self, kind: Option<String>, view: Option<PoolView>) {
+        self.shared.engine.set_kind(kind, view);
+        let offer = self.shared.offer.lock();
+        *offer.unwrap_or_else(PoisonError::into_inner) = ToolOffer::default();
     }
 
     /// The tools whose definitions the model is sent now: what it was sent before comes first, unchanged, so
