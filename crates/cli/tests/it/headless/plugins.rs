@@ -385,10 +385,17 @@ fn a_changed_main_agent_acts_from_the_next_turn_on() {
         let found = heard.iter().rev().find(|one| one["subtype"] == "init");
         found.cloned().unwrap()
     };
+    // The system prompt of the last request.
     let asked = || {
         let tape = fs::read_to_string(&record).unwrap();
-        let asked = tape.lines().rev().find(|line| line.contains("\"request\""));
-        asked.unwrap().to_owned()
+        let lines: Vec<Value> = tape
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let parts: Vec<&Value> = lines.iter().filter_map(|line| line.get("part")).collect();
+        let mut requests = lines.iter().rev().filter_map(|line| line.get("request"));
+        let system = requests.next().unwrap()["parts"][1].as_u64().unwrap();
+        parts[usize::try_from(system).unwrap()].to_string()
     };
     talk.user("first");
     let heard = talk.hear_until("result");
