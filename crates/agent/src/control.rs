@@ -80,7 +80,7 @@ impl Control {
         self.state().said.iter().cloned().collect()
     }
 
-    /// Takes back the message of this id, if it was not delivered yet.
+    /// Withdraws the message of this id, if it was not delivered yet.
     pub fn take_back(&self, uuid: Uuid) -> Option<Prompt> {
         let mut state = self.state();
         let at = state.said.iter().position(|one| one.uuid == Some(uuid))?;
@@ -101,7 +101,7 @@ impl Control {
         self.state().changes.model = Some(model.into());
     }
 
-    /// From the next request on, the model is known to read so many tokens.
+    /// From the next request on, the model is known to read this many tokens.
     pub fn set_window(&self, window: u64) {
         self.state().changes.window = Some(window);
     }
@@ -170,7 +170,7 @@ impl Control {
         mem::take(&mut self.state().changes)
     }
 
-    /// Takes back what was said and not delivered yet.
+    /// Withdraws what was said and not delivered yet.
     pub fn take_said(&self) -> Vec<Prompt> {
         let mut state = self.state();
         let said = state.said.drain(..).collect();

@@ -19,7 +19,7 @@ use crate::{
 /// What the hooks of one event said, taken together.
 #[derive(Debug, Default)]
 pub(crate) struct HookWord {
-    /// They hold it up: why.
+    /// They block it: why.
     pub(crate) block: Option<String>,
     /// What the model should know.
     pub(crate) context: Vec<String>,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::{
     DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
     hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, together},
-    layers::{self, Layer, LayerSettings},
+    layers::{Layer, LayerSettings, Layers},
     permissions::{Facts, Policy, RuleStore},
     pipeline,
     pool::{PoolView, live::LivePool},
@@ -35,7 +35,7 @@ pub struct Engine {
     conversation: Arc<RwLock<ConversationPlace>>,
     pub(crate) pool: LivePool,
     pub(crate) services: Services,
-    pub(crate) layers: Vec<Arc<dyn Layer>>,
+    pub(crate) layers: Arc<Layers>,
     pub(crate) results: Arc<ResultStore>,
     pub(crate) progress: Option<Progress>,
     pub(crate) model: Option<Arc<str>>,
@@ -172,6 +172,7 @@ impl Engine {
     /// Offers further tools from the next turn on, behind those that are there. The answer names those that
     /// were left out, and why. Subagents that run already do not get them.
     pub async fn add_tools(&self, tools: Vec<Arc<dyn DynTool>>) -> Vec<DefinitionError> {
+        self.layers.expect(tools.iter().map(|tool| tool.spec()));
         self.pool.add(tools).await
     }
 
@@ -183,6 +184,7 @@ impl Engine {
         server: &str,
         tools: Vec<Arc<dyn DynTool>>,
     ) -> Vec<DefinitionError> {
+        self.layers.expect(tools.iter().map(|tool| tool.spec()));
         self.pool.replace_server(server, tools).await
     }
 
@@ -246,7 +248,7 @@ impl Engine {
             conversation,
             services: part.services.with(Arc::new(fire)).with(pool.deferred()),
             pool,
-            layers: self.layers.clone(),
+            layers: Arc::clone(&self.layers),
             results: Arc::clone(&self.results),
             // News of a subagent's calls would be taken for news of the main agent's, where calls are not told
             // apart.
@@ -423,8 +425,8 @@ impl EngineBuilder {
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let pool = pool.with_fitted_finder(&self.services);
-        let mut layers = layers::standard(&Arc::new(self.settings));
-        layers.extend(self.more_layers);
+        let layers = Arc::new(Layers::new(self.settings, self.more_layers));
+        layers.expect(pool.iter().map(|tool| tool.spec()));
         let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
         let results = Arc::new(results);
         let env_file = self.session_folder.join("hook-env.sh");

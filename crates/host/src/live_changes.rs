@@ -29,7 +29,7 @@ use crate::{
     subagents::Kinds,
 };
 
-/// So much of a file is given at once, unless less is asked for.
+/// At most this much of a file is returned at once.
 const LONGEST_FILE: u64 = 10 << 20;
 
 /// Settings that take effect in a session that goes on.
@@ -171,7 +171,7 @@ impl ExtensionReload {
 }
 
 impl SessionInput {
-    /// Looks again for skills, commands and output styles, those of plugins too.
+    /// Looks again for skills, commands and output styles, including those of plugins.
     pub fn reload_extensions(&self) -> ReloadedExtensions {
         self.0.reload.again()
     }

@@ -175,7 +175,7 @@ impl AgentSession {
         Ok((!is_over).then_some(first))
     }
 
-    /// What is said first: hooks have a word before anyone else.
+    /// What is said first: hooks come before everyone else.
     async fn first_words(
         &self,
         first: Option<NextMessage>,
@@ -215,7 +215,7 @@ impl AgentSession {
         }
     }
 
-    /// Ends hooks, and tells what is worth knowing in the end.
+    /// Ends hooks, and reports what is worth knowing at the end.
     async fn finish(&mut self, plan: &Plan, agent: &mut Agent) {
         agent.end("other", &*self.events).await;
         let replay = self.chosen.replay.iter();

@@ -134,7 +134,7 @@ impl AgentSession {
         })
     }
 
-    /// Tells which session this is.
+    /// Announces which session this is.
     pub(crate) async fn announce(&mut self, plan: &mut Plan) -> anyhow::Result<()> {
         plan.sandbox_warning = mem::take(&mut self.doubts).settle().await?;
         if let Some(warning) = &plan.sandbox_warning {
@@ -392,7 +392,7 @@ impl AgentSession {
         }
     }
 
-    /// Tells that commands are less confined than they should be, where the first one finds it out.
+    /// Reports that commands are less confined than they should be, once the first one finds it out.
     fn on_weak_sandbox(&self, plan: &Plan) -> OnWeakSandbox {
         let (events, is_known) = (Arc::clone(&self.events), plan.sandbox_warning.is_some());
         Arc::new(move |warning: &str| {

@@ -1,4 +1,4 @@
-//! Who can be handed tasks.
+//! The kinds of subagents, and all that the subagents of a session share.
 
 use std::{fs, sync::Arc};
 
@@ -45,7 +45,7 @@ pub struct AgentDetails {
     pub model: Option<String>,
 }
 
-/// So much of what an agent remembers is sent to it, in lines.
+/// At most this much of what an agent remembers is sent to it, in lines.
 const MEMORY_LINES: usize = 200;
 
 impl Kinds {

@@ -69,7 +69,7 @@ fn clean_into(
 #[derive(Debug, Default)]
 pub struct Cleaner {
     before: Option<char>,
-    /// So many marks stand on the last letter already.
+    /// How many marks stand on the last letter already.
     marks: usize,
 }
 

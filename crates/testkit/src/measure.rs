@@ -26,7 +26,7 @@ pub fn median(samples: Vec<Duration>) -> Duration {
     percentile(samples, 50)
 }
 
-/// The one that so many in a hundred are not above.
+/// The one that this many in a hundred are not above.
 ///
 /// # Panics
 /// If there are none.

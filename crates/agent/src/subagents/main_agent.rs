@@ -16,7 +16,7 @@ pub struct MainAgentChange {
     pub kind: Option<AgentDefinition>,
     /// What it reads before everything else.
     pub system: SystemPrompt,
-    /// A run ends after so many rounds of tools.
+    /// A run ends after this many rounds of tools.
     pub max_turns: Option<u32>,
     /// Whom it asks; `None`: whom the session asks already.
     pub model: Option<MainAgentModel>,

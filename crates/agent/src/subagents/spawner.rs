@@ -213,7 +213,7 @@ impl Spawner {
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, ToolError> {
         let places = Arc::clone(&self.shared.places);
-        // Who waits for a place while holding one could wait for ever.
+        // One who waits for a place while holding one could wait for ever.
         places.try_acquire_owned().map_err(|_| {
             let most = self.shared.limits.at_once;
             ToolError::Failed(format!(

@@ -10,7 +10,6 @@
 
 mod call;
 pub mod claims;
-mod nested;
 mod observer;
 mod person;
 mod slots;
@@ -131,7 +130,7 @@ impl Scheduler {
 
     /// Calls beside the model's own.
     pub fn aside(&self) -> NestedCalls {
-        nested::beside(&self.shared)
+        call::beside(&self.shared)
     }
 
     /// Fires to end the whole session: every turn and every call in it.
