@@ -125,10 +125,11 @@ impl Layers {
 
     /// Those that have something to do with a call of this tool, in their order.
     pub(crate) fn around(&self, spec: &ToolSpec) -> Vec<Arc<dyn Layer>> {
+        let is_traced = tracing::enabled!(target: trace::TARGET, tracing::Level::DEBUG);
         let is_limited = self.settings.tool(spec).rate.is_some();
         let keeps_answers = self.keeps_answers.load(Ordering::SeqCst);
         let standard = [
-            Some(&self.trace),
+            is_traced.then_some(&self.trace),
             is_limited.then_some(&self.rate_limit),
             keeps_answers.then_some(&self.cache),
             Some(&self.timeout),
