@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{Added, dialogue::Dialogue, hooks::RunContext, transcript::Kind};
 
-/// So many characters of what a task is for are passed to hooks.
+/// At most this many characters of what a task is for are passed to hooks.
 const MOST_TOLD: usize = 1000;
 
 /// What goes on in the background of a session; `None` where nothing ever does.

@@ -10,6 +10,7 @@ use haft_models::{
 
 use crate::{
     ModelSettings, UsageLedger, compaction::text_tokens, control::Changes, cost::SharedUsage,
+    prompt::SystemPrompt, subagents::MainAgentModel,
 };
 
 /// A model with its settings, its prices and what every request to it begins with.
@@ -35,17 +36,33 @@ impl ModelClient {
         scheduler: &Scheduler,
     ) -> Self {
         let tools = scheduler.offer();
-        let kind = scheduler.engine().agent().kind.clone();
         Self {
             model,
             settings,
             prices,
             usage,
-            agent: kind.unwrap_or_else(|| "main".to_owned()),
+            agent: name_of(scheduler),
             prefix: prefix(&system, &tools),
             system,
             tools,
         }
+    }
+
+    /// Requests begin with this from now on, and with the tools that the scheduler has now.
+    pub(crate) fn become_agent(&mut self, system: &SystemPrompt, scheduler: &Scheduler) {
+        self.agent = name_of(scheduler);
+        self.system = system.blocks();
+        self.tools = scheduler.offer();
+        self.prefix = prefix(&self.system, &self.tools);
+    }
+
+    /// Asks this model from now on.
+    pub(crate) fn ask_for(&mut self, model: &MainAgentModel) {
+        let settings = &mut self.settings;
+        settings.name.clone_from(&model.name);
+        settings.plan_name.clone_from(&model.plan_name);
+        settings.window = model.window;
+        settings.effort.clone_from(&model.effort);
     }
 
     /// What is sent now.
@@ -124,6 +141,12 @@ impl ModelClient {
         });
         (system, tools.collect())
     }
+}
+
+/// Who asks.
+fn name_of(scheduler: &Scheduler) -> String {
+    let kind = scheduler.engine().agent().kind;
+    kind.unwrap_or_else(|| "main".to_owned())
 }
 
 fn prefix(system: &[SystemBlock], tools: &ToolOffer) -> Arc<Prefix> {

@@ -19,7 +19,7 @@ use crate::{
 /// What the hooks of one event said, taken together.
 #[derive(Debug, Default)]
 pub(crate) struct HookWord {
-    /// They hold it up: why.
+    /// They block it: why.
     pub(crate) block: Option<String>,
     /// What the model should know.
     pub(crate) context: Vec<String>,
@@ -162,7 +162,7 @@ impl HookRunner {
             return match source {
                 "compact" => HookWord::default(),
                 _ => {
-                    self.fire(HookMoment::SUBAGENT_START, kind, json!({}), to)
+                    self.fire(HookMoment::SUBAGENT_START, &kind, json!({}), to)
                         .await
                 }
             };
@@ -173,10 +173,10 @@ impl HookRunner {
     }
 
     /// The kind of the subagent that this is, if it is one.
-    fn subagent(&self) -> Option<&str> {
+    fn subagent(&self) -> Option<String> {
         let agent = self.engine.agent();
-        agent.id.as_ref()?;
-        agent.kind.as_deref()
+        agent.id?;
+        agent.kind
     }
 
     /// Someone says something.
@@ -217,7 +217,9 @@ impl HookRunner {
         if let Some(kind) = self.subagent() {
             let path = self.transcript.path().map(Path::to_string_lossy);
             fields["agent_transcript_path"] = json!(path.unwrap_or_default());
-            return self.fire(HookMoment::SUBAGENT_STOP, kind, fields, to).await;
+            return self
+                .fire(HookMoment::SUBAGENT_STOP, &kind, fields, to)
+                .await;
         }
         self.fire(HookMoment::STOP, "", fields, to).await
     }

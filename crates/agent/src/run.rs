@@ -23,17 +23,17 @@ use crate::{
 /// The marker that session readers look for where a person interrupted the model.
 const INTERRUPTED: &str = "[Request interrupted by user]";
 
-/// Stop hooks may send the model on so many times in a row.
+/// Stop hooks may send the model on this many times in a row.
 const MOST_STOP_BLOCKS: u32 = 8;
 
-/// A provider may pause a reply so many times in a row.
+/// A provider may pause a reply this many times in a row.
 const MOST_PAUSES: u32 = 16;
 
 /// What a run has come to so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) api: Duration,
-    /// Summing up failed or was refused: not tried again in this run.
+    /// Compaction failed or was refused: it is not tried again in this run.
     pub(crate) compaction_refused: bool,
     first_token: Option<Duration>,
     usage: Usage,

@@ -89,8 +89,8 @@ impl Agent {
         }
     }
 
-    /// Sums the conversation up, because a person asked for it. `false`: there was nothing to sum up, a
-    /// hook held it up, or it was interrupted.
+    /// Compacts the conversation, because a person asked for it. `false`: there was nothing to compact, a
+    /// hook blocked it, or it was interrupted.
     pub async fn compact(
         &mut self,
         instructions: &str,

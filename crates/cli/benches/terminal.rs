@@ -4,7 +4,6 @@
 //! server in this process or a script. What is measured is what a person would notice: when something is on the
 //! screen, when a key is, what it costs to do nothing, what a long session and a long output cost.
 
-#![expect(clippy::print_stdout, reason = "a benchmark reports on stdout")]
 #![expect(
     clippy::unwrap_used,
     reason = "a benchmark that cannot run should say so and stop"
@@ -12,8 +11,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    io::{self, Read, Write},
     os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
     path::Path,
     process::{Child, Command, Stdio},
@@ -22,6 +20,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use haft_testkit::{
+    ModelLine,
+    measure::{self, millis, percentile, row},
+    model_line::{call_block, text_block},
+};
 use rustix::{
     fs::OFlags,
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
@@ -43,16 +46,14 @@ type BenchPart = (&'static str, fn(&Path));
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test` builds benches too and passes this; there is nothing to test here.
-    if arguments.iter().any(|argument| argument == "--test") {
+    if measure::is_test_run() {
         return;
     }
     let names: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| *wanted == name);
     let dir = std::env::temp_dir().join(format!("haft-bench-terminal-{}", std::process::id()));
     fs::create_dir(&dir).unwrap();
-    println!("| promise | measured | bound | |");
-    println!("|---|---|---|---|");
+    measure::table();
     let parts: [BenchPart; 5] = [
         ("start", start),
         ("echo", echo),
@@ -188,11 +189,8 @@ impl Face {
         self.until(from, b"\x1b]2;go");
     }
 
-    /// In KB, as the kernel counts it.
     fn memory(&self, what: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with(what)).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        measure::memory(self.child.id(), what)
     }
 
     /// How long it has worked.
@@ -231,21 +229,6 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
         .position(|window| window == wanted)
 }
 
-fn row(what: &str, measured: &str, bound: &str, holds: bool) {
-    let mark = if holds { "ok" } else { "**over**" };
-    println!("| {what} | {measured} | {bound} | {mark} |");
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-/// The one that so many in a hundred are not above.
-fn percentile(samples: &mut [Duration], percent: usize) -> Duration {
-    samples.sort();
-    samples[(samples.len() * percent / 100).min(samples.len() - 1)]
-}
-
 fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
@@ -259,8 +242,8 @@ fn start(dir: &Path) {
         let (_, at) = face.until(0, b"\x1b[?2026l");
         samples.push(at - started);
     }
-    let took = millis(percentile(&mut samples, 50));
-    let most = millis(percentile(&mut samples, 95));
+    let took = millis(percentile(samples.clone(), 50));
+    let most = millis(percentile(samples, 95));
     row(
         "process start to first frame",
         &format!("{took:.1} ms, 95 %: {most:.1} ms"),
@@ -271,13 +254,12 @@ fn start(dir: &Path) {
 
 /// A key while a reply streams and a call writes.
 fn echo(dir: &Path) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    // It ends with this process.
+    let mut model = ModelLine::open();
+    let url = model.url().to_owned();
+    // It ends with this process, or when no one reads any longer.
     thread::spawn(move || {
-        for stream in listener.incoming() {
-            thread::spawn(move || answer(stream.unwrap()));
-        }
+        model.request();
+        let _ = reply(&mut model);
     });
     let line = "a line of what a program writes, as long as such lines are\n";
     let piece = line.repeat(1_000_000 / line.len());
@@ -318,8 +300,8 @@ fn echo(dir: &Path) {
         thread::sleep(Duration::from_millis(23 + (key as u64 * 7) % 31));
     }
     let written = (face.length() - before) as f64 / began.elapsed().as_secs_f64() / 1e3;
-    let took = millis(percentile(&mut samples, 50));
-    let most = millis(percentile(&mut samples, 99));
+    let took = millis(percentile(samples.clone(), 50));
+    let most = millis(percentile(samples, 99));
     row(
         "echo of a key at 500 tokens/s and 10 MB/s of output",
         &format!("{took:.1} ms, 99 %: {most:.1} ms ({written:.0} KB/s to the terminal)"),
@@ -329,63 +311,21 @@ fn echo(dir: &Path) {
 }
 
 /// A reply that begins with a call that writes, and goes on with 500 words a second.
-fn answer(stream: TcpStream) {
-    stream.set_nodelay(true).unwrap();
-    let mut writer = stream.try_clone().unwrap();
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut length = 0;
-        let mut line = String::new();
-        loop {
-            line.clear();
-            if reader.read_line(&mut line).unwrap_or(0) == 0 {
-                return;
-            }
-            if line.trim().is_empty() {
-                break;
-            }
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-        }
-        let mut body = vec![0; length];
-        if reader.read_exact(&mut body).is_err() || stream_reply(&mut writer).is_err() {
-            return;
-        }
-    }
-}
-
-fn stream_reply(writer: &mut TcpStream) -> std::io::Result<()> {
-    writer.write_all(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
-    )?;
-    let mut say = |event: Value| {
-        let name = event["type"].as_str().unwrap();
-        let text = format!("event: {name}\ndata: {event}\n\n");
-        writer.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
-    };
-    let message = json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
-        "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 12, "output_tokens": 1},
-    });
-    say(json!({"type": "message_start", "message": message}))?;
+fn reply(line: &mut ModelLine) -> io::Result<()> {
+    line.begin()?;
     let command = "for i in $(seq 400); do cat piece.txt; sleep 0.1; done";
-    let input = json!({"command": command, "timeout": 120_000}).to_string();
-    let block = json!({"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}});
-    let delta = json!({"type": "input_json_delta", "partial_json": input});
-    say(json!({"type": "content_block_start", "index": 0, "content_block": block}))?;
-    say(json!({"type": "content_block_delta", "index": 0, "delta": delta}))?;
-    say(json!({"type": "content_block_stop", "index": 0}))?;
-    let block = json!({"type": "text", "text": ""});
-    say(json!({"type": "content_block_start", "index": 1, "content_block": block}))?;
+    let input = json!({"command": command, "timeout": 120_000});
+    line.say(&call_block(0, "toolu_1", "Bash", &input))?;
+    let [start, _, _] = text_block(1, "");
+    line.say(&[start])?;
     let began = Instant::now();
     for number in 0..60_000_u32 {
         let text = match number % 60 {
             59 => "word.\n\n",
             _ => "word ",
         };
-        let delta = json!({"type": "text_delta", "text": text});
-        say(json!({"type": "content_block_delta", "index": 1, "delta": delta}))?;
+        let [_, piece, _] = text_block(1, text);
+        line.say(&[piece])?;
         let due = began + Duration::from_millis(2) * number;
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }

@@ -167,7 +167,7 @@ impl BackgroundTasks {
         self.tell(kept, &TaskEvent::Began(task));
     }
 
-    /// A task goes on, and took so much so far.
+    /// A task goes on, and took this much so far.
     pub fn progress(&self, id: &str, usage: TaskUsage, last_tool: Option<String>) {
         let kept = self.kept();
         let Some(task) = kept.running.iter().find(|task| task.id == id).cloned() else {

@@ -35,7 +35,7 @@ impl HookEvent {
 /// What the handlers of one event said, taken together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookVerdict {
-    /// They hold it up: why.
+    /// They block it: why.
     pub block: Option<String>,
     /// What the model should know.
     pub context: Vec<String>,

@@ -35,7 +35,7 @@ pub use haft_hooks as hooks;
 pub use haft_permissions as permissions;
 pub use haft_permissions::settings;
 pub use pipeline::{ArgumentRepair, CallResult, Denied, Metadata};
-pub use pool::{DefinitionError, Filters, Format, Pool, Registry};
+pub use pool::{DefinitionError, Filters, Format, Pool, PoolView, Registry};
 pub use results::ResultStore;
 pub use scheduler::{CallBatch, CallObserver, ContextView, Scheduler};
 pub use schema::{SchemaError, SchemaProblem, SchemaProblemKind, SchemaValidator};

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use haft_contract::{
@@ -17,6 +17,9 @@ use crate::{
     },
     settings::resolve,
 };
+
+/// Files that decide what other programs run; the same in every session.
+static CONTROL: LazyLock<Hidden> = LazyLock::new(control_names);
 
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,11 +126,17 @@ impl SessionContext {
         let plan = self.plan_file.as_deref().and_then(unlinked);
         let kept = [readable.to_path_buf()];
         Policy {
+            mode: self.mode,
+            roots: self
+                .directories
+                .iter()
+                .map(|dir| resolve::real(dir))
+                .collect(),
             readable: kept.into_iter().chain(plan.clone()).collect(),
             plan,
+            home: self.home.as_deref().map(resolve::real),
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
-            ..Policy::of_directories(self.mode, &self.directories).with_home(self.home.as_deref())
         }
     }
 
@@ -144,7 +153,7 @@ impl SessionContext {
             locked: self.rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),
             control: match self.mode {
                 PermissionMode::BypassPermissions => Hidden::default(),
-                _ => control_names(),
+                _ => CONTROL.clone(),
             },
             // Made for a call that starts a command, when it is admitted.
             confinement: Confinement::default(),

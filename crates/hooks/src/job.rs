@@ -30,7 +30,7 @@ const LONGEST: usize = 10_000;
 
 /// Keeps texts that are too long for anyone to read in one go.
 pub trait KeepText: Send + Sync {
-    /// Keeps one that is longer than so many characters; what is shown in its place.
+    /// Keeps one that is longer than this many characters; what is shown in its place.
     fn keep(&self, text: &str, longest: usize) -> Option<String>;
 }
 

@@ -52,7 +52,7 @@ pub use matcher::Matcher;
 pub use output::{HookDecision, HookOutput};
 pub use server_tool::CallServers;
 
-/// All handlers of SessionEnd together may take so long, unless one of them says more…
+/// All handlers of SessionEnd together may take this long, unless one of them says more…
 const END: Duration = Duration::from_millis(1500);
 /// …but not more than this.
 const LONGEST_END: Duration = Duration::from_secs(60);

@@ -54,7 +54,7 @@ pub(crate) struct Additions {
     pub(crate) external: Vec<Arc<dyn DynTool>>,
     /// Where calls report their progress.
     pub(crate) progress: Option<Progress>,
-    /// Who can be handed tasks.
+    /// Who tasks can be given to.
     pub(crate) subagents: Option<Arc<Subagents>>,
     /// The skills there are.
     pub(crate) skills: Option<Arc<SkillBook>>,
@@ -268,9 +268,9 @@ fn lend(builder: HaftBuilder, program: &Path, on_weak_sandbox: OnWeakSandbox) ->
     builder
 }
 
-/// So many percent of what a model can read may go to tools…
+/// How many percent of what a model can read may go to tools…
 const USUAL_SHARE: u64 = 10;
-/// …and at least so many tokens: a model that reads little needs its tools all the same.
+/// …and at least this many tokens: a model that reads little needs its tools all the same.
 const LEAST_BUDGET: usize = 8_000;
 /// What a model can read, where it is not known which one reads.
 const USUAL_WINDOW: u64 = 200_000;

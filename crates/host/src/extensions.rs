@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
-use haft_agent::prompt::{Knowledge, SystemPrompt};
+use haft_agent::prompt::Knowledge;
 use haft_contract::SessionId;
 use haft_engine::permissions::{Bases, List, RuleSource, Rules, Scope, rules::RuleClass};
 use haft_extensions::{
@@ -18,7 +18,7 @@ use haft_tools::SkillBook;
 use serde_json::Value;
 
 use crate::{
-    Environment, SessionConfig, commands::BUILT_IN, live_changes::ExtensionReload,
+    Environment, SessionConfig, commands::BUILT_IN, live_changes::ExtensionReload, main_agent,
     settings::Permitted,
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Extensions {
     pub(crate) skills: Option<Arc<Skills>>,
     /// Where they are.
     pub(crate) places: ExtensionPlaces,
-    style: Option<OutputStyle>,
+    pub(crate) style: Option<OutputStyle>,
     styles: Vec<String>,
     memory: Option<memory::MemoryOptions>,
     trusts_project: bool,
@@ -141,20 +141,6 @@ impl Extensions {
         })
     }
 
-    /// The system prompt with the output style that was chosen.
-    pub(crate) fn styled(&self, mut system: SystemPrompt) -> SystemPrompt {
-        let Some(style) = &self.style else {
-            return system;
-        };
-        if !style.keep_coding_instructions && system.base.is_none() {
-            system.base = Some(String::new());
-        }
-        let parts = [Some(style.text.clone()), system.append.take()];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        system.append = Some(parts.join("\n\n"));
-        system
-    }
-
     /// Their names, as init tells them.
     pub(crate) fn names(&self) -> ExtensionNames {
         let all = self.skills.iter().flat_map(|skills| skills.all());
@@ -199,11 +185,12 @@ impl Extensions {
         &self,
         config: &SessionConfig,
         permitted: &Permitted,
-        main_of_plugins: Option<String>,
+        main_of_plugins: Option<&str>,
     ) -> ExtensionReload {
         ExtensionReload {
             config: config.clone(),
-            main_of_plugins,
+            main_name: Mutex::new(main_agent::name(config, permitted, main_of_plugins)),
+            main: OnceLock::new(),
             skills: self.skills.clone(),
             hooks: permitted.hooks.clone(),
             places: Mutex::new(self.places.clone()),

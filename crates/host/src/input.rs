@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -42,12 +42,12 @@ pub(crate) struct SharedState {
     pub(crate) control: Control,
     pub(crate) stop: Stop,
     pub(crate) servers: Arc<Servers>,
-    /// The directories it works in, as servers are told.
+    /// The directories it works in, as servers see them.
     pub(crate) roots: Arc<Mutex<Vec<PathBuf>>>,
     pub(crate) access: SessionAccess,
     pub(crate) questions: Arc<EventQuestions>,
     /// What kinds of subagents there are.
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: Mutex<Kinds>,
     /// What people put in folders.
     pub(crate) extensions: ExtensionDetails,
     pub(crate) reload: ExtensionReload,
@@ -86,6 +86,11 @@ impl SharedState {
         }
     }
 
+    /// The kinds of subagents there are.
+    pub(crate) fn kinds(&self) -> MutexGuard<'_, Kinds> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn at_start(&self) -> (String, u64) {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         current.clone()
@@ -113,12 +118,12 @@ impl SessionInput {
         self.0.queue.waiting()
     }
 
-    /// Takes back a message that waits. Says whether there was one.
+    /// Withdraws a message that waits. Says whether there was one.
     pub fn take_back(&self, uuid: &str) -> bool {
         self.0.queue.forget(uuid)
     }
 
-    /// Takes back all messages that wait, and names them.
+    /// Withdraws all messages that wait, and names them.
     pub fn take_back_all(&self) -> Vec<Option<Uuid>> {
         self.0.queue.forget_all()
     }
@@ -155,7 +160,7 @@ impl SessionInput {
         self.0.queue.queued(&self.0.control)
     }
 
-    /// Takes back a message that was not delivered yet. `None`: it was, or there is no such message.
+    /// Withdraws a message that was not delivered yet. `None`: it was, or there is no such message.
     pub fn take_back_message(&self, uuid: Uuid) -> Option<QueuedMessage> {
         self.0.queue.take_back(uuid, &self.0.control)
     }
@@ -165,7 +170,7 @@ impl SessionInput {
         self.0.queue.take_back_newest(&self.0.control)
     }
 
-    /// Interrupts what goes on, and takes back everything that was not delivered, the oldest first: nothing of
+    /// Interrupts what goes on, and withdraws everything that was not delivered, the oldest first: nothing of
     /// it is said by itself.
     pub fn interrupt_and_take_back(&self) -> Vec<QueuedMessage> {
         let taken = self.0.queue.take_back_all(&self.0.control);
@@ -275,7 +280,7 @@ impl SessionInput {
 
     /// The kinds of subagents there are, with these beside them.
     pub fn agents(&self, more: &Map<String, Value>) -> Vec<AgentDetails> {
-        self.0.kinds.with(more).details()
+        self.0.kinds().with(more).details()
     }
 
     /// What people put in folders.

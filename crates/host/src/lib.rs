@@ -14,7 +14,7 @@
 //!   runs beside them; `progress`: news of calls
 //! - `data`: what a session can be asked for: changes, conversations, tasks, costs, rules, trust, keys
 //! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
-//! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
+//! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who tasks can be given to; `main_agent`: who the main agent is; `judge`: models that
 //!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
@@ -53,6 +53,7 @@ mod input;
 mod judge;
 mod key_helper;
 mod live_changes;
+mod main_agent;
 mod mcp;
 mod mentions;
 pub mod messages;

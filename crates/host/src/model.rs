@@ -41,7 +41,7 @@ pub(crate) struct Chosen {
     /// Where everything is recorded.
     record: Option<PathBuf>,
     retries: RetryPolicy,
-    /// Who brings a model knows its name.
+    /// The model was brought by the embedder, who knows its name.
     is_given: bool,
     /// No provider is asked.
     is_offline: bool,

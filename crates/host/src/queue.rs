@@ -139,7 +139,7 @@ pub struct StartOptions {
     pub append_system_prompt: Option<String>,
     /// A title, where the configuration has none.
     pub title: Option<String>,
-    /// Where the session runs stands in the first message and not in the system prompt.
+    /// The description of the environment goes into the first message, not into the system prompt.
     pub environment_in_message: bool,
     /// The answer must be JSON of this schema, where the configuration has none.
     pub output_schema: Option<Value>,
@@ -194,7 +194,7 @@ impl Queue {
         steered.chain(waiting).collect()
     }
 
-    /// Takes back a message that was not delivered yet.
+    /// Withdraws a message that was not delivered yet.
     pub(crate) fn take_back(&self, uuid: Uuid, control: &Control) -> Option<QueuedMessage> {
         let mut state = self.state();
         if let Some(prompt) = control.take_back(uuid) {
@@ -205,7 +205,7 @@ impl Queue {
         state.messages.remove(at)?.described()
     }
 
-    /// Takes back everything that was not delivered yet, the oldest first.
+    /// Withdraws everything that was not delivered yet, the oldest first.
     pub(crate) fn take_back_all(&self, control: &Control) -> Vec<QueuedMessage> {
         let mut state = self.state();
         let mut taken: Vec<QueuedMessage> = control
@@ -220,7 +220,7 @@ impl Queue {
         taken
     }
 
-    /// Takes back the message that came last, of those that were not delivered yet.
+    /// Withdraws the message that came last, of those that were not delivered yet.
     pub(crate) fn take_back_newest(&self, control: &Control) -> Option<QueuedMessage> {
         loop {
             let newest = self.state().given.pop()?;
@@ -313,7 +313,7 @@ impl Queue {
         }
     }
 
-    /// Takes back a message that waits. Says whether there was one.
+    /// Withdraws a message that waits. Says whether there was one.
     pub(crate) fn forget(&self, uuid: &str) -> bool {
         let mut state = self.state();
         let before = state.messages.len();
@@ -328,7 +328,7 @@ impl Queue {
         state.messages.iter().map(|one| one.prompt.uuid).collect()
     }
 
-    /// Takes back all messages that wait, and names them.
+    /// Withdraws all messages that wait, and names them.
     pub(crate) fn forget_all(&self) -> Vec<Option<Uuid>> {
         let messages = mem::take(&mut self.state().messages);
         messages.iter().map(|one| one.prompt.uuid).collect()

@@ -175,7 +175,7 @@ impl AgentSession {
         Ok((!is_over).then_some(first))
     }
 
-    /// What is said first: hooks have a word before anyone else.
+    /// What is said first: hooks come before everyone else.
     async fn first_words(
         &self,
         first: Option<NextMessage>,
@@ -215,7 +215,7 @@ impl AgentSession {
         }
     }
 
-    /// Ends hooks, and tells what is worth knowing in the end.
+    /// Ends hooks, and reports what is worth knowing at the end.
     async fn finish(&mut self, plan: &Plan, agent: &mut Agent) {
         agent.end("other", &*self.events).await;
         let replay = self.chosen.replay.iter();
@@ -273,8 +273,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     for warning in extensions.warnings() {
         events.warn(warning);
     }
-    let (of_plugins, main_of_plugins) =
-        take_plugins(&mut config, &mut permitted, &extensions, &events);
+    let (of_plugins, main_of_plugins) = take_plugins(&mut permitted, &extensions, &events);
     let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
@@ -286,9 +285,9 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         roots: Arc::default(),
         access: crate::access::SessionAccess::default(),
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
-        kinds,
+        kinds: Mutex::new(kinds),
         extensions: extensions.described(),
-        reload: extensions.reload(&config, &permitted, main_of_plugins),
+        reload: extensions.reload(&config, &permitted, main_of_plugins.as_deref()),
         current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
         budget: Budget::of(&config, &chosen, &events),
@@ -320,7 +319,6 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
 
 /// Takes over what plugins bring beside skills; their servers, and the kind that they make the main agent.
 fn take_plugins(
-    config: &mut SessionConfig,
     permitted: &mut Permitted,
     extensions: &Extensions,
     events: &Events,
@@ -330,11 +328,7 @@ fn take_plugins(
         events.warn(warning);
     }
     permitted.hooks = permitted.hooks.clone().with_handlers(brought.handlers);
-    let of_plugins = brought.agent.filter(|_| config.agent.is_none());
-    if of_plugins.is_some() {
-        config.agent.clone_from(&of_plugins);
-    }
-    (brought.servers, of_plugins)
+    (brought.servers, brought.agent)
 }
 
 /// May a later message switch to bypassPermissions? The error says why not.

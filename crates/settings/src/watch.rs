@@ -11,7 +11,7 @@ use super::{
     Flags, Settings, SettingsPlaces, Trust,
     files::{self, LOCAL},
 };
-/// Looks whether settings files have changed.
+/// Checks whether settings files have changed.
 #[derive(Debug)]
 pub struct Watch {
     places: SettingsPlaces,
@@ -26,7 +26,7 @@ pub const POLICY: &str = "policy_settings";
 /// content and when anything about it changed, and how long it is.
 type Stamp = Option<(PathBuf, u64, [i64; 4], u64)>;
 
-/// One that has seen as much: who has a copy of a session's context watches over it for themselves.
+/// One that has seen as much: every copy of a session's context is watched by itself.
 impl Clone for Watch {
     fn clone(&self) -> Self {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

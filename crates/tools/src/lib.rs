@@ -30,8 +30,6 @@ mod agent;
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;
-#[cfg(any(feature = "fs", feature = "search"))]
-mod judged;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]

@@ -34,7 +34,7 @@ pub(crate) struct Spawner {
     /// How many launches lie above: none for the main agent.
     depth: u32,
     /// The kinds that may be launched here; `None`: all.
-    allowed: Option<Vec<String>>,
+    allowed: Mutex<Option<Vec<String>>>,
     host: OnceLock<Host>,
 }
 
@@ -74,7 +74,7 @@ impl Spawner {
         Self {
             shared,
             depth: 0,
-            allowed,
+            allowed: Mutex::new(allowed),
             host: OnceLock::new(),
         }
     }
@@ -84,7 +84,7 @@ impl Spawner {
         Self {
             shared: Arc::clone(&self.shared),
             depth: self.depth + 1,
-            allowed: None,
+            allowed: Mutex::default(),
             host: OnceLock::new(),
         }
     }
@@ -107,15 +107,26 @@ impl Spawner {
         }
     }
 
+    /// From now on these kinds may be launched here; `None`: all.
+    pub(crate) fn allow(&self, kinds: Option<Vec<String>>) {
+        *self.allowed() = kinds;
+    }
+
+    fn allowed(&self) -> MutexGuard<'_, Option<Vec<String>>> {
+        self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn host(&self) -> Result<&Host, ToolError> {
         let missing = ToolError::Unavailable("launching subagents");
         self.host.get().ok_or(missing)
     }
 
     fn kinds_here(&self) -> Vec<Arc<AgentDefinition>> {
-        let allowed = self.allowed.as_ref();
-        let is_allowed =
-            |kind: &&Arc<AgentDefinition>| allowed.is_none_or(|names| names.contains(&kind.name));
+        let allowed = self.allowed();
+        let is_allowed = |kind: &&Arc<AgentDefinition>| {
+            let names = allowed.as_ref();
+            names.is_none_or(|names| names.contains(&kind.name))
+        };
         let kinds = self.shared.kinds();
         kinds.iter().filter(is_allowed).cloned().collect()
     }
@@ -202,7 +213,7 @@ impl Spawner {
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, ToolError> {
         let places = Arc::clone(&self.shared.places);
-        // Who waits for a place while holding one could wait for ever.
+        // One who waits for a place while holding one could wait for ever.
         places.try_acquire_owned().map_err(|_| {
             let most = self.shared.limits.at_once;
             ToolError::Failed(format!(
@@ -239,7 +250,8 @@ impl Spawner {
         let is_new = session.loaded().lines == 0;
         let mirror = self.shared.mirror.as_ref();
         if is_new {
-            let parent = plan.engine.agent().id.as_deref();
+            let parent = plan.engine.agent().id;
+            let parent = parent.as_deref();
             record::describe(&path, &member.tag, parent, mirror.map(|mirror| &**mirror));
         }
         if let Some(mirror) = mirror.cloned() {

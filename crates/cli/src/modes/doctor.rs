@@ -232,7 +232,7 @@ fn model(found: &AvailableModels) -> Section {
         ),
         (source, _) => Row::new("key", CheckState::Good, source),
     };
-    // Who has set nothing up yet has nothing that is broken.
+    // Where nothing is set up yet, nothing is broken.
     let trouble = match found.key_source {
         "none" => CheckState::Note,
         _ => CheckState::Bad,

@@ -247,6 +247,7 @@ impl Judge<'_> {
             let judged = facts.judged();
             let confinement = match ready {
                 Some(ready) => ready,
+                None if facts.shell.is_none() => Confinement::default(),
                 None => confinement::of(&self.policy, facts).await,
             };
             let terms = Terms {

@@ -48,6 +48,11 @@ impl Notes {
         self.stop = self.stop.take().or(later.stop);
     }
 
+    /// Did no hook say anything?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.context.is_empty() && self.messages.is_empty() && self.stop.is_none()
+    }
+
     /// The same for those who know no more of calls than a tool does.
     pub(crate) fn verdict(&self) -> HookVerdict {
         HookVerdict {

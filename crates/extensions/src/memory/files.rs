@@ -20,7 +20,7 @@ use crate::{
 /// How far imports lead from file to file.
 const DEEPEST_IMPORT: usize = 4;
 
-/// So many files one file may import.
+/// At most this many files one file may import.
 const MOST_IMPORTS: usize = 100;
 
 /// More than this together is left out: there must be room for the work itself.
@@ -29,7 +29,7 @@ const MOST_TOGETHER: usize = 1024 * 1024;
 /// No more files than this are opened.
 const MOST_FILES: usize = 1000;
 
-/// Of what models keep, so many lines and bytes are read.
+/// Of what models keep, this many lines and bytes are read.
 const KEPT_LINES: usize = 200;
 const KEPT_BYTES: usize = 25 * 1024;
 

@@ -10,7 +10,7 @@ use haft_contract::{BackgroundTasks, TaskKind};
 
 use crate::SessionInput;
 
-/// So much of the end of an output is given.
+/// At most this much of the end of an output is given.
 const TAIL: u64 = 16 << 10;
 
 /// A task that runs.

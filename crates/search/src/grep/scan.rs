@@ -23,14 +23,14 @@ use super::{GrepMode, GrepQuery, Row};
 use crate::skip::SkipReason;
 use crate::stop::Watch;
 
-/// A stop is looked for once in so many matches, because asking the clock costs more than a short
+/// A stop is looked for once in this many matches, because asking the clock costs more than a short
 /// line.
 const MATCHES_PER_CHECK: u32 = 32;
 
 /// What a new searcher reads at most at once.
 const FRESH_BUFFER: usize = 64 * 1024;
 
-/// The searcher looks at so many bytes for a byte order mark before it reads on.
+/// The searcher looks at this many bytes for a byte order mark before it reads on.
 const MARK: usize = 3;
 
 /// No search holds more than this of one file: a line, or in multiline mode the file.

@@ -21,7 +21,7 @@ use crate::skip::{SkipLog, SkipReason};
 
 /// No more is read of one ignore file.
 const LONGEST: u64 = 8 << 20;
-/// So many lines that are not understood are named.
+/// At most this many lines that are not understood are named.
 const NAMED_LINES: usize = 5;
 
 const GIT: &str = ".git";

@@ -15,7 +15,7 @@ use haft_extensions::{
 };
 use serde_json::json;
 
-/// So many files one command may mention.
+/// At most this many files one command may mention.
 const MOST_MENTIONS: usize = 20;
 
 /// The skills of a session, as a service for `Skill` and for faces that read what a person types.

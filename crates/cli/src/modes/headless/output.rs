@@ -58,7 +58,7 @@ struct OutputState {
     pieces: Pieces,
     /// For the list at the end, each as JSON.
     all: Vec<String>,
-    /// So many questions wait for their answer.
+    /// How many questions wait for their answer.
     questions: usize,
     /// What we were last said to be at.
     said: &'static str,
@@ -187,7 +187,7 @@ impl Output {
         }
     }
 
-    /// A word between programs: no message of the conversation.
+    /// A message between programs, which is not part of the conversation.
     pub(super) fn put_control(&self, message: &impl Serialize) {
         let mut state = self.state();
         self.write(&mut state, message);
