@@ -31,6 +31,13 @@ pub enum SessionEvent {
         /// What.
         text: String,
     },
+    /// The model wants a person to see this now, wherever they look.
+    Notification {
+        /// What, one line.
+        text: String,
+        /// How things stand, in a word.
+        status: Option<String>,
+    },
     /// Rules that a person agreed to were kept in a file, or could not be.
     RulesKept {
         /// Where.

@@ -13,6 +13,7 @@
 //!   command lines that people type; `structured_output`: answers that must fit a schema; `background`: what
 //!   runs beside them; `progress`: news of calls
 //! - `data`: what a session can be asked for: changes, conversations, tasks, costs, rules, trust, keys
+//! - `notifications`: how the model calls a person
 //! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
 //! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
 //!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
@@ -60,6 +61,7 @@ mod model;
 mod model_list;
 pub mod moment;
 mod names;
+mod notifications;
 mod pace;
 pub mod parts;
 mod plugins;
@@ -88,7 +90,7 @@ pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
 };
-pub use conversation::conversations;
+pub use conversation::{all_conversations, conversations};
 pub use data::{
     ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,

@@ -21,6 +21,7 @@ use crate::{
     conversation,
     judge::Judge,
     mcp::{self, AgentServers, PendingOf, SessionHost},
+    notifications::Notifications,
     progress, prompt_settings, questions,
     queue::StartOptions,
     retention, session,
@@ -298,6 +299,10 @@ impl AgentSession {
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),
+            notifier: Some(Notifications::of(
+                &self.permitted.settings.merged(),
+                &self.events,
+            )),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
         };
         let patience = self.permitted.patience;
