@@ -8,7 +8,7 @@ use haft_contract::{
     SettingsAccess, Subagents,
 };
 use haft_engine::{
-    Filters,
+    CallListener, Filters,
     hooks::{AskModel, Handler, HearHooks},
     pool::{Deferral, Selection},
     settings::{LocalRules, SettingsFiles, Watch},
@@ -63,6 +63,8 @@ pub(crate) struct Additions {
     pub(crate) pending_servers: Option<Arc<dyn PendingServers>>,
     /// How the model gets a person's attention.
     pub(crate) notifier: Option<Arc<dyn PersonNotifier>>,
+    /// Who measures calls.
+    pub(crate) listener: Option<Arc<dyn CallListener>>,
     /// Learns that commands are less confined than they should be. Default: it is a warning.
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
@@ -231,6 +233,9 @@ pub(crate) async fn build(
     }
     if config.for_programs {
         builder = builder.service(Arc::new(haft_tools::WholeAnswers));
+    }
+    if let Some(listener) = additions.listener {
+        builder = builder.listener(listener);
     }
     if let Some(notifier) = additions.notifier {
         builder = builder.service(Arc::new(notifier));

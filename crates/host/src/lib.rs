@@ -23,6 +23,7 @@
 //!   `served_prompts`: the directories of such a client, and what people at it may call
 //! - [`export`]: a session as a page or as Markdown
 //! - `explain`: what would be decided about a call, for those who ask first
+//! - `telemetry`: what a session does, as OpenTelemetry (feature `otel`)
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
 //! **Invariants.** Events come in one order. Nothing here writes to a terminal, changes the process's
@@ -79,6 +80,8 @@ mod slash;
 mod stop;
 mod structured_output;
 mod subagents;
+#[cfg_attr(not(feature = "otel"), path = "telemetry/absent.rs")]
+mod telemetry;
 mod tool_server;
 mod turns;
 

@@ -303,6 +303,7 @@ impl AgentSession {
                 &self.permitted.settings.merged(),
                 &self.events,
             )),
+            listener: self.events.telemetry().map(|one| one.listener()),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
         };
         let patience = self.permitted.patience;

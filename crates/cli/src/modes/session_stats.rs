@@ -64,18 +64,13 @@ struct Spent<'a> {
     cost: Option<f64>,
 }
 
-/// The models by their names, and all of them together. Their cost is known where each of theirs is.
+/// The models by their names, and all of them together: what they cost in all is that of those with a known price.
 fn spent<'a>(stats: &'a SessionStats, prices: &Prices) -> (Vec<Spent<'a>>, Spent<'a>) {
     let mut total = ModelStats::default();
-    let mut cost = Some(0.0);
+    let mut cost = 0.0;
     let rows = stats.models.iter().map(|(model, one)| {
         let own = prices.cost(model, &one.usage);
-        let took = one.usage != Usage::default();
-        cost = match (cost, own) {
-            (Some(sum), Some(own)) => Some(sum + own),
-            (sum, None) if !took => sum,
-            _ => None,
-        };
+        cost += own.unwrap_or_default();
         total.replies += one.replies;
         total.usage.add(&one.usage);
         Spent {
@@ -88,9 +83,15 @@ fn spent<'a>(stats: &'a SessionStats, prices: &Prices) -> (Vec<Spent<'a>>, Spent
     let total = Spent {
         model: "total",
         stats: total,
-        cost,
+        cost: Some(cost),
     };
     (rows, total)
+}
+
+/// Those whose price is not known, though they took something.
+fn unpriced<'a>(models: &[Spent<'a>]) -> Vec<&'a str> {
+    let took = |one: &&Spent<'_>| one.cost.is_none() && one.stats.usage != Usage::default();
+    models.iter().filter(took).map(|one| one.model).collect()
 }
 
 /// Those that took the longest first.
@@ -161,6 +162,14 @@ fn to_text(stats: &SessionStats, prices: &Prices) -> String {
                 .into_iter()
                 .chain(rows)
                 .collect::<Vec<_>>(),
+        );
+    }
+    let unpriced = unpriced(&models);
+    if !unpriced.is_empty() {
+        let names: Vec<String> = unpriced.into_iter().map(name).collect();
+        text += &format!(
+            "No price is known of {}: not counted in USD. `modelPrices` of your settings gives one.\n",
+            names.join(", ")
         );
     }
     let (tools, total) = tools(stats);
@@ -245,6 +254,7 @@ fn to_json(stats: &SessionStats, prices: &Prices) -> Value {
         "replies": all_models.stats.replies,
         "tokens": tokens(&all_models.stats.usage),
         "costUsd": all_models.cost,
+        "modelsWithoutPrice": unpriced(&models),
         "calls": all_tools.calls,
         "errors": all_tools.errors,
         "refusals": all_tools.refusals,

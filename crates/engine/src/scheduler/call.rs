@@ -4,7 +4,7 @@
 use std::{
     any::Any,
     sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use haft_contract::{
@@ -12,10 +12,12 @@ use haft_contract::{
     RuleScope,
 };
 
-use super::{CallObserver, Shared, slots::Slot};
+use serde_json::Value;
+
+use super::{CallObserver, EndedCall, Shared, slots::Slot};
 use crate::{
     SessionContext,
-    pipeline::{CallResult, Notes, Prepared, admit, execute, finish, hooks},
+    pipeline::{ApprovalSource, CallResult, Notes, Prepared, admit, execute, finish, hooks},
 };
 
 /// How a call is run.
@@ -47,6 +49,7 @@ impl CallRun<'_> {
         } = self;
         let engine = &shared.engine;
         let (call, id) = prepared.ids();
+        let ends = CallEnding::of(shared, &prepared, started);
         let mut admitted = match admit(prepared, cx, context, engine, self.slot).await {
             Ok(admitted) => admitted,
             Err(mut settled) => {
@@ -54,6 +57,7 @@ impl CallRun<'_> {
                 let mut finished = settled.finish(call, id);
                 finished.metadata.duration = started.elapsed();
                 finished.metadata.waited = self.slot.waited();
+                ends.report(&finished, None);
                 return (finished, notes);
             }
         };
@@ -74,8 +78,36 @@ impl CallRun<'_> {
         if !self.patches {
             finished.patches.clear();
         }
+        ends.report(&finished, Some(kept.approval));
         notes.extend(hooks::moved(engine, &finished.patches, context).await);
         (finished, notes)
+    }
+}
+
+/// What a listener is told of a call beside its result; nothing where no one listens.
+struct CallEnding<'a>(Option<(&'a Shared, Value, SystemTime)>);
+
+impl<'a> CallEnding<'a> {
+    fn of(shared: &'a Shared, prepared: &Prepared, started: Instant) -> Self {
+        Self(shared.engine.listener.is_some().then(|| {
+            let began = SystemTime::now().checked_sub(started.elapsed());
+            let began = began.unwrap_or(SystemTime::UNIX_EPOCH);
+            (shared, prepared.input().clone(), began)
+        }))
+    }
+
+    fn report(&self, result: &CallResult, approval: Option<ApprovalSource>) {
+        if let Some((shared, input, began)) = &self.0
+            && let Some(listener) = &shared.engine.listener
+        {
+            listener.on_call_ended(&EndedCall {
+                result,
+                input,
+                agent: shared.engine.agent(),
+                began: *began,
+                approval,
+            });
+        }
     }
 }
 
