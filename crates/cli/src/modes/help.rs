@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 9] = [
+const TOPICS: [(&str, &str, &str); 10] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -50,6 +50,11 @@ const TOPICS: [(&str, &str, &str); 9] = [
         "export",
         "a session as a page or as Markdown",
         include_str!("../../docs/export.md"),
+    ),
+    (
+        "telemetry",
+        "what sessions came to, and sending it to a collector",
+        include_str!("../../docs/telemetry.md"),
     ),
 ];
 

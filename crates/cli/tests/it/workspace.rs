@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 13] = [
+const GRAPH: [(&str, &[&str]); 14] = [
     (
         "haft-cli",
         &[
@@ -44,9 +44,11 @@ const GRAPH: [(&str, &[&str]); 13] = [
             "haft-extensions",
             "haft-mcp",
             "haft-models",
+            "haft-telemetry",
             "haft-tools",
         ],
     ),
+    ("haft-telemetry", &["haft-contract"]),
     (
         "haft-agent",
         &[

@@ -1,6 +1,6 @@
 //! What sessions came to: tokens, calls, refusals and time, counted from their transcripts.
 //!
-//! Transcripts are read line by line ([`short_lines`]), and what is kept of them does not grow with what was said: a
+//! Transcripts are read line by line (`short_lines`), and what is kept of them does not grow with what was said: a
 //! count for each model and tool, what is still open, and one number for each reply and call, so that what a fork
 //! copied is not counted twice. A line that makes no sense is counted as such and left out.
 
@@ -23,8 +23,11 @@ use serde::{Deserialize, de::IgnoredAny};
 pub(super) use self::short_lines::{ShortLine, ShortLines};
 use super::line::{REPLY, STARTED};
 
-/// So many replies and calls may be under way at once; the oldest counts as it is.
+/// So many calls may be under way at once; the oldest counts as it is.
 const MOST_OPEN: usize = 1_024;
+
+/// The lines of a reply stand close together: so many replies back one is looked for.
+const MOST_REPLIES: usize = 64;
 
 /// So many models and tools have a count of their own.
 const MOST_NAMES: usize = 1_000;
@@ -220,7 +223,8 @@ impl StatsReader {
             }
             answers = true;
             let id = block.tool_use_id.as_deref().unwrap_or_default();
-            let found = open.calls.iter().position(|call| call.id == id);
+            // Servers that count their calls anew give an id again: the last is meant.
+            let found = open.calls.iter().rposition(|call| call.id == id);
             if let Some(call) = found.and_then(|at| open.calls.remove(at)) {
                 let is_error = block.is_error.unwrap_or_default();
                 let answer = AnsweredCall {
@@ -258,7 +262,8 @@ impl StatsReader {
         }
         let model = model.map(name_of).unwrap_or_default();
         let number = hash_of(("reply", id));
-        match open.replies.iter_mut().find(|one| one.number == number) {
+        let mut latest = open.replies.iter_mut().rev();
+        match latest.find(|one| one.number == number) {
             Some(reply) => {
                 reply.usage = usage;
                 if !model.is_empty() {
@@ -271,8 +276,7 @@ impl StatsReader {
                 usage,
             }),
         }
-        // Those of one reply stand close together.
-        if open.replies.len() > MOST_OPEN
+        if open.replies.len() > MOST_REPLIES
             && let Some(oldest) = open.replies.pop_front()
         {
             self.count_reply(oldest);
@@ -324,7 +328,6 @@ struct OpenParts {
 impl OpenParts {
     fn call(&mut self, id: Option<&str>) -> Option<&mut OpenCall> {
         let id = id?;
-        // Servers that count their calls anew give an id again: the last is meant.
         self.calls.iter_mut().rev().find(|call| call.id == id)
     }
 }
