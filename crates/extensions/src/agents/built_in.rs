@@ -45,8 +45,8 @@ pub(super) fn all() -> [AgentDefinition; 4] {
         only(
             agent(
                 "architect",
-                "A second opinion on a hard decision, once you know the facts: put what you gathered into the \
-             prompt, and it returns a design with reasons. It changes nothing and searches little.",
+                "A design for a hard decision, from facts that you gathered and put into the prompt. It only reads, and \
+                 little: not for finding things.",
                 include_str!("architect.md"),
                 &[],
             ),

@@ -9,9 +9,11 @@ use haft_models::{Model, Prices};
 use crate::{Environment, SessionEvent, StopKind, event::Events};
 
 /// None can be made.
-pub(crate) struct SessionTelemetry(Infallible);
+pub(crate) struct NoTelemetry(Infallible);
 
-impl SessionTelemetry {
+pub(crate) use NoTelemetry as SessionTelemetry;
+
+impl NoTelemetry {
     pub(crate) fn of(environment: &Environment, events: &Arc<Events>) -> Option<Arc<Self>> {
         let switch = "CLAUDE_CODE_ENABLE_TELEMETRY";
         if environment.is_on(switch) && !environment.is_on("OTEL_SDK_DISABLED") {

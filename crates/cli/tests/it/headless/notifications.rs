@@ -10,6 +10,7 @@ use super::{
     subagents::{aside, result_of, scripted as scripted_team, streamed, transcripts, turn},
     text,
 };
+use crate::binary::haft;
 
 fn notifying(message: &str) -> Value {
     json!([
@@ -144,10 +145,6 @@ fn an_architect_designs_from_what_it_is_given_and_can_change_nothing() {
         let is_error = result["message"]["content"][0]["is_error"] == true;
         assert_eq!(is_error, number > 0, "{result}");
     }
-    assert_eq!(
-        lines(&answer(
-            &mut scripted(dir.path(), &json!([])).args(["sessions", "stats", "--json"])
-        ))[0]["subagents"],
-        1
-    );
+    let ran = answer(haft(dir.path()).args(["sessions", "stats", "--json"]));
+    assert_eq!(lines(&ran)[0]["subagents"], 1);
 }
