@@ -109,6 +109,7 @@ impl EventSink for Updates {
             }
             SessionEvent::Warning(text) => session.notice(NoticeLevel::Warning, text),
             SessionEvent::Notice { level, text } => session.notice(*level, text),
+            SessionEvent::Notification { text, .. } => session.notice(NoticeLevel::Info, text),
             SessionEvent::RulesKept { file, problem } => match problem {
                 None => {}
                 Some(problem) => session.notice(

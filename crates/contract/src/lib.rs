@@ -45,6 +45,7 @@ mod hosts;
 pub mod http;
 pub mod ids;
 pub mod nested_calls;
+pub mod notifier;
 pub mod output;
 pub mod pending_input;
 pub mod pending_servers;
@@ -90,6 +91,7 @@ pub use http::{
 };
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};
+pub use notifier::{PersonNotifier, PushedNotification};
 pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};
 pub use pending_input::PendingInput;
 pub use pending_servers::PendingServers;

@@ -4,11 +4,11 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_contract::{
-    Approver, DynTool, OnWeakSandbox, PendingServers, Progress, SessionId, SettingsAccess,
-    Subagents,
+    Approver, DynTool, OnWeakSandbox, PendingServers, PersonNotifier, Progress, SessionId,
+    SettingsAccess, Subagents,
 };
 use haft_engine::{
-    Filters,
+    CallListener, Filters,
     hooks::{AskModel, Handler, HearHooks},
     pool::{Deferral, Selection},
     settings::{LocalRules, SettingsFiles, Watch},
@@ -24,6 +24,7 @@ use crate::{
     extensions::Extensions,
     mcp::HookServers,
     model,
+    notifications::Notifications,
     questions::{self, EventQuestions},
     settings::{self, LocalRuleStore, Permitted},
     subagents::Kinds,
@@ -60,6 +61,10 @@ pub(crate) struct Additions {
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Servers whose tools are still to come.
     pub(crate) pending_servers: Option<Arc<dyn PendingServers>>,
+    /// How the model gets a person's attention.
+    pub(crate) notifier: Option<Arc<dyn PersonNotifier>>,
+    /// Who measures calls.
+    pub(crate) listener: Option<Arc<dyn CallListener>>,
     /// Learns that commands are less confined than they should be. Default: it is a warning.
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
@@ -124,6 +129,7 @@ pub async fn open_agent_tools(
         own: parts.tools,
         subagents: Some(subagents.service()),
         skills: extensions.book(id, None).map(Arc::new),
+        notifier: Some(Notifications::of(&permitted.settings.merged(), &events)),
         ..Additions::default()
     };
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
@@ -231,6 +237,12 @@ pub(crate) async fn build(
     }
     if config.for_programs {
         builder = builder.service(Arc::new(haft_tools::WholeAnswers));
+    }
+    if let Some(listener) = additions.listener {
+        builder = builder.listener(listener);
+    }
+    if let Some(notifier) = additions.notifier {
+        builder = builder.service(Arc::new(notifier));
     }
     if let Some(pending) = additions.pending_servers {
         builder = builder.service(Arc::new(pending));

@@ -1,6 +1,6 @@
 //! Which conversation a run belongs to.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, io, path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
@@ -15,6 +15,15 @@ use crate::{
 pub fn conversations(environment: &Environment, cwd: &Path) -> Sessions {
     let folder = environment.project_folder(cwd);
     Sessions::new(folder.unwrap_or_else(|| environment.temporary_folder()))
+}
+
+/// Those of all directories, each directory's by themselves.
+pub fn all_conversations(environment: &Environment, cwd: &Path) -> io::Result<Vec<Sessions>> {
+    let folder = environment.project_folder(cwd);
+    match folder.as_deref().and_then(Path::parent) {
+        Some(projects) => Sessions::of_all_projects(projects),
+        None => Ok(vec![conversations(environment, cwd)]),
+    }
 }
 
 /// Takes up the one that is meant.

@@ -13,6 +13,7 @@
 //!   command lines that people type; `structured_output`: answers that must fit a schema; `background`: what
 //!   runs beside them; `progress`: news of calls
 //! - `data`: what a session can be asked for: changes, conversations, tasks, costs, rules, trust, keys
+//! - `notifications`: how the model calls a person
 //! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
 //! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who tasks can be given to; `main_agent`: who the main agent is; `judge`: models that
 //!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
@@ -22,6 +23,7 @@
 //!   `served_prompts`: the directories of such a client, and what people at it may call
 //! - [`export`]: a session as a page or as Markdown
 //! - `explain`: what would be decided about a call, for those who ask first
+//! - `telemetry`: what a session does, as OpenTelemetry (feature `otel`)
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
 //! **Invariants.** Events come in one order. Nothing here writes to a terminal, changes the process's
@@ -61,6 +63,7 @@ mod model;
 mod model_list;
 pub mod moment;
 mod names;
+mod notifications;
 mod pace;
 pub mod parts;
 mod plugins;
@@ -78,6 +81,8 @@ mod slash;
 mod stop;
 mod structured_output;
 mod subagents;
+#[cfg_attr(not(feature = "otel"), path = "telemetry/absent.rs")]
+mod telemetry;
 mod tool_server;
 mod turns;
 
@@ -89,7 +94,7 @@ pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
 };
-pub use conversation::conversations;
+pub use conversation::{all_conversations, conversations};
 pub use data::{
     ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,

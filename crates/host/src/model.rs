@@ -142,6 +142,19 @@ impl Chosen {
         Ok(())
     }
 
+    /// Who answers, as the conventions of telemetry name it.
+    pub(crate) fn provider_name(
+        &self,
+        choice: &ModelChoice,
+        environment: &Environment,
+    ) -> &'static str {
+        match provider(choice, environment) {
+            _ if self.is_offline => "haft.scripted",
+            ModelProvider::Anthropic => "anthropic",
+            ModelProvider::OpenAi => "openai",
+        }
+    }
+
     /// How much the model can read and write, as far as it is known. Says whether that is known.
     fn measure(&mut self) -> bool {
         let settings = &mut self.settings;

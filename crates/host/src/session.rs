@@ -28,6 +28,7 @@ use crate::{
     stop::Stop,
     structured_output::Shape,
     subagents::Kinds,
+    telemetry::SessionTelemetry,
     turns::Turns,
 };
 
@@ -85,8 +86,14 @@ impl AgentSession {
 
     /// Until the input is closed and everything is answered, or something ends it.
     pub async fn run(self) -> Result<SessionEnd, OpenError> {
-        let _over = TellsEnd(Arc::clone(&self.events));
-        Ok(self.live().await?)
+        let events = Arc::clone(&self.events);
+        let _over = TellsEnd(Arc::clone(&events));
+        let shared = Arc::clone(&self.shared);
+        let end = self.live().await;
+        if let Some(telemetry) = events.telemetry() {
+            telemetry.close(shared.stop.requested()).await;
+        }
+        Ok(end?)
     }
 
     /// The same for one message, and the end.
@@ -108,6 +115,7 @@ impl AgentSession {
             return Ok(self.stopped());
         };
         resolved?;
+        self.measure_model();
         let mut plan = self.plan().await?;
         self.announce(&mut plan).await?;
         let setting_up = self.shared.queue.set_up_begins();
@@ -152,6 +160,16 @@ impl AgentSession {
         let end = end?;
         self.finish(&plan, &mut ready.agent).await;
         Ok(end)
+    }
+
+    /// Has the model's replies recorded, where anything is.
+    fn measure_model(&mut self) {
+        if let Some(telemetry) = self.events.telemetry() {
+            let (chosen, config) = (&mut self.chosen, &self.config);
+            let provider = chosen.provider_name(&config.model, &config.environment);
+            let model = Arc::clone(&chosen.model);
+            chosen.model = telemetry.around(model, provider, chosen.prices.clone());
+        }
     }
 
     /// Makes conversations that begin where another is cleared.
@@ -265,6 +283,9 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     // Before anyone is asked: the settings may say where.
     config.environment = permitted.environment.clone();
     let environment = config.environment.clone();
+    if let Some(telemetry) = SessionTelemetry::of(&environment, &events) {
+        events.recorded_by(telemetry);
+    }
     let chosen = model::choose(&config, &permitted.settings, parts.model)?;
     limits(&config)?;
     let shape = config.output_schema.as_deref();

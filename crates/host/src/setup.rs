@@ -27,6 +27,7 @@ use crate::{
     judge::Judge,
     main_agent::{self, MainAgent, PromptParts},
     mcp::{self, AgentServers, PendingOf, SessionHost},
+    notifications::Notifications,
     progress, prompt_settings, questions,
     queue::StartOptions,
     retention, session,
@@ -310,6 +311,11 @@ impl AgentSession {
             subagents: Some(plan.subagents.service()),
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),
+            notifier: Some(Notifications::of(
+                &self.permitted.settings.merged(),
+                &self.events,
+            )),
+            listener: self.events.telemetry().map(|one| one.listener()),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
         };
         let patience = self.permitted.patience;

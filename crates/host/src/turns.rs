@@ -208,6 +208,9 @@ impl Turns<'_> {
     async fn once(&mut self, turn: Turn) -> RunResult {
         let shared = self.shared;
         let (agent, events) = (&mut *self.agent, self.events);
+        if let (Turn::Message(prompt), Some(telemetry)) = (&turn, events.telemetry()) {
+            telemetry.on_prompt(&prompt.content);
+        }
         let run = async move {
             match turn {
                 Turn::Message(prompt) | Turn::Shell(prompt) => agent.run(prompt, events).await,

@@ -105,10 +105,14 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(memory::MemoryWrite),
         #[cfg(feature = "fs")]
         erase(fs::NotebookEdit),
+        #[cfg(feature = "session")]
+        erase(session::PushNotification),
         #[cfg(feature = "fs")]
         erase(fs::Read::default()),
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
+        #[cfg(feature = "session")]
+        erase(session::ReportFindings),
         erase(agent::SendMessage),
         #[cfg(feature = "skill")]
         erase(skill::Skill::default()),

@@ -194,7 +194,7 @@ impl Transcript {
             self.message(
                 "user",
                 uuid,
-                line::answer(result, structured, Duration::ZERO),
+                line::answer(result, structured, Duration::ZERO, false),
             );
             uuid
         })
@@ -295,7 +295,9 @@ impl CallObserver for Transcript {
         let uuid = clock::random_id();
         let result = result_of(finished);
         let structured = finished.structured.as_ref();
-        let more = line::answer(&result, structured, finished.metadata.waited);
+        let metadata = &finished.metadata;
+        let is_refused = metadata.denied.is_some();
+        let more = line::answer(&result, structured, metadata.waited, is_refused);
         let mut state = self.state();
         // Before the answer: the one who reads that it was done finds what was done.
         for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {

@@ -223,6 +223,26 @@ Files are for you alone to read, and none is replaced without --force. `haft hel
         #[arg(long)]
         force: bool,
     },
+    /// Count what they came to: tokens, cost, calls, refusals, time by tool.
+    #[command(after_help = "\
+Examples:
+  haft sessions stats             everything that was said in this directory
+  haft sessions stats 01a1e348    one session
+  haft sessions stats --all       all directories
+  haft sessions stats --json      the same for programs
+
+`haft help telemetry` tells what is counted, and how to send it to a collector as it happens.")]
+    Stats {
+        /// Its id, a clear beginning of it, or its title. Default: all of this directory.
+        #[arg(value_name = "SESSION", conflicts_with = "all")]
+        session: Option<String>,
+        /// Those of all directories.
+        #[arg(long)]
+        all: bool,
+        /// Print the numbers as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove one, with its results and what undo needs of it.
     Delete {
         /// Its id, a clear beginning of it, or its title.

@@ -56,6 +56,11 @@ const TOPICS: &[(&str, &str, &str)] = &[
         "a session as a page or as Markdown",
         include_str!("../../docs/export.md"),
     ),
+    (
+        "telemetry",
+        "what sessions came to, and sending it to a collector",
+        include_str!("../../docs/telemetry.md"),
+    ),
 ];
 
 /// What `haft help options` is about: no file, since the flags describe themselves.

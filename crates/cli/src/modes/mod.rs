@@ -13,6 +13,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod permissions;
+pub(crate) mod session_stats;
 pub(crate) mod sessions;
 pub(crate) mod tools;
 pub(crate) mod undo;

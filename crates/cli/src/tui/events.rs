@@ -22,6 +22,8 @@ impl App {
         match event {
             SessionEvent::Warning(text) => self.warn(&format!("! {text}")),
             SessionEvent::Notice { level, text } => self.notice(level, &text),
+            // The card of the call shows it to one who looks.
+            SessionEvent::Notification { text, .. } => drop(self.call_person(&text, now)),
             SessionEvent::RulesKept { file, problem } => match problem {
                 None => self.remark(&format!("- kept in {}", file.display())),
                 Some(problem) => self.warn(&format!(

@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 14] = [
+const GRAPH: [(&str, &[&str]); 15] = [
     (
         "haft-cli",
         &[
@@ -55,9 +55,11 @@ const GRAPH: [(&str, &[&str]); 14] = [
             "haft-extensions",
             "haft-mcp",
             "haft-models",
+            "haft-telemetry",
             "haft-tools",
         ],
     ),
+    ("haft-telemetry", &["haft-contract"]),
     (
         "haft-agent",
         &[

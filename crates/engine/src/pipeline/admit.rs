@@ -18,7 +18,7 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    Author, Denied, EarlyResult, Prepared, confinement,
+    ApprovalSource, Author, Denied, EarlyResult, Prepared, confinement,
     hooks::{self, Notes, Requested},
     refusal::{WOULD_ALLOW, denial, interrupted, rejected, remedy, stopped, unasked},
 };
@@ -123,6 +123,8 @@ pub(crate) struct JudgedState {
     pub(crate) patches: Vec<ContextPatch>,
     /// What hooks want said.
     pub(crate) notes: Notes,
+    /// Who permitted it.
+    pub(crate) approval: ApprovalSource,
 }
 
 struct Judge<'a> {
@@ -370,6 +372,7 @@ impl Judge<'_> {
                     .patches
                     .extend(updates.iter().flat_map(suggest::patches));
                 self.rewritten = updated_input.is_some();
+                self.kept.approval = ApprovalSource::Hook;
                 return Ok(updated_input);
             }
             Requested::Deny(message) => {
@@ -428,6 +431,10 @@ impl Judge<'_> {
             .await;
         let name = prepared.name();
         let mut denied = Denied::Person;
+        self.kept.approval = match answer {
+            Some(ApprovalAnswer::Always) => ApprovalSource::PersonAlways,
+            _ => ApprovalSource::Person,
+        };
         let message = match answer {
             Some(ApprovalAnswer::Allow) => return Ok(None),
             Some(ApprovalAnswer::Changed { input }) => {

@@ -8,7 +8,7 @@ use std::{
     any::Any,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use futures_util::FutureExt;
@@ -17,10 +17,14 @@ use haft_contract::{
     NestedResult, Progress, RuleList, RuleScope, RunNested, ToolUse, approval::NobodyToAsk,
 };
 
-use super::{CallObserver, Shared, slots::Slot};
+use serde_json::Value;
+
+use super::{CallObserver, EndedCall, Shared, slots::Slot};
 use crate::{
     SessionContext,
-    pipeline::{Author, CallResult, Notes, Prepared, admit, execute, finish, hooks, prepare},
+    pipeline::{
+        ApprovalSource, Author, CallResult, Notes, Prepared, admit, execute, finish, hooks, prepare,
+    },
 };
 
 /// How a call is run.
@@ -52,6 +56,7 @@ impl CallRun<'_> {
         } = self;
         let engine = &shared.engine;
         let (call, id) = prepared.ids();
+        let ends = CallEnding::of(shared, &prepared, started);
         let mut admitted = match admit(prepared, cx, context, engine, self.slot).await {
             Ok(admitted) => admitted,
             Err(mut settled) => {
@@ -59,6 +64,7 @@ impl CallRun<'_> {
                 let mut finished = settled.finish(call, id);
                 finished.metadata.duration = started.elapsed();
                 finished.metadata.waited = self.slot.waited();
+                ends.report(&finished, None);
                 return (finished, notes);
             }
         };
@@ -79,8 +85,36 @@ impl CallRun<'_> {
         if !self.patches {
             finished.patches.clear();
         }
+        ends.report(&finished, Some(kept.approval));
         notes.extend(hooks::moved(engine, &finished.patches, context).await);
         (finished, notes)
+    }
+}
+
+/// What a listener is told of a call beside its result; nothing where no one listens.
+struct CallEnding<'a>(Option<(&'a Shared, Value, SystemTime)>);
+
+impl<'a> CallEnding<'a> {
+    fn of(shared: &'a Shared, prepared: &Prepared, started: Instant) -> Self {
+        Self(shared.engine.listener.is_some().then(|| {
+            let began = SystemTime::now().checked_sub(started.elapsed());
+            let began = began.unwrap_or(SystemTime::UNIX_EPOCH);
+            (shared, prepared.input().clone(), began)
+        }))
+    }
+
+    fn report(&self, result: &CallResult, approval: Option<ApprovalSource>) {
+        if let Some((shared, input, began)) = &self.0
+            && let Some(listener) = &shared.engine.listener
+        {
+            listener.on_call_ended(&EndedCall {
+                result,
+                input,
+                agent: shared.engine.agent(),
+                began: *began,
+                approval,
+            });
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod call;
 pub mod claims;
+mod listener;
 mod observer;
 mod person;
 mod slots;
@@ -25,6 +26,7 @@ use serde_json::Map;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+pub use listener::{CallListener, EndedCall};
 pub use observer::CallObserver;
 pub(crate) use slots::Slot;
 pub use turn::CallBatch;

@@ -96,6 +96,17 @@ async fn every_tool_keeps_to_the_contract() {
                     {"label": "c", "description": "d"},
                 ],
             }]})],
+            "PushNotification" => vec![
+                json!({"message": "Done", "status": "done"}),
+                json!({"message": " \n "}),
+            ],
+            "ReportFindings" => vec![
+                json!({"findings": []}),
+                json!({"level": "high", "findings": [{
+                    "file": "a.rs", "line": 3, "summary": "Off by one", "failure_scenario": "n = 0",
+                }]}),
+                json!({"findings": [{"file": "a.rs", "summary": " ", "failure_scenario": "x"}]}),
+            ],
             "Think" => vec![json!({"thought": "hm"})],
             "Sleep" => vec![json!({"seconds": 1})],
             "MemoryRead" => vec![json!({}), json!({"path": "a.md"}), json!({"path": "../a"})],

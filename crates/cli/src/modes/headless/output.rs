@@ -18,8 +18,8 @@ use haft_host::{Environment, ServerList, SessionInput, TurnResult};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
     ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata,
-    ConversationResetMessage, NoticeMessage, PermissionDeniedMessage, ResultMessage,
-    SessionMessage, SessionStateMessage, StatusMessage, StreamEvent, SystemMessage,
+    ConversationResetMessage, NoticeMessage, NotificationMessage, PermissionDeniedMessage,
+    ResultMessage, SessionMessage, SessionStateMessage, StatusMessage, StreamEvent, SystemMessage,
     ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
 };
 use serde::Serialize;
@@ -226,6 +226,20 @@ impl Output {
     /// Something a person should know.
     pub(super) fn put_notice(&self, level: &str, text: &str) {
         self.put(notice(level, text));
+    }
+
+    /// The model calls a person: where they read and not a program, at once and beside the answer.
+    pub(super) fn put_notification(&self, text: &str) {
+        if self.format != OutputFormat::StreamJson {
+            show::warn(&format!("haft: {text}"));
+            return;
+        }
+        self.put(SystemMessage::Notification(NotificationMessage {
+            key: "push-notification".into(),
+            text: text.into(),
+            priority: "high".into(),
+            ..NotificationMessage::default()
+        }));
     }
 
     /// The next run is still about the same message: its beginning is not reported.

@@ -9,6 +9,7 @@
 //! - `plugins`: what plugins and projects bring
 //! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
+//! - `notifications`: what the model wants people to see
 //! - `subagents`: models that work for another's calls
 //! - `sessions`: going on, forking, forgetting, listing; `settings`: those that act on the model
 //! - `talk`: messages and control requests on stdin
@@ -30,6 +31,7 @@ mod mcp_elicitation;
 mod mcp_programs;
 mod mcp_sandbox;
 mod models;
+mod notifications;
 mod planning;
 mod plugins;
 mod requests;
