@@ -208,6 +208,19 @@ pub enum ContextPatch {
     },
     /// The person has spoken: such rules are over.
     EndRulesOfTurn,
+    /// Calls work in a copy of a checkout from now on: it is a working directory, relative paths start there,
+    /// and rules about the checkout's files count for the copy's too.
+    EnterWorktree {
+        /// The checkout; absolute.
+        main: PathBuf,
+        /// Its copy; absolute.
+        path: PathBuf,
+    },
+    /// Calls work elsewhere than in that copy again.
+    LeaveWorktree {
+        /// Where relative paths start; absolute.
+        cwd: PathBuf,
+    },
     /// These deferred tools are offered in full from now on.
     ActivateTools {
         /// Their names.

@@ -221,6 +221,12 @@ pub(crate) async fn build(
     }
     if let Some(subagents) = additions.subagents {
         builder = builder.service(subagents);
+        #[cfg(feature = "shell")]
+        {
+            let worktrees = Arc::new(haft_tools::worktree::WorktreeService::default());
+            let maker = haft_contract::Worktrees(Arc::clone(&worktrees) as _);
+            builder = builder.service(worktrees).service(Arc::new(maker));
+        }
     }
     if let Some(skills) = additions.skills {
         builder = builder.service(skills);

@@ -148,6 +148,7 @@ impl AgentSession {
         };
         let end = turns.run(first).await;
         plan.subagents.close().await;
+        self.leave_worktree().await;
         self.shared.servers.close().await;
         let end = end?;
         self.finish(&plan, &mut ready.agent).await;
@@ -215,6 +216,16 @@ impl AgentSession {
         }
     }
 
+    /// A worktree that the session is in goes with it, unless there is work in it.
+    async fn leave_worktree(&self) {
+        let worktrees = self.shared.access.service::<haft_contract::Worktrees>();
+        if let Some(worktrees) = worktrees
+            && let Some(left) = worktrees.0.close().await
+        {
+            self.events.warn(left);
+        }
+    }
+
     /// Ends hooks, and tells what is worth knowing in the end.
     async fn finish(&mut self, plan: &Plan, agent: &mut Agent) {
         agent.end("other", &*self.events).await;
@@ -272,6 +283,10 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let extensions = Extensions::load(&config, &permitted);
     for warning in extensions.warnings() {
         events.warn(warning);
+    }
+    #[cfg(feature = "shell")]
+    for left in haft_tools::worktree::left_behind(&config.cwd) {
+        events.warn(left.notice());
     }
     let (of_plugins, main_of_plugins) =
         take_plugins(&mut config, &mut permitted, &extensions, &events);

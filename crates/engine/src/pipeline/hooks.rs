@@ -220,7 +220,9 @@ pub(crate) async fn moved(
 ) -> Notes {
     let mut notes = Notes::default();
     let new = patches.iter().rev().find_map(|patch| match patch {
-        ContextPatch::SetCwd { path } => Some(path.as_path()),
+        ContextPatch::SetCwd { path }
+        | ContextPatch::EnterWorktree { path, .. }
+        | ContextPatch::LeaveWorktree { cwd: path } => Some(path.as_path()),
         _ => None,
     });
     let Some(new) = new.filter(|new| **new != *context.cwd) else {

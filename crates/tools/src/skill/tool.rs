@@ -193,6 +193,7 @@ fn launch(skill: &haft_extensions::Skill, prompt: String) -> LaunchRequest {
         effort: skill.effort.clone(),
         background: skill.background,
         name: None,
+        worktree: None,
     }
 }
 

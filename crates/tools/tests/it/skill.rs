@@ -346,6 +346,7 @@ impl SpawnAgents for Launches {
                 tool_uses: 0,
                 duration: std::time::Duration::ZERO,
                 tokens: TokenCount::default(),
+                worktree: None,
             })))
         })
     }
