@@ -189,6 +189,39 @@ impl HookRunner {
             .await
     }
 
+    /// A file has changed that says how the session works. Do hooks object?
+    pub(crate) async fn config_changed(
+        &self,
+        source: &str,
+        file: &Path,
+        to: RunContext<'_>,
+    ) -> bool {
+        let fields = json!({"source": source, "file_path": file.to_string_lossy()});
+        let event = HookMoment::CONFIG_CHANGE;
+        self.fire(event, source, fields, to).await.block.is_some()
+    }
+
+    /// The model's words are shown, all at once.
+    pub(crate) async fn displayed(&self, message: &str, text: &str, to: RunContext<'_>) {
+        if self.subagent().is_some() || text.trim().is_empty() {
+            return;
+        }
+        let turn = self.engine.hooks().situation().prompt_id;
+        let fields = json!({
+            "turn_id": turn.unwrap_or_default(),
+            "message_id": message,
+            "index": 0,
+            "final": true,
+            "delta": text,
+        });
+        self.fire(HookMoment::MESSAGE_DISPLAY, "", fields, to).await;
+    }
+
+    /// Does a hook want skills looked for again? A subagent's launcher asks.
+    pub(crate) fn wants_skills_again(&self) -> bool {
+        self.subagent().is_none() && self.engine.hooks().take_reload()
+    }
+
     /// All calls of a reply are answered.
     pub(crate) async fn tool_batch(&self, answers: &[Answer], to: RunContext<'_>) -> HookWord {
         let calls: Vec<Value> = answers

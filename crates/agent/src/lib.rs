@@ -58,6 +58,7 @@ mod clock;
 mod compaction;
 pub mod control;
 pub mod cost;
+mod deferred_call;
 mod deferred_listing;
 mod dialogue;
 pub mod event;

@@ -13,6 +13,7 @@ use crate::{
     clock,
     compaction::text_of,
     cost,
+    deferred_call::TakenUp,
     hooks::RunContext,
     model_turn::{Answer, Done, End, Round},
     repeats::Repeats,
@@ -61,6 +62,13 @@ impl Left {
             api_error: None,
             errors: Vec::new(),
             deferred: None,
+        }
+    }
+
+    fn deferred(call: Denial) -> Self {
+        Self {
+            deferred: Some(call),
+            ..Self::well(EndReason::ToolDeferred, "")
         }
     }
 
@@ -161,6 +169,18 @@ impl Agent {
             to.notice(NoticeLevel::Warning, why.clone());
             return Left::well(EndReason::HookStopped, why);
         }
+        let was_deferred = self.has_deferred_call();
+        match self.take_up_deferred(to).await {
+            TakenUp::Done => {}
+            TakenUp::Again(call) => return Left::deferred(call),
+            TakenUp::Gone(tool) => {
+                let what = format!(
+                    "the call that was put off cannot be made: no tool is called {tool} here"
+                );
+                let reason = EndReason::ToolDeferredUnavailable;
+                return Left::badly(Subtype::DuringExecution, reason, what);
+            }
+        }
         let mut last = Vec::new();
         if let Some(prompt) = prompt {
             let id = prompt.uuid.unwrap_or_else(clock::random_id);
@@ -173,6 +193,7 @@ impl Agent {
                 return Left::well(EndReason::HookStopped, why);
             }
             self.speaks_again();
+            self.instructions.follow_skills(&self.hooks, to).await;
             let window = self.client.settings.window;
             self.instructions
                 .open(window, &mut self.dialogue, &self.hooks, to)
@@ -181,7 +202,7 @@ impl Agent {
                 .add(prompt.content.clone(), Kind::Prompt, Some(id));
             self.dialogue.add_context(&word.context, to);
             last = prompt.content;
-        } else if !has_notices(self.scheduler.engine()) && !self.hooks.is_woken() {
+        } else if !was_deferred && !has_notices(self.scheduler.engine()) && !self.hooks.is_woken() {
             return Left::well(EndReason::Completed, "");
         }
         let mut course = Course {
@@ -238,6 +259,7 @@ impl Agent {
         };
         let done = round.run(&mut self.scheduler, request).await;
         self.note_place();
+        let message = done.reply.id.clone().unwrap_or_default();
         let Taken {
             end,
             answers,
@@ -251,6 +273,9 @@ impl Agent {
                 return Some(Left::badly(subtype, reason, what));
             }
         };
+        if matches!(end, End::Complete) {
+            self.hooks.displayed(&message, &text, to).await;
+        }
         match end {
             End::Interrupted => return Some(self.interrupted(!answers.is_empty(), to)),
             End::Failed(error) => return self.failed(error, course, to, tally).await,
@@ -358,15 +383,13 @@ impl Agent {
         if let [Answer { input, finished }] = answers
             && finished.metadata.deferred
         {
-            let deferred = Some(Denial {
+            let deferred = Denial {
                 tool_name: finished.name.clone(),
                 tool_use_id: finished.id.clone(),
                 tool_input: input.clone(),
-            });
-            return Some(Left {
-                deferred,
-                ..Left::well(EndReason::ToolDeferred, "")
-            });
+            };
+            self.put_off(&deferred);
+            return Some(Left::deferred(deferred));
         }
         if let Some(why) = answers
             .iter()

@@ -30,6 +30,9 @@ impl Agent {
         let word = self.hooks.session_start(origin, model, to).await;
         self.instructions.open_with(word.context);
         self.session.held_up = self.session.held_up.take().or(word.stop);
+        if self.hooks.wants_skills_again() {
+            self.instructions.reload_skills(to);
+        }
         word.first_words
     }
 

@@ -88,7 +88,7 @@ pub use hooks::{HookEvent, HookFire, HookVerdict};
 pub use hosts::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
 pub use http::{
     HttpAnswer, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
-    HttpResponse, HttpStreams,
+    HttpResponse, HttpStreams, ResolveHosts,
 };
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};

@@ -41,6 +41,10 @@ pub struct SessionContext {
     pub sandbox: Arc<SandboxSettings>,
     /// The copy of a checkout that calls work in.
     pub worktree: Option<WorktreePlace>,
+    /// Another model, until the person speaks again.
+    pub turn_model: Option<String>,
+    /// Another effort, until the person speaks again.
+    pub turn_effort: Option<String>,
 }
 
 /// A copy of a checkout, to work in beside it.
@@ -69,6 +73,8 @@ impl SessionContext {
             home: None,
             sandbox: Arc::default(),
             worktree: None,
+            turn_model: None,
+            turn_effort: None,
         }
     }
 
@@ -222,7 +228,12 @@ impl SessionContext {
             }
             ContextPatch::AddRule { list, rule } => self.add_rule(*list, rule, Scope::Session),
             ContextPatch::AddRuleForTurn { list, rule } => self.add_rule(*list, rule, Scope::Turn),
+            ContextPatch::AskForTurn { model, effort } => {
+                self.turn_model = model.clone().or(self.turn_model.take());
+                self.turn_effort = effort.clone().or(self.turn_effort.take());
+            }
             ContextPatch::EndRulesOfTurn => {
+                (self.turn_model, self.turn_effort) = (None, None);
                 let of_turn = |rule: &Rule| rule.source.scope == Scope::Turn;
                 if self.rules.iter().any(of_turn) {
                     Arc::make_mut(&mut self.rules).retain(|rule| !of_turn(rule));
@@ -269,7 +280,11 @@ impl SessionContext {
         let below = self.cwd.strip_prefix(main).unwrap_or(Path::new(""));
         let cwd = path.join(below);
         // What git does not keep, such as an empty directory, is not in the copy.
-        let cwd = if cwd.is_dir() { cwd } else { path.to_path_buf() };
+        let cwd = if cwd.is_dir() {
+            cwd
+        } else {
+            path.to_path_buf()
+        };
         let mut directories: Vec<PathBuf> = Vec::new();
         for directory in self.directories.iter().map(moved) {
             if !directories.contains(&directory) {

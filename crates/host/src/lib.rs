@@ -47,6 +47,7 @@ pub mod event;
 mod explain;
 pub mod export;
 mod extensions;
+mod file_watch;
 mod folder;
 mod haft;
 mod input;
@@ -73,6 +74,7 @@ pub mod session;
 mod settings;
 mod setup;
 mod shell_line;
+mod skill_effects;
 mod slash;
 mod stop;
 mod structured_output;
@@ -93,7 +95,7 @@ pub use data::{
     ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
     SessionEntry, TrustReport, TrustedThing, UndoEntry, UndoReport, UndoWhich, accept_trust,
-    exchanges, key_report, remove_key, session_entries, store_key, trust_report,
+    exchanges, key_report, outside_imports, remove_key, session_entries, store_key, trust_report,
 };
 pub use environment::Environment;
 pub use error::{OpenError, error_in_words};

@@ -115,14 +115,18 @@ impl AgentSession {
             return Ok(self.stopped());
         };
         let mut ready = self.assemble(&mut plan, tools).await?;
-        let Some(first) = self.first_words(first, &plan, &mut ready.agent).await else {
+        let first = self.first_words(first, &plan, &mut ready.agent).await;
+        // A call that was put off is made without another word.
+        let is_silent = first.is_none() && !ready.agent.has_deferred_call();
+        if is_silent || (first.is_none() && self.config.setup.init_only) {
             ready.agent.end("other", &*self.events).await;
             return Ok(SessionEnd {
                 was_silent: true,
                 ..self.stopped()
             });
-        };
-        let first = plan.with_context(first, ready.environment.take());
+        }
+        let environment = ready.environment.take();
+        let first = first.map(|first| plan.with_context(first, environment));
         let tasks = ready.agent.notices().unwrap_or_default();
         let environment = &self.config.environment;
         let background = Background::follow(tasks, &self.events, environment)?;
@@ -171,7 +175,8 @@ impl AgentSession {
     async fn first_message(&self) -> anyhow::Result<Option<Option<NextMessage>>> {
         let SharedState { queue, stop, .. } = &*self.shared;
         let first = stop.until(queue.next()).await.transpose()?.flatten();
-        let alone = self.config.hooks_may_begin && self.begins_alone();
+        let resumes = self.config.conversation.from.is_some();
+        let alone = self.config.hooks_may_begin && (self.begins_alone() || resumes);
         let is_over = first.is_none() && (!alone || stop.requested().is_some());
         Ok((!is_over).then_some(first))
     }

@@ -19,11 +19,12 @@ use crate::{
     AgentSession, ExtensionNames, Haft, SessionConfig, SessionEvent, SessionFacts,
     compose::{self, Additions},
     conversation,
+    file_watch::{self, WatchesFiles},
     judge::Judge,
     mcp::{self, AgentServers, PendingOf, SessionHost},
     progress, prompt_settings, questions,
     queue::StartOptions,
-    retention, session,
+    retention, session, skill_effects,
     structured_output::Shape,
     subagents,
 };
@@ -52,6 +53,7 @@ type ServerTools = (Vec<Arc<dyn DynTool>>, SeenTools);
 
 /// An agent, ready for its first message.
 pub(crate) struct ReadyAgent {
+    _watches: WatchesFiles,
     pub(crate) agent: Agent,
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
@@ -271,7 +273,8 @@ impl AgentSession {
     ) -> anyhow::Result<ReadyAgent> {
         let settings = self.chosen.settings.clone();
         let skills = self.extensions.book(plan.id, settings.effort.clone());
-        let skills = skills.map(Arc::new);
+        let effects = skill_effects::of(self);
+        let skills = skills.map(|book| Arc::new(SkillBook { effects, ..book }));
         let cwd = self.config.cwd.clone();
         let bases = Bases {
             home: self.permitted.settings.places.home.clone(),
@@ -313,10 +316,12 @@ impl AgentSession {
             .with_role(haft_contract::ToolRole::LoadsSkills)
             .is_some();
         let folder = haft.engine().folder().join("tool-results");
+        let engine = Arc::clone(haft.engine());
         let mut scheduler = haft.into_scheduler();
         if let Some(main) = &plan.main {
             scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
         }
+        let watches = file_watch::watch(&engine, scheduler.view(), &self.events);
         let start = scheduler.context();
         let conversation = plan.conversation.take();
         let conversation = conversation.unwrap_or_else(|| Session::in_memory(plan.id));
@@ -346,6 +351,7 @@ impl AgentSession {
             None => builder.without_memory(),
         };
         Ok(ReadyAgent {
+            _watches: watches,
             folder,
             agent: builder.build(),
             skills,

@@ -187,7 +187,7 @@ async fn skills(
             .invoke(name, called.arguments, Caller::Person, &aside, &cancel)
             .await?;
         patches.extend(invoked.patches());
-        for message in &invoked.hooks.messages {
+        for message in invoked.hooks.messages.iter().chain(&invoked.warnings) {
             events.warn(message.clone());
         }
         if let Some(why) = invoked.hooks.stop {

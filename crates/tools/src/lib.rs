@@ -31,6 +31,8 @@ mod agent;
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;
+#[cfg(feature = "shell")]
+mod hook_addresses;
 #[cfg(any(feature = "fs", feature = "search"))]
 mod judged;
 #[cfg(feature = "memory")]
@@ -65,6 +67,8 @@ use haft_contract::{
 pub use fs::{PdfReader, image_content, image_pixels};
 #[cfg(feature = "fs")]
 pub use haft_journal as journal;
+#[cfg(feature = "shell")]
+pub use hook_addresses::HookAddresses;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
@@ -72,7 +76,7 @@ pub use rewind::{RewindError, Rewound, append_line, changes, note_read, rewind, 
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]
-pub use skill::{Caller, Invoked, SkillBook};
+pub use skill::{Caller, Invoked, SkillBook, SkillEffects};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -79,6 +79,9 @@ impl Spawner {
         let context = SessionContext {
             mode: mode.mode,
             activated: Vec::new(),
+            // What was asked otherwise is its launcher's.
+            turn_model: None,
+            turn_effort: None,
             ..context
         };
         let context = match &member.worktree {

@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use haft_contract::{
     AgentKind, AgentMessage, AgentStatus, AgentWorktree, BackgroundHandle, BackgroundTask,
-    BackgroundTasks, BoxFuture, CallContext, CancellationToken, Content, LaunchOutcome,
-    LaunchRequest, MessageDelivery, PermissionMode, SpawnAgents, TaskKind, TaskStatus, ToolError,
-    Worktrees,
+    BackgroundTasks, BoxFuture, CallContext, Content, LaunchOutcome, LaunchRequest,
+    MessageDelivery, PermissionMode, SpawnAgents, TaskKind, TaskStatus, ToolError, Worktrees,
 };
 use haft_engine::{ContextView, Engine, Pool, SessionContext};
 use haft_extensions::{AgentDefinition, ExtensionOrigin};

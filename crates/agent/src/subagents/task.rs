@@ -83,6 +83,10 @@ impl Work {
         };
         let mut outcome = outcome(&member, &ended, &relay, started);
         record::done(agent.transcript(), outcome.status.name());
+        let (engine, cwd) = (
+            Arc::clone(agent.scheduler.engine()),
+            agent.scheduler.context().cwd,
+        );
         // Its transcript is free for the one who takes it up again.
         drop(agent);
         if let Some(servers) = servers {
@@ -101,6 +105,11 @@ impl Work {
                 true => notices.push(notice),
                 false => notices.settle(notice),
             }
+        }
+        if member.is_in_background() {
+            let summary = notice(&member, &outcome, &relay).summary;
+            let (kind, title) = ("agent_completed", "An agent is done");
+            engine.notify(kind, title, &summary, &cwd).await;
         }
         member.finish(outcome);
     }

@@ -165,7 +165,8 @@ impl Tool for Agent {
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         if let Some(Isolation::Remote) = input.isolation {
-            let text = "isolation \"remote\" is not available here. Leave it out, or take \"worktree\".";
+            let text =
+                "isolation \"remote\" is not available here. Leave it out, or take \"worktree\".";
             return Err(ToolError::Refused(text.to_owned()));
         }
         if input.prompt.trim().is_empty() {

@@ -145,8 +145,7 @@ impl Checkout {
         for part in Path::new(PLACE) {
             folder.push(part);
             let made = DirBuilder::new().create(&folder);
-            let failed =
-                |error: io::Error| format!("{} cannot be made: {error}", folder.display());
+            let failed = |error: io::Error| format!("{} cannot be made: {error}", folder.display());
             match made {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     let is = fs::symlink_metadata(&folder).map_err(failed)?;
@@ -369,7 +368,15 @@ impl GitWorktree {
         // Also where its HEAD was moved to, away from its branch.
         let exclude = format!("--exclude={reference}");
         let mut own = vec![
-            "rev-list", "--count", tip, "HEAD", "--not", &exclude, "--branches", "--remotes", "--tags",
+            "rev-list",
+            "--count",
+            tip,
+            "HEAD",
+            "--not",
+            &exclude,
+            "--branches",
+            "--remotes",
+            "--tags",
         ];
         own.extend(self.base.as_deref());
         let count = self.git().run(&self.checkout.root, &own, cancel).await?;
@@ -457,8 +464,8 @@ mod tests {
         }
         let long = "a".repeat(65);
         for name in [
-            "", "/", "a/", "/a", "a//b", ".", "..", "a/..", ".git", ".GIT", "a b", "ä", "a\\b", "-a",
-            "a/-b", "a.lock", "a.LOCK", "a..b", "a.", "~", "a:b", "a\n", &long,
+            "", "/", "a/", "/a", "a//b", ".", "..", "a/..", ".git", ".GIT", "a b", "ä", "a\\b",
+            "-a", "a/-b", "a.lock", "a.LOCK", "a..b", "a.", "~", "a:b", "a\n", &long,
         ] {
             assert!(directory_name(name).is_err(), "{name:?}");
         }

@@ -56,7 +56,10 @@ impl Tool for EnterWorktree {
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         let refused = |text: String| Err(ToolError::Refused(text));
         if input.name.is_some() && input.path.is_some() {
-            return refused("Give `name` for a new worktree or `path` for one that is there, not both.".to_owned());
+            return refused(
+                "Give `name` for a new worktree or `path` for one that is there, not both."
+                    .to_owned(),
+            );
         }
         if let Some(name) = &input.name {
             directory_name(name).map_err(ToolError::Refused)?;

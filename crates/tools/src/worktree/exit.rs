@@ -112,7 +112,9 @@ impl Tool for ExitWorktree {
         let service = cx.services.get::<WorktreeService>()?;
         let mut current = service.current.lock().await;
         let Some(CurrentWorktree { copy, before, .. }) = current.as_mut() else {
-            return Err(ToolError::Refused("The session is in no worktree.".to_owned()));
+            return Err(ToolError::Refused(
+                "The session is in no worktree.".to_owned(),
+            ));
         };
         let (path, branch) = (copy.path().to_path_buf(), copy.branch().map(str::to_owned));
         let mut structured = json!({"originalCwd": before, "worktreePath": path});
@@ -154,7 +156,12 @@ impl Tool for ExitWorktree {
         };
         let cwd = match before.is_dir() {
             true => before.clone(),
-            false => cx.permissions.directories.first().cloned().unwrap_or_default(),
+            false => cx
+                .permissions
+                .directories
+                .first()
+                .cloned()
+                .unwrap_or_default(),
         };
         message += &format!(" The session is in {} again.", Path::new(&cwd).display());
         structured["message"] = json!(message);

@@ -185,10 +185,7 @@ impl MakeWorktrees for WorktreeService {
     }
 
     fn confine(&self, path: &Path) {
-        let mut isolated = self
-            .isolated
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut isolated = self.isolated.lock().unwrap_or_else(PoisonError::into_inner);
         *isolated = Some(path.to_path_buf());
     }
 }

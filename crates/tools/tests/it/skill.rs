@@ -32,6 +32,7 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
         session: Arc::new(std::sync::RwLock::new("s".to_owned())),
         effort: None,
         counts: true,
+        effects: haft_tools::SkillEffects::default(),
     }
 }
 
