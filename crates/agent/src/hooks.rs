@@ -46,6 +46,21 @@ pub struct LoadedInstructions {
     pub parent: Option<PathBuf>,
 }
 
+/// A command of a person's that becomes a prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptExpansion<'a> {
+    /// `slash_command` or `mcp_prompt`.
+    pub kind: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What was typed behind it.
+    pub arguments: &'a str,
+    /// Whose it is.
+    pub source: &'a str,
+    /// All that was typed.
+    pub typed: &'a str,
+}
+
 /// Fires the events of one agent.
 pub(crate) struct HookRunner {
     engine: Arc<Engine>,
@@ -220,6 +235,23 @@ impl HookRunner {
     /// Does a hook want skills looked for again? A subagent's launcher asks.
     pub(crate) fn wants_skills_again(&self) -> bool {
         self.subagent().is_none() && self.engine.hooks().take_reload()
+    }
+
+    /// A command of a person's becomes a prompt.
+    pub(crate) async fn expansion(
+        &self,
+        what: &PromptExpansion<'_>,
+        to: RunContext<'_>,
+    ) -> HookWord {
+        let fields = json!({
+            "expansion_type": what.kind,
+            "command_name": what.name,
+            "command_args": what.arguments,
+            "command_source": what.source,
+            "prompt": what.typed,
+        });
+        let event = HookMoment::USER_PROMPT_EXPANSION;
+        self.fire(event, what.name, fields, to).await
     }
 
     /// All calls of a reply are answered.

@@ -83,7 +83,7 @@ pub use clock::random_id;
 pub use control::Control;
 pub use cost::{SharedUsage, Spent, UsageLedger};
 pub use event::{Added, AgentEvent, Began, NoticeLevel, ReplyBlock, Sink, Trigger};
-pub use hooks::LoadedInstructions;
+pub use hooks::{LoadedInstructions, PromptExpansion};
 pub use run_result::{Denial, EndReason, RunResult, Subtype};
 pub use subagents::{SubagentLimits, SubagentPool, SubagentPoolBuilder, Tag};
 pub use transcript::{Session, SessionError, Sessions};

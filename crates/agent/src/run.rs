@@ -228,6 +228,10 @@ impl Agent {
         tally: &mut Tally,
     ) -> Option<Left> {
         self.take_changes();
+        for path in std::mem::take(&mut self.session.added) {
+            let source = "register_repo_root";
+            self.hooks.directory_added(&path, source, to).await;
+        }
         if let Some(left) = self.over_budget() {
             return Some(left);
         }

@@ -8,8 +8,8 @@ use haft_models::{ErrorKind, ModelError};
 use uuid::Uuid;
 
 use crate::{
-    Agent, LoadedInstructions, Session, Sink, Trigger, background::background, hooks::RunContext,
-    prompt::reminder, run::Tally, transcript::Kind,
+    Agent, LoadedInstructions, PromptExpansion, Session, Sink, Trigger, background::background,
+    hooks::RunContext, prompt::reminder, run::Tally, transcript::Kind,
 };
 
 impl Agent {
@@ -60,6 +60,21 @@ impl Agent {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.instructions(loaded, to).await;
+    }
+
+    /// Tells hooks that a command becomes a prompt: what they want the model to know, or why it must not.
+    pub async fn prompt_expands(
+        &self,
+        what: &PromptExpansion<'_>,
+        sink: &dyn Sink,
+    ) -> Result<Vec<String>, String> {
+        let never = CancellationToken::new();
+        let to = RunContext::new(sink, &never);
+        let word = self.hooks.expansion(what, to).await;
+        match word.block.or(word.stop) {
+            Some(why) => Err(why),
+            None => Ok(word.context),
+        }
     }
 
     /// Returns when a hook that runs beside the session wants the model to read something: it is sent

@@ -5,7 +5,8 @@
 //! - `conventions`: what programs of the convention count on
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
-//! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
+//! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested;
+//!   `hook_events`: every event comes
 //! - `plugins`: what plugins and projects bring
 //! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
@@ -15,7 +16,7 @@
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
 //! - `mcp_programs`: MCP servers that are programs; `mcp_agents`: those of subagents; `mcp_sandbox`: confined ones;
 //!   `mcp_elicitation`: what they want to know; `server`: a provider on this machine
-//! - `tools_on_demand`: tools that are sent by name only
+//! - `tools_on_demand`: tools that are sent by name only; `worktrees`: copies of a checkout to work in
 
 mod answers;
 mod attachments;
@@ -23,6 +24,7 @@ mod background;
 mod conventions;
 mod ends;
 mod extensions;
+mod hook_events;
 mod hook_vectors;
 mod hooks;
 mod mcp_agents;
@@ -40,6 +42,7 @@ mod settings;
 mod subagents;
 mod talk;
 mod tools_on_demand;
+mod worktrees;
 
 use std::{
     fs,
