@@ -109,12 +109,13 @@ impl<'a> Address<'a> {
         (url.bytes().all(plain) && is_web && is_host).then_some(address)
     }
 
-    /// Without the port.
+    /// Without the port; an IPv6 address with its brackets.
     fn host_name(&self) -> &'a str {
-        match self.host.strip_prefix('[') {
-            Some(inside) => inside.split(']').next().unwrap_or(inside),
-            None => self.host.split(':').next().unwrap_or(self.host),
-        }
+        let end = match self.host.starts_with('[') {
+            true => self.host.find(']').map(|at| at + 1),
+            false => self.host.find(':'),
+        };
+        &self.host[..end.unwrap_or(self.host.len())]
     }
 
     fn split(url: &'a str) -> Option<Self> {
@@ -239,6 +240,28 @@ mod tests {
             assert!(Address::read(url).is_none(), "{url}");
             assert!(check(&HttpLimits::default(), url).is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn a_host_is_read_without_its_port_and_named_without_a_star() {
+        for (url, host) in [
+            ("http://a.org/x", "a.org"),
+            ("http://a.org:80", "a.org"),
+            ("http://[::1]:80/x", "[::1]"),
+            ("http://[::1]", "[::1]"),
+        ] {
+            assert_eq!(Address::read(url).unwrap().host_name(), host, "{url}");
+        }
+        let named = |pattern: &str| {
+            let limits = HttpLimits {
+                urls: Some(vec![pattern.to_owned()]),
+                env: None,
+            };
+            check(&limits, "http://in.a.org:8080/x")
+        };
+        assert_eq!(named("http://in.a.org:*/*"), Ok(true));
+        assert_eq!(named("http://*.a.org:8080/*"), Ok(false));
+        assert_eq!(named("*"), Ok(false));
     }
 
     #[test]

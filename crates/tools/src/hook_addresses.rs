@@ -87,7 +87,9 @@ mod tests {
     #[tokio::test]
     async fn names_do_not_lead_inside_unless_the_settings_name_them() {
         // (host, where it leads, without being named, named)
-        let cases: [(&str, &[&str], bool, bool); 14] = [
+        let cases: [(&str, &[&str], bool, bool); 16] = [
+            ("[::1]", &[], true, true),
+            ("0x7f.1", &[], false, false),
             ("hooks.example.com", &["93.184.216.34"], true, true),
             ("hooks.example.com", &["10.0.0.1"], false, true),
             (

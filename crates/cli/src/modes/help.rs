@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 9] = [
+const TOPICS: [(&str, &str, &str); 10] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -25,6 +25,11 @@ const TOPICS: [(&str, &str, &str); 9] = [
         "mcp-servers",
         "servers whose tools are used: where they are named, confined, approved",
         include_str!("../../docs/mcp-servers.md"),
+    ),
+    (
+        "worktrees",
+        "copies of a checkout to work in, and what stays of them",
+        include_str!("../../docs/worktrees.md"),
     ),
     (
         "exec-protocol",

@@ -391,6 +391,9 @@ impl GitWorktree {
         cancel: &CancellationToken,
     ) -> Result<bool, String> {
         let unsaved = self.unsaved(cancel).await?;
+        if unsaved.submodules {
+            return Err("there are submodules in it".to_owned());
+        }
         if unsaved.files > 0 {
             let mut git = self.git();
             let email = ["config", "--get", "user.email"];
@@ -398,7 +401,14 @@ impl GitWorktree {
                 git.set("user.name", "haft");
                 git.set("user.email", "haft@localhost");
             }
-            git.run(&self.path, &["add", "--all"], cancel).await?;
+            let added = git.try_run(&self.path, &["add", "--all"], cancel).await?;
+            if !added.ok {
+                return Err(added.stderr.trim().chars().take(2000).collect());
+            }
+            // Of a repository inside, git keeps no more than a name.
+            if added.stderr.contains("embedded git repository") {
+                return Err("there is another git repository in it".to_owned());
+            }
             let commit = ["commit", "--quiet", "--no-verify", "-m", message];
             git.run(&self.path, &commit, cancel).await?;
         }
