@@ -53,6 +53,7 @@ impl Agent {
                 kept.0 = call;
                 Ok::<_, ()>(())
             });
+            self.dialogue.transcript.keep();
         }
     }
 

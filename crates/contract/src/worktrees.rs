@@ -55,6 +55,6 @@ pub struct WorktreeOutcome {
     pub path: Option<PathBuf>,
     /// The branch with what was changed; `None`: nothing was.
     pub branch: Option<String>,
-    /// What whoever launched the agent should know of it; empty if nothing is left.
+    /// What the launcher of the agent should know of it; empty if nothing is left.
     pub note: String,
 }

@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// What happened to a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FileChange {
+pub struct WatchedChange {
     /// The file.
     pub path: PathBuf,
     /// `add`, `change` or `unlink`.
@@ -153,7 +153,7 @@ impl FileWatch {
     }
 
     /// Waits for changes. What it waits for can be dropped at any time: nothing is lost.
-    pub(super) async fn changes(&mut self) -> Vec<FileChange> {
+    pub(super) async fn changes(&mut self) -> Vec<WatchedChange> {
         if self.paths.is_empty() {
             std::future::pending::<()>().await;
         }
@@ -179,13 +179,13 @@ impl FileWatch {
     }
 
     /// What is different since the last look.
-    fn compare(&mut self) -> Vec<FileChange> {
+    fn compare(&mut self) -> Vec<WatchedChange> {
         // First: what happens from here on is heard. Directories may have come and gone, too.
         self.arm();
         let now = self.look();
         let mut changes = Vec::new();
         let mut tell = |path: &Path, event| {
-            changes.push(FileChange {
+            changes.push(WatchedChange {
                 path: path.to_path_buf(),
                 event,
             });

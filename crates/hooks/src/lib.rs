@@ -51,8 +51,8 @@ pub use async_hooks::Late;
 pub use condition::{CheckCondition, Condition, JudgeCondition};
 pub use config::{Action, Asked, Callback, Handler, HookOrigin, HookPlugin, Post, read};
 pub use event::{HookMoment, Objection};
-pub use file_watch::FileChange;
 use file_watch::FileWatch;
+pub use file_watch::WatchedChange;
 pub use hook_events::{HearHooks, HookNews, HookOutcome, HookStage};
 pub use job::KeepText;
 use job::{Job, Means};
@@ -344,7 +344,7 @@ impl Hooks {
     pub async fn watch_files(
         &self,
         cwd: impl Fn() -> PathBuf,
-        tell: impl Fn(FileChange) -> BoxFuture<'static, ()>,
+        tell: impl Fn(WatchedChange) -> BoxFuture<'static, ()>,
     ) {
         let mut watch = FileWatch::new();
         loop {

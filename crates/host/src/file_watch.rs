@@ -8,7 +8,7 @@ use std::{
 use haft_agent::NoticeLevel;
 use haft_engine::{
     ContextView, Engine,
-    hooks::{FileChange, HookMoment},
+    hooks::{HookMoment, WatchedChange},
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -27,7 +27,7 @@ impl Drop for WatchesFiles {
 /// Tells the hooks of files that change.
 pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<Events>) -> WatchesFiles {
     let hooks = engine.hooks().clone();
-    let told = Told {
+    let teller = ChangeTeller {
         engine: Arc::downgrade(engine),
         view: view.clone(),
         events: Arc::clone(events),
@@ -37,21 +37,21 @@ pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<Events
             let context = view.get();
             context.map_or_else(PathBuf::new, |context| context.cwd.to_path_buf())
         };
-        let tell = move |change: FileChange| Box::pin(told.clone().tell(change)) as _;
+        let tell = move |change: WatchedChange| Box::pin(teller.clone().tell(change)) as _;
         hooks.watch_files(cwd, tell).await;
     }))
 }
 
 /// Who is told of a change.
 #[derive(Clone)]
-struct Told {
+struct ChangeTeller {
     engine: Weak<Engine>,
     view: ContextView,
     events: Arc<Events>,
 }
 
-impl Told {
-    async fn tell(self, change: FileChange) {
+impl ChangeTeller {
+    async fn tell(self, change: WatchedChange) {
         let Self {
             engine,
             view,

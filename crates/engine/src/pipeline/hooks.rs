@@ -261,7 +261,6 @@ pub(crate) async fn moved(
     let Some(new) = new.filter(|new| **new != *context.cwd) else {
         return notes;
     };
-    engine.hooks.moved();
     let heard = fire_moved(engine, new, context).await;
     heard.iter().for_each(|one| notes.take(one));
     notes

@@ -366,7 +366,8 @@ impl GitWorktree {
             false => &reference,
         };
         // Also where its HEAD was moved to, away from its branch.
-        let exclude = format!("--exclude={reference}");
+        // As `--branches` names them: without `refs/heads/`.
+        let exclude = format!("--exclude={}", self.branch);
         let mut own = vec![
             "rev-list",
             "--count",

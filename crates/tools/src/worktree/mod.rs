@@ -3,7 +3,7 @@
 //!
 //! git makes them, and nothing of the repository runs then: no hook, no filter, no monitor that its own
 //! configuration names. A worktree is known by the folder that git keeps of it, never by the file `.git` in
-//! it, which whoever works there may change. A marker in that folder is locked as long as its session
+//! it, which anyone who works there may change. A marker in that folder is locked as long as its session
 //! lives: what is found unlocked was left behind, and the next start names it.
 
 mod checkout;

@@ -34,7 +34,7 @@ pub(super) struct CurrentWorktree {
     pub(super) cx: CallContext,
 }
 
-/// A worktree, by whoever made it.
+/// A worktree, by its maker.
 pub(super) enum WorktreeCopy {
     /// git, for us.
     Git(Box<GitWorktree>),

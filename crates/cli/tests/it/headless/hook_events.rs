@@ -145,7 +145,7 @@ impl Scene {
     }
 
     fn log(&self) -> PathBuf {
-        self.path("home/log")
+        self.path("p/.log")
     }
 
     /// A hook for each of these events.
