@@ -2,6 +2,10 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
+use haft_testkit::{
+    anthropic::{called, said},
+    http::HttpFake,
+};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
@@ -171,7 +175,14 @@ impl Scene {
         command.env("HOME", self.path("home"));
         command.arg("--script").arg(file);
         command.arg("--settings").arg(settings.to_string());
-        command.args(["-p", "--output-format", "stream-json"]);
+        command.arg("-p");
+        command
+    }
+
+    /// The same, whose messages are read.
+    fn streamed(&self, script: &Value, settings: &Value) -> Command {
+        let mut command = self.haft(script, settings);
+        command.args(["--output-format", "stream-json"]);
         command
     }
 
@@ -248,7 +259,7 @@ fn every_event_of_the_page_comes() {
         "turns": script(&turns),
         "conversations": [{"when": "LOOK AROUND", "turns": script(&[json!([text("Looked.")])])}],
     });
-    let mut command = scene.haft(&said, &settings);
+    let mut command = scene.streamed(&said, &settings);
     let ran = answer(command.args(["--init", "--allowedTools", "Bash", "--", "/greet Ann"]));
     well(&ran);
 
@@ -276,7 +287,11 @@ fn every_event_of_the_page_comes() {
 
     // The model cannot answer.
     let fails = json!({"error": {"kind": "invalid_request", "message": "no"}});
-    let ran = answer(scene.haft(&json!({"turns": [fails]}), &settings).arg("hi"));
+    let ran = answer(
+        scene
+            .streamed(&json!({"turns": [fails]}), &settings)
+            .arg("hi"),
+    );
     assert_ne!(ran.code, 0);
 
     // Worktrees, made by the hook.
@@ -293,7 +308,7 @@ fn every_event_of_the_page_comes() {
         json!([call("ExitWorktree", json!({"action": "remove"}))]),
         json!([text("Done.")]),
     ];
-    let mut command = scene.haft(&json!({"turns": script(&turns)}), &settings);
+    let mut command = scene.streamed(&json!({"turns": script(&turns)}), &settings);
     well(&answer(command.args([
         "--allowedTools",
         "EnterWorktree",
@@ -361,7 +376,7 @@ fn what_a_hook_wants_watched_is_watched_and_a_change_of_directory_moves_the_watc
         bash("echo $SEEN"),
         json!([text("Done.")]),
     ];
-    let mut command = scene.haft(&json!({"turns": script(&turns)}), &settings);
+    let mut command = scene.streamed(&json!({"turns": script(&turns)}), &settings);
     let ran = answer(
         command
             .args(["--allowedTools", "Bash", "--add-dir"])
@@ -403,7 +418,7 @@ fn a_call_that_was_put_off_is_made_when_the_session_goes_on() {
     let settings =
         json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": hook}]}]}});
     let run = |turns: &[Value], flags: &[&str]| {
-        let mut command = scene.haft(&json!({"turns": script(turns)}), &settings);
+        let mut command = scene.streamed(&json!({"turns": script(turns)}), &settings);
         let ran = answer(command.args(["--allowedTools", "Bash"]).args(flags));
         let last = lines(&ran).pop().unwrap();
         (ran, last)
@@ -456,33 +471,35 @@ fn a_skill_brings_a_model_an_effort_and_hooks() {
         log.display()
     );
     scene.write("home/.claude/skills/do/SKILL.md", &skill);
-    let read = json!([call("Read", json!({"file_path": scene.path("p/a.txt")}))]);
-    let turns = [
-        read.clone(),
-        json!([text("Done.")]),
-        read,
-        json!([text("Again.")]),
-    ];
-    let record = scene.path("home/record.jsonl");
-    let mut command = scene.haft(&json!({"turns": script(&turns)}), &json!({}));
-    let mut talk = Talk::new(command.arg("--record").arg(&record));
+    let read = || called("Read", json!({"file_path": scene.path("p/a.txt")}));
+    let server = HttpFake::start_strict([read(), said("Done."), read(), said("Again.")]);
+    let mut command = haft(&scene.path("p"));
+    command
+        .env("HOME", scene.path("home"))
+        .env("ANTHROPIC_BASE_URL", &server.url)
+        .env("ANTHROPIC_API_KEY", "key")
+        .args(["--model", "m-1", "-p"]);
+    let mut talk = Talk::new(&mut command);
     talk.user("/do");
     talk.hear_until("result");
     talk.user("and now");
     talk.hear_until("result");
     talk.end();
-    let asked = fs::read_to_string(&record).unwrap();
-    let models: Vec<(bool, bool)> = asked
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter_map(|line| line.get("request").cloned())
-        .map(|one| (one["model"] == "other-model", one["effort"] == "high"))
+    let asked: Vec<(Value, Value)> = server
+        .bodies()
+        .iter()
+        .map(|body| {
+            (
+                body["model"].clone(),
+                body["output_config"]["effort"].clone(),
+            )
+        })
         .collect();
-    assert_eq!(
-        models,
-        [(true, true), (true, true), (false, false), (false, false)],
-        "{asked}"
+    let (other, own) = (
+        (json!("other-model"), json!("high")),
+        (json!("m-1"), json!(null)),
     );
+    assert_eq!(asked, [other.clone(), other, own.clone(), own]);
     // The hook lives until the session ends.
     assert_eq!(scene.told().len(), 2);
 
@@ -490,7 +507,8 @@ fn a_skill_brings_a_model_an_effort_and_hooks() {
     fs::remove_file(&log).unwrap();
     fs::remove_dir_all(scene.path("home/.claude/skills")).unwrap();
     scene.write("p/.claude/skills/do/SKILL.md", &skill);
-    let mut command = scene.haft(&json!({"turns": script(&turns)}), &json!({}));
+    let turns = [json!([text("Done.")])];
+    let mut command = scene.streamed(&json!({"turns": script(&turns)}), &json!({}));
     let ran = answer(command.args(["--", "/do"]));
     well(&ran);
     assert!(
@@ -512,7 +530,7 @@ fn skills_are_looked_for_again_and_a_change_can_be_objected_to() {
     let settings =
         json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": make}]}]}});
     let record = scene.path("home/record.jsonl");
-    let mut command = scene.haft(
+    let mut command = scene.streamed(
         &json!({"turns": script(&[json!([text("Hi.")])])}),
         &settings,
     );
@@ -556,7 +574,7 @@ fn imports_from_outside_can_be_agreed_to() {
     scene.write("home/notes.md", "My notes.\n");
     let record = scene.path("home/record.jsonl");
     let asked = || {
-        let mut command = scene.haft(
+        let mut command = scene.streamed(
             &json!({"turns": script(&[json!([text("Hi.")])])}),
             &json!({}),
         );
@@ -594,7 +612,7 @@ fn imports_from_outside_can_be_agreed_to() {
         "p/CLAUDE.md",
         "See @../other/rules.md, @~/notes.md and @../other/more.md.\n",
     );
-    let mut command = scene.haft(
+    let mut command = scene.streamed(
         &json!({"turns": script(&[json!([text("Hi.")])])}),
         &json!({}),
     );

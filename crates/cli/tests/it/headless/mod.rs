@@ -16,7 +16,8 @@
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
 //! - `mcp_programs`: MCP servers that are programs; `mcp_agents`: those of subagents; `mcp_sandbox`: confined ones;
 //!   `mcp_elicitation`: what they want to know; `server`: a provider on this machine
-//! - `tools_on_demand`: tools that are sent by name only; `worktrees`: copies of a checkout to work in
+//! - `tools_on_demand`: tools that are sent by name only; `worktrees`, `worktree_agents`: copies of a
+//!   checkout to work in
 
 mod answers;
 mod attachments;
@@ -42,6 +43,7 @@ mod settings;
 mod subagents;
 mod talk;
 mod tools_on_demand;
+mod worktree_agents;
 mod worktrees;
 
 use std::{

@@ -9,12 +9,12 @@ use super::{Talk, answer, call, lines, text};
 use crate::binary::{Ran, haft};
 
 /// A repository, and a home beside it.
-struct Scene {
+pub(super) struct Scene {
     folder: TempDir,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let scene = Self::empty();
         scene.write("p/a.txt", "one\n");
         scene.write("p/.env", "KEY=secret\n");
@@ -38,7 +38,7 @@ impl Scene {
         scene
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.folder.path()).unwrap().join(name)
     }
 
@@ -48,7 +48,7 @@ impl Scene {
         fs::write(path, content).unwrap();
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(super) fn git(&self, arguments: &[&str]) -> String {
         self.git_in("p", arguments)
     }
 
@@ -63,11 +63,13 @@ impl Scene {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn haft(&self, cwd: &str, script: &Value) -> Command {
+    pub(super) fn haft(&self, cwd: &str, script: &Value) -> Command {
         let file = self.path("script.json");
         fs::write(&file, script.to_string()).unwrap();
         let mut command = haft(&self.path(cwd));
         command.env("HOME", self.path("home"));
+        // For the one test that goes around the sandbox, where tests run as root.
+        command.env("IS_SANDBOX", "1");
         command.arg("--script").arg(file);
         command.args(["--allowedTools", "EnterWorktree,ExitWorktree,Bash,Write"]);
         command
@@ -90,7 +92,7 @@ impl Scene {
     }
 
     /// Nothing is left of any worktree.
-    fn assert_clean(&self) {
+    pub(super) fn assert_clean(&self) {
         let listed = self.git(&["worktree", "list", "--porcelain"]);
         assert_eq!(listed.matches("worktree ").count(), 1, "{listed}");
         assert_eq!(self.git(&["branch", "--list", "worktree-*"]), "");
@@ -100,12 +102,12 @@ impl Scene {
     }
 }
 
-fn script(turns: &[Value]) -> Vec<Value> {
+pub(super) fn script(turns: &[Value]) -> Vec<Value> {
     let turn = |content: &Value| json!({"content": content, "usage": {"input": 10, "output": 5}});
     turns.iter().map(turn).collect()
 }
 
-fn results(messages: &[Value]) -> Vec<Value> {
+pub(super) fn results(messages: &[Value]) -> Vec<Value> {
     let users = messages.iter().filter(|one| one["type"] == "user");
     let blocks = users.filter_map(|one| one["message"]["content"].as_array());
     let blocks = blocks
@@ -133,11 +135,11 @@ fn exit(action: &str, discard: bool) -> Value {
     json!([call("ExitWorktree", input)])
 }
 
-fn bash(command: &str) -> Value {
+pub(super) fn bash(command: &str) -> Value {
     json!([call("Bash", json!({"command": command}))])
 }
 
-fn done() -> Value {
+pub(super) fn done() -> Value {
     json!([text("Done.")])
 }
 
@@ -248,7 +250,7 @@ fn what_is_not_needed_is_removed_and_discarding_is_said() {
     assert!(scene.path("p/.claude/worktrees/x/new").exists());
 }
 
-fn results_of(ran: &Ran) -> Vec<Value> {
+pub(super) fn results_of(ran: &Ran) -> Vec<Value> {
     results(&lines(ran))
 }
 
@@ -364,7 +366,7 @@ fn how_a_session_ends_decides_what_stays() {
     for (signal, stays) in [("TERM", false), ("KILL", true)] {
         let turns = script(&[enter("x"), bash("echo begun; sleep 600"), done()]);
         let mut command = scene.haft("p", &json!({"turns": turns}));
-        let mut talk = Talk::new(&mut command);
+        let mut talk = Talk::new(command.arg("-p"));
         talk.user("go");
         talk.hear_until("user");
         assert!(scene.path("p/.claude/worktrees/x/a.txt").exists());
@@ -578,107 +580,6 @@ fn hooks_make_worktrees_their_way() {
         );
         assert_eq!(results[0]["is_error"], true);
     }
-}
-
-/// A script with one subagent.
-fn with_subagent(agent: &[Value]) -> Value {
-    let launch = call(
-        "Agent",
-        json!({"description": "Does it", "prompt": "DO IT", "isolation": "worktree"}),
-    );
-    json!({
-        "turns": script(&[json!([launch]), done()]),
-        "conversations": [{"when": "DO IT", "turns": script(agent)}],
-    })
-}
-
-#[test]
-fn what_a_subagent_changes_comes_back_as_a_branch() {
-    let scene = Scene::new();
-    let agent = [
-        bash("pwd; echo more >> a.txt; echo n > new"),
-        json!([call(
-            "Write",
-            json!({"file_path": scene.path("p/outside.txt"), "content": "x"})
-        )]),
-        json!([text("Changed.")]),
-    ];
-    let mut command = scene.haft("p", &with_subagent(&agent));
-    let ran = answer(command.args(["-p", "go", "--output-format", "stream-json"]));
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let messages = lines(&ran);
-    let all = results(&messages);
-    let told = all.last().unwrap().to_string();
-    assert!(
-        told.contains("What it changed is on the branch worktree-agent-a"),
-        "{told}"
-    );
-    let branches = scene.git(&[
-        "branch",
-        "--list",
-        "worktree-*",
-        "--format=%(refname:short)",
-    ]);
-    let branch = branches.trim();
-    assert!(told.contains(branch));
-    let changed = scene.git(&["diff", "--name-status", &format!("main...{branch}")]);
-    assert_eq!(changed, "M\ta.txt\nA\tnew\n");
-    assert_eq!(fs::read_to_string(scene.path("p/a.txt")).unwrap(), "one\n");
-    // Nothing but the branch.
-    assert!(!scene.path("p/.claude").exists());
-    assert!(!scene.path("p/.git/worktrees").exists());
-    let structured = messages
-        .iter()
-        .find_map(|one| one["tool_use_result"].get("worktreeBranch"));
-    assert_eq!(structured, Some(&json!(branch)));
-    scene.git(&["branch", "-qD", branch]);
-
-    let mut command = scene.haft(
-        "p",
-        &with_subagent(&[bash("cat a.txt"), json!([text("Looked.")])]),
-    );
-    let ran = answer(command.args(["-p", "go", "--output-format", "stream-json"]));
-    assert!(
-        !results_of(&ran)
-            .last()
-            .unwrap()
-            .to_string()
-            .contains("branch"),
-        "{}",
-        ran.stdout
-    );
-    scene.assert_clean();
-}
-
-#[test]
-fn a_subagent_that_is_cut_off_leaves_its_work_on_its_branch() {
-    let scene = Scene::new();
-    let agent = [
-        bash("echo half > half; echo begun"),
-        bash("sleep 600"),
-        json!([text("Never.")]),
-    ];
-    let mut command = scene.haft("p", &with_subagent(&agent));
-    let mut talk = Talk::new(&mut command);
-    talk.user("go");
-    let place = scene.path("p/.claude/worktrees");
-    haft_testkit::until_blocking("the subagent has begun", || {
-        let copies = fs::read_dir(&place).into_iter().flatten().flatten();
-        copies
-            .into_iter()
-            .any(|copy| copy.path().join("half").exists())
-    });
-    talk.signal("TERM");
-    let _ = talk.child.wait();
-    let branches = scene.git(&[
-        "branch",
-        "--list",
-        "worktree-*",
-        "--format=%(refname:short)",
-    ]);
-    let shown = scene.git(&["show", &format!("{}:half", branches.trim())]);
-    assert_eq!(shown, "half\n");
-    assert!(!place.exists());
 }
 
 #[test]
