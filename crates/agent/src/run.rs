@@ -7,8 +7,7 @@ use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
 
 use crate::{
-    Added, Agent, AgentEvent, Began, Denial, EndReason, NoticeLevel, RunResult, Sink, Subtype,
-    Trigger,
+    Added, Agent, AgentEvent, Denial, EndReason, NoticeLevel, RunResult, Sink, Subtype, Trigger,
     background::{has_notices, tell_notices},
     clock,
     compaction::text_of,
@@ -17,7 +16,7 @@ use crate::{
     hooks::RunContext,
     model_turn::{Answer, Done, End, Round},
     repeats::Repeats,
-    transcript::{Kind, Terms, result_of},
+    transcript::{Kind, result_of},
     user_message::Prompt,
 };
 
@@ -566,41 +565,6 @@ impl Agent {
         drop(self.scheduler.turn().await);
         if let Err(what) = self.dialogue.catch_up() {
             to.notice(NoticeLevel::Warning, what);
-        }
-    }
-
-    fn began(&self) -> Began {
-        let context = self.scheduler.context();
-        let pool = self.scheduler.engine().pool();
-        Began {
-            session: self.session.id,
-            cwd: context.cwd.to_path_buf(),
-            model: self.client.settings.name.clone(),
-            mode: context.mode,
-            tools: pool.iter().map(|tool| tool.spec().name.clone()).collect(),
-        }
-    }
-
-    pub(crate) fn note_place(&self) {
-        self.dialogue.note_place(&self.scheduler.context().cwd);
-    }
-
-    /// Records what the session came to be permitted and offered, once it has said anything at all.
-    fn note_terms(&self) {
-        if !self.dialogue.is_empty() {
-            let terms = Terms::between(&self.session.start, &self.scheduler.context());
-            let terms = terms.with_tools(&self.scheduler);
-            self.dialogue.transcript.set_terms(&terms);
-        }
-    }
-
-    /// A transcript that cannot be written ends nothing, but the person must know.
-    fn tell_trouble(&self, to: RunContext<'_>) {
-        if let Some(trouble) = self.dialogue.transcript.trouble() {
-            to.notice(
-                NoticeLevel::Warning,
-                format!("this session is not recorded: {trouble}"),
-            );
         }
     }
 }

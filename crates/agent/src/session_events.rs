@@ -8,8 +8,12 @@ use haft_models::{ErrorKind, ModelError};
 use uuid::Uuid;
 
 use crate::{
-    Agent, LoadedInstructions, PromptExpansion, Session, Sink, Trigger, background::background,
-    hooks::RunContext, prompt::reminder, run::Tally, transcript::Kind,
+    Agent, Began, LoadedInstructions, NoticeLevel, PromptExpansion, Session, Sink, Trigger,
+    background::background,
+    hooks::RunContext,
+    prompt::reminder,
+    run::Tally,
+    transcript::{Kind, Terms},
 };
 
 impl Agent {
@@ -209,5 +213,40 @@ impl Agent {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.session_end(reason, to).await;
+    }
+
+    pub(crate) fn began(&self) -> Began {
+        let context = self.scheduler.context();
+        let pool = self.scheduler.engine().pool();
+        Began {
+            session: self.session.id,
+            cwd: context.cwd.to_path_buf(),
+            model: self.client.settings.name.clone(),
+            mode: context.mode,
+            tools: pool.iter().map(|tool| tool.spec().name.clone()).collect(),
+        }
+    }
+
+    pub(crate) fn note_place(&self) {
+        self.dialogue.note_place(&self.scheduler.context().cwd);
+    }
+
+    /// Records what the session came to be permitted and offered, once it has said anything at all.
+    pub(crate) fn note_terms(&self) {
+        if !self.dialogue.is_empty() {
+            let terms = Terms::between(&self.session.start, &self.scheduler.context());
+            let terms = terms.with_tools(&self.scheduler);
+            self.dialogue.transcript.set_terms(&terms);
+        }
+    }
+
+    /// A transcript that cannot be written ends nothing, but the person must know.
+    pub(crate) fn tell_trouble(&self, to: RunContext<'_>) {
+        if let Some(trouble) = self.dialogue.transcript.trouble() {
+            to.notice(
+                NoticeLevel::Warning,
+                format!("this session is not recorded: {trouble}"),
+            );
+        }
     }
 }

@@ -2,10 +2,6 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
-use haft_testkit::{
-    anthropic::{called, said},
-    http::HttpFake,
-};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
@@ -118,12 +114,12 @@ const OTHERS: [&str; 5] = [
 ];
 
 /// A project and a home, and hooks for every event that keep what they receive.
-struct Scene {
+pub(super) struct Scene {
     folder: TempDir,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempdir().unwrap();
         let scene = Self { folder };
         for (name, content) in [
@@ -138,17 +134,17 @@ impl Scene {
         scene
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.folder.path()).unwrap().join(name)
     }
 
-    fn write(&self, name: &str, content: &str) {
+    pub(super) fn write(&self, name: &str, content: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    fn log(&self) -> PathBuf {
+    pub(super) fn log(&self) -> PathBuf {
         self.path("p/.log")
     }
 
@@ -168,7 +164,7 @@ impl Scene {
         json!({"hooks": hooks})
     }
 
-    fn haft(&self, script: &Value, settings: &Value) -> Command {
+    pub(super) fn haft(&self, script: &Value, settings: &Value) -> Command {
         let file = self.path("home/script.json");
         fs::write(&file, script.to_string()).unwrap();
         let mut command = haft(&self.path("p"));
@@ -180,14 +176,14 @@ impl Scene {
     }
 
     /// The same, whose messages are read.
-    fn streamed(&self, script: &Value, settings: &Value) -> Command {
+    pub(super) fn streamed(&self, script: &Value, settings: &Value) -> Command {
         let mut command = self.haft(script, settings);
         command.args(["--output-format", "stream-json"]);
         command
     }
 
     /// What the hooks received.
-    fn told(&self) -> Vec<Value> {
+    pub(super) fn told(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.log()).unwrap_or_default();
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         lines
@@ -196,7 +192,7 @@ impl Scene {
     }
 }
 
-fn script(turns: &[Value]) -> Vec<Value> {
+pub(super) fn script(turns: &[Value]) -> Vec<Value> {
     let turn = |content: &Value| match content {
         Value::Array(_) => json!({"content": content, "usage": {"input": 10, "output": 5}}),
         other => other.clone(),
@@ -208,7 +204,7 @@ fn bash(command: &str) -> Value {
     json!([call("Bash", json!({"command": command}))])
 }
 
-fn well(ran: &Ran) {
+pub(super) fn well(ran: &Ran) {
     assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
 }
 
@@ -459,167 +455,4 @@ fn a_call_that_was_put_off_is_made_when_the_session_goes_on() {
         ran.stdout, ran.stderr
     );
     assert_eq!(result["is_error"], true);
-}
-
-#[test]
-fn a_skill_brings_a_model_an_effort_and_hooks() {
-    let scene = Scene::new();
-    let log = scene.log();
-    let skill = format!(
-        "---\nmodel: other-model\neffort: high\nhooks:\n  PostToolUse:\n    - matcher: Read\n      hooks:\n        - \
-         type: command\n          command: \"(cat; echo) >> {}\"\n---\nDo it.\n",
-        log.display()
-    );
-    scene.write("home/.claude/skills/do/SKILL.md", &skill);
-    let read = || called("Read", json!({"file_path": scene.path("p/a.txt")}));
-    let server = HttpFake::start_strict([read(), said("Done."), read(), said("Again.")]);
-    let mut command = haft(&scene.path("p"));
-    command
-        .env("HOME", scene.path("home"))
-        .env("ANTHROPIC_BASE_URL", &server.url)
-        .env("ANTHROPIC_API_KEY", "key")
-        .args(["--model", "m-1", "-p"]);
-    let mut talk = Talk::new(&mut command);
-    talk.user("/do");
-    talk.hear_until("result");
-    talk.user("and now");
-    talk.hear_until("result");
-    talk.end();
-    let asked: Vec<(Value, Value)> = server
-        .bodies()
-        .iter()
-        .map(|body| {
-            (
-                body["model"].clone(),
-                body["output_config"]["effort"].clone(),
-            )
-        })
-        .collect();
-    let (other, own) = (
-        (json!("other-model"), json!("high")),
-        (json!("m-1"), json!(null)),
-    );
-    assert_eq!(asked, [other.clone(), other, own.clone(), own]);
-    // The hook lives until the session ends.
-    assert_eq!(scene.told().len(), 2);
-
-    // One of a project that no one trusts brings no hooks.
-    fs::remove_file(&log).unwrap();
-    fs::remove_dir_all(scene.path("home/.claude/skills")).unwrap();
-    scene.write("p/.claude/skills/do/SKILL.md", &skill);
-    let turns = [json!([text("Done.")])];
-    let mut command = scene.streamed(&json!({"turns": script(&turns)}), &json!({}));
-    let ran = answer(command.args(["--", "/do"]));
-    well(&ran);
-    assert!(
-        ran.stderr.contains("hooks of the skill do do not run"),
-        "{}",
-        ran.stderr
-    );
-    assert!(!log.exists());
-}
-
-#[test]
-fn skills_are_looked_for_again_and_a_change_can_be_objected_to() {
-    let scene = Scene::new();
-    let make = format!(
-        "mkdir -p {0}/.claude/skills/made && echo 'Made by a hook.' > {0}/.claude/skills/made/SKILL.md && echo \
-         '{{\"hookSpecificOutput\":{{\"hookEventName\":\"SessionStart\",\"reloadSkills\":true}}}}'",
-        scene.path("home").display()
-    );
-    let settings =
-        json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": make}]}]}});
-    let record = scene.path("home/record.jsonl");
-    let mut command = scene.streamed(
-        &json!({"turns": script(&[json!([text("Hi.")])])}),
-        &settings,
-    );
-    well(&answer(command.arg("--record").arg(&record).arg("hi")));
-    assert!(
-        fs::read_to_string(&record)
-            .unwrap()
-            .contains("made: Made by a hook.")
-    );
-
-    let no = "grep -q '\"source\":\"skills\"' && { echo not this >&2; exit 2; }; exit 0";
-    let settings = json!({"hooks": {"ConfigChange": [{"matcher": "skills", "hooks": [{"type": "command", "command": no}]}]}});
-    let turns = [
-        json!([text("One.")]),
-        json!([call("Skill", json!({"skill": "made"}))]),
-        json!([text("Two.")]),
-    ];
-    let mut talk = Talk::new(&mut scene.haft(&json!({"turns": script(&turns)}), &settings));
-    talk.user("hi");
-    talk.hear_until("result");
-    scene.write(
-        "home/.claude/skills/made/SKILL.md",
-        "Something else entirely.",
-    );
-    talk.user("use it");
-    let heard = talk.hear_until("result");
-    talk.end();
-    let result = heard
-        .iter()
-        .find(|one| one["type"] == "user")
-        .unwrap()
-        .to_string();
-    assert!(result.contains("objects to the change"), "{result}");
-}
-
-#[test]
-fn imports_from_outside_can_be_agreed_to() {
-    let scene = Scene::new();
-    scene.write("p/CLAUDE.md", "See @../other/rules.md and @~/notes.md.\n");
-    scene.write("other/rules.md", "Rules of the house.\n");
-    scene.write("home/notes.md", "My notes.\n");
-    let record = scene.path("home/record.jsonl");
-    let asked = || {
-        let mut command = scene.streamed(
-            &json!({"turns": script(&[json!([text("Hi.")])])}),
-            &json!({}),
-        );
-        let ran = answer(command.arg("--record").arg(&record).arg("hi"));
-        well(&ran);
-        let asked = fs::read_to_string(&record).unwrap();
-        fs::remove_file(&record).unwrap();
-        (
-            asked.contains("Rules of the house.") && asked.contains("My notes."),
-            ran,
-        )
-    };
-    let (has, _) = asked();
-    assert!(!has);
-    let mut trust = haft(&scene.path("p"));
-    let ran = answer(
-        trust
-            .env("HOME", scene.path("home"))
-            .args(["permissions", "trust", "--yes"]),
-    );
-    well(&ran);
-    for path in ["other/rules.md", "home/notes.md"] {
-        let path = scene.path(path);
-        assert!(
-            ran.stdout
-                .contains(&format!("memory files import {}", path.display())),
-            "{}",
-            ran.stdout
-        );
-    }
-    assert!(asked().0);
-    // Another file is asked about again.
-    scene.write("other/more.md", "More.\n");
-    scene.write(
-        "p/CLAUDE.md",
-        "See @../other/rules.md, @~/notes.md and @../other/more.md.\n",
-    );
-    let mut command = scene.streamed(
-        &json!({"turns": script(&[json!([text("Hi.")])])}),
-        &json!({}),
-    );
-    well(&answer(command.arg("--record").arg(&record).arg("hi")));
-    let said = fs::read_to_string(&record).unwrap();
-    assert!(
-        said.contains("My notes.") && !said.contains("More.\\n"),
-        "{said}"
-    );
 }

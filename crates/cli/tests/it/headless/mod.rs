@@ -7,6 +7,7 @@
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested;
 //!   `hook_events`: every event comes
+//! - `skill_effects`: what skills bring beside their text
 //! - `plugins`: what plugins and projects bring
 //! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
@@ -40,6 +41,7 @@ mod server;
 mod servers;
 mod sessions;
 mod settings;
+mod skill_effects;
 mod subagents;
 mod talk;
 mod tools_on_demand;

@@ -1,4 +1,4 @@
-//! Subagents in worktrees of their own.
+//! Subagents in worktrees of their own, and worktrees that are not what they were.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Talk, answer, call, lines, text,
-    worktrees::{Scene, bash, done, results, results_of, script},
+    worktrees::{Scene, bash, done, enter, exit, results, results_of, script},
 };
 
 /// A script with one subagent.
@@ -108,4 +108,31 @@ fn a_subagent_that_is_cut_off_leaves_its_work_on_its_branch() {
     let shown = scene.git(&["show", &format!("{}:half", branches.trim())]);
     assert_eq!(shown, "half\n");
     assert!(!place.exists());
+}
+
+#[test]
+fn a_worktree_that_was_swapped_for_a_link_is_left_alone() {
+    let scene = Scene::new();
+    scene.write("victim/precious", "x");
+    let place = scene.path("p/.claude/worktrees");
+    let swap = format!(
+        "mv {0}/x {0}/y && ln -s {1} {0}/x && echo swapped",
+        place.display(),
+        scene.path("victim").display()
+    );
+    let swaps = json!([call(
+        "Bash",
+        json!({"command": swap, "dangerouslyDisableSandbox": true})
+    )]);
+    let turns = [
+        enter("x"),
+        bash("echo 1 > new"),
+        swaps,
+        exit("remove", true),
+        done(),
+    ];
+    let (results, _) = scene.run(&turns, &["--dangerously-skip-permissions"]);
+    assert_eq!(results[3]["is_error"], true, "{results:?}");
+    assert!(scene.path("victim/precious").exists());
+    assert!(place.join("y/new").exists());
 }
