@@ -18,6 +18,14 @@ use crate::event::Events;
 /// Watches until it is dropped.
 pub(crate) struct WatchesFiles(JoinHandle<()>);
 
+impl WatchesFiles {
+    /// Ends it, and waits until hooks that it started are gone.
+    pub(crate) async fn end(mut self) {
+        self.0.abort();
+        let _ = (&mut self.0).await;
+    }
+}
+
 impl Drop for WatchesFiles {
     fn drop(&mut self) {
         self.0.abort();

@@ -151,6 +151,7 @@ impl AgentSession {
             },
         };
         let end = turns.run(first).await;
+        ready.watches.end().await;
         plan.subagents.close().await;
         self.leave_worktree().await;
         self.shared.servers.close().await;

@@ -53,7 +53,8 @@ type ServerTools = (Vec<Arc<dyn DynTool>>, SeenTools);
 
 /// An agent, ready for its first message.
 pub(crate) struct ReadyAgent {
-    _watches: WatchesFiles,
+    /// Files that hooks want to know of.
+    pub(crate) watches: WatchesFiles,
     pub(crate) agent: Agent,
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
@@ -351,7 +352,7 @@ impl AgentSession {
             None => builder.without_memory(),
         };
         Ok(ReadyAgent {
-            _watches: watches,
+            watches,
             folder,
             agent: builder.build(),
             skills,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
+use haft_testkit::http::{HttpFake, HttpReply};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
@@ -455,4 +456,80 @@ fn a_call_that_was_put_off_is_made_when_the_session_goes_on() {
         ran.stdout, ran.stderr
     );
     assert_eq!(result["is_error"], true);
+}
+
+#[test]
+fn a_hook_that_hangs_ends_with_the_session_and_one_that_feeds_itself_does_not_run_wild() {
+    let scene = Scene::new();
+    let watching = |command: &str| {
+        let hook = json!({"type": "command", "command": command});
+        json!({"hooks": {"FileChanged": [{"matcher": "w.txt", "hooks": [hook]}]}})
+    };
+    let settings = watching("echo $$ > pid; sleep 600");
+    let waits =
+        "echo 1 > w.txt; for i in $(seq 600); do test -s pid && exit 0; sleep 0.1; done; exit 1";
+    let turns = script(&[bash(waits), json!([text("Done.")])]);
+    let mut command = scene.streamed(&json!({"turns": turns}), &settings);
+    let ran = answer(command.args(["--allowedTools", "Bash", "--", "go"]));
+    well(&ran);
+    let pid = fs::read_to_string(scene.path("p/pid")).unwrap();
+    let process = PathBuf::from("/proc").join(pid.trim());
+    haft_testkit::until_blocking("the hook is gone", || !process.exists());
+
+    let settings = watching("echo x >> w.txt; echo x >> count");
+    let turns = script(&[bash("echo 2 > w.txt; sleep 4"), json!([text("Done.")])]);
+    let mut command = scene.streamed(&json!({"turns": turns}), &settings);
+    let ran = answer(command.args(["--allowedTools", "Bash", "--", "go"]));
+    well(&ran);
+    let count = fs::read_to_string(scene.path("p/count")).unwrap();
+    assert!((1..=12).contains(&count.lines().count()), "{count}");
+}
+
+#[test]
+fn what_is_too_long_is_kept_in_a_file() {
+    let scene = Scene::new();
+    let hook =
+        json!({"type": "command", "command": "head -c 30000 /dev/zero | tr '\\0' x >&2; exit 2"});
+    let settings = json!({"hooks": {"PreToolUse": [{"hooks": [hook]}]}});
+    let turns = script(&[bash("echo hi"), json!([text("Done.")])]);
+    let mut command = scene.streamed(&json!({"turns": turns}), &settings);
+    let ran = answer(command.args(["--", "go"]));
+    well(&ran);
+    let messages = lines(&ran);
+    let result = messages.iter().find(|one| one["type"] == "user").unwrap();
+    let content = result["message"]["content"][0]["content"].as_str().unwrap();
+    assert!(content.len() < 10_000, "{content}");
+    let path = content
+        .split_whitespace()
+        .find(|word| word.contains("/tool-results/"))
+        .unwrap();
+    let kept = fs::read_to_string(path.trim_end_matches(['.', ',', ';'])).unwrap();
+    assert_eq!(kept, "x".repeat(30_000));
+}
+
+#[test]
+fn a_server_does_not_send_a_hook_elsewhere() {
+    let scene = Scene::new();
+    let moved =
+        HttpReply::new(307, "text/plain", "").header("Location", "http://169.254.169.254/latest");
+    let server = HttpFake::start([moved]);
+    for (url, why) in [
+        (server.url.as_str(), "the server answered 307"),
+        (
+            "http://169.254.169.254/latest",
+            "the metadata service of a cloud",
+        ),
+        ("http://0.0.0.0:1/", "the unspecified address"),
+        ("http://0x7f.1/", "is no valid host"),
+        ("http://2130706433/", "is no valid host"),
+    ] {
+        let hook = json!({"type": "http", "url": url, "timeout": 60});
+        let settings = json!({"hooks": {"PreToolUse": [{"hooks": [hook]}]}});
+        let turns = script(&[bash("echo hi"), json!([text("Done.")])]);
+        let mut command = scene.streamed(&json!({"turns": turns}), &settings);
+        let ran = answer(command.args(["--allowedTools", "Bash", "--", "go"]));
+        well(&ran);
+        assert!(ran.stdout.contains(why), "{url}: {}", ran.stdout);
+    }
+    assert_eq!(server.asked().len(), 1);
 }
