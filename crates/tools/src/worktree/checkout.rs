@@ -191,21 +191,33 @@ impl Checkout {
         let path = self.place(directory);
         let branch = format!("worktree-{directory}");
         self.make_place()?;
-        if fs::symlink_metadata(&path).is_ok() {
-            return Err(format!(
-                "{} exists already: take another name, or give it as `path` if it is a worktree",
-                path.display()
-            ));
-        }
         let reference = format!("refs/heads/{branch}");
         let known = ["show-ref", "--verify", "--quiet", &reference];
-        let exists = self.git.try_run(&self.root, &known, cancel).await?.ok;
+        let looked = self.git.try_run(&self.root, &known, cancel).await;
+        let exists = looked.inspect_err(|_| self.clear_place())?.ok;
         if exists && !again {
             self.clear_place();
             return Err(format!(
                 "the branch {branch} exists already: take another name, or remove it with `git branch -D {branch}`"
             ));
         }
+        // The one who makes the directory has the name: what is undone below is no one else's.
+        if let Err(error) = fs::create_dir(&path) {
+            return Err(match error.kind() {
+                ErrorKind::AlreadyExists => format!(
+                    "{} exists already: take another name, or give it as `path` if it is a worktree",
+                    path.display()
+                ),
+                _ => format!("{} cannot be made: {error}", path.display()),
+            });
+        }
+        let head = ["rev-parse", "--verify", "HEAD"];
+        let base = match exists {
+            // What it has from before is work, too.
+            true => None,
+            false => self.git.run(&self.root, &head, cancel).await.ok(),
+        };
+        let base = base.map(|base| base.trim().to_owned());
         let shown = path.to_string_lossy().into_owned();
         let mut arguments = vec!["worktree", "add", "--quiet"];
         match exists {
@@ -213,23 +225,17 @@ impl Checkout {
             false => arguments.extend(["-b", &branch, "--", &shown, "HEAD"]),
         }
         let made = self.git.run(&self.root, &arguments, cancel).await;
-        let head = ["rev-parse", "--verify", "HEAD"];
-        let base = match exists {
-            // What it has from before is work, too.
-            true => None,
-            false => self.git.run(&self.root, &head, cancel).await.ok(),
-        };
         let made = match made {
             Ok(_) => self.known(&path, branch.clone()).and_then(|mut made| {
                 made.is_ours = true;
-                made.base = base.map(|base| base.trim().to_owned());
+                made.base.clone_from(&base);
                 made.hold(session)?;
                 Ok(made)
             }),
             Err(why) => Err(self.explained(why).await),
         };
         if made.is_err() {
-            self.undo(&path, (!exists).then_some(branch)).await;
+            self.undo(&path, &reference, base.as_deref()).await;
         }
         made
     }
@@ -247,25 +253,21 @@ impl Checkout {
         }
     }
 
-    /// Nothing stays of one that was not made to the end.
-    async fn undo(&self, path: &Path, branch: Option<String>) {
-        if let Ok(found) = self.known(path, String::new()) {
-            let _ = fs::remove_dir_all(&found.folder);
-        }
+    /// Nothing stays of one that was not made to the end: of its branch only what is on others.
+    async fn undo(&self, path: &Path, reference: &str, base: Option<&str>) {
         let _ = fs::remove_dir_all(path);
-        let never = CancellationToken::new();
         for folder in self.folders() {
             let back = fs::read_to_string(folder.join("gitdir")).unwrap_or_default();
             if Path::new(back.trim()) == path.join(".git") {
                 let _ = fs::remove_dir_all(&folder);
             }
         }
-        if let Some(branch) = branch {
-            let _ = self
-                .git
-                .try_run(&self.root, &["branch", "-D", "--", &branch], &never)
-                .await;
+        if let Some(base) = base {
+            let never = CancellationToken::new();
+            let arguments = ["update-ref", "-d", reference, base];
+            let _ = self.git.try_run(&self.root, &arguments, &never).await;
         }
+        let _ = fs::remove_dir(self.common.join("worktrees"));
         self.clear_place();
     }
 

@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 const MOST_PRINTED: u64 = 1 << 20;
 
 /// What a repository's configuration may not choose here.
-const SAFE: [(&str, &str); 14] = [
+const SAFE: [(&str, &str); 15] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.sshCommand", "false"),
@@ -24,6 +24,8 @@ const SAFE: [(&str, &str); 14] = [
     ("diff.ignoreSubmodules", "dirty"),
     ("status.submoduleSummary", "false"),
     ("protocol.allow", "never"),
+    // Where a worktree is, is compared with where it was made.
+    ("worktree.useRelativePaths", "false"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("commit.gpgSign", "false"),
