@@ -1,6 +1,9 @@
 //! Setting up an agent.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
 
 use haft_contract::{ContextPatch, PendingInput, SessionId, SessionState};
 use haft_engine::{Scheduler, SessionContext};
@@ -182,6 +185,8 @@ pub(crate) struct SessionProgress {
     pub(crate) is_behind: bool,
     /// What the next run is permitted.
     pub(crate) permitted: Vec<ContextPatch>,
+    /// Working directories that hooks do not know of yet.
+    pub(crate) added: Vec<PathBuf>,
 }
 
 /// Sets an agent up.
@@ -301,6 +306,7 @@ impl Agent {
             self.scheduler.apply(&ContextPatch::AddRule { list, rule });
         }
         for path in changes.directories {
+            self.session.added.push(path.clone());
             self.scheduler.apply(&ContextPatch::AddDirectory { path });
         }
         if let Some(spawner) = &self.spawner {
@@ -490,6 +496,7 @@ impl AgentBuilder {
                 held_up: None,
                 is_behind: false,
                 permitted: Vec::new(),
+                added: Vec::new(),
             },
         };
         agent.note_place();

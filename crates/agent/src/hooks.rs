@@ -46,6 +46,21 @@ pub struct LoadedInstructions {
     pub parent: Option<PathBuf>,
 }
 
+/// A command of a person's that becomes a prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptExpansion<'a> {
+    /// `slash_command` or `mcp_prompt`.
+    pub kind: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What was typed behind it.
+    pub arguments: &'a str,
+    /// Whose it is.
+    pub source: &'a str,
+    /// All that was typed.
+    pub typed: &'a str,
+}
+
 /// Fires the events of one agent.
 pub(crate) struct HookRunner {
     engine: Arc<Engine>,
@@ -187,6 +202,56 @@ impl HookRunner {
         let fields = json!({"prompt": prompt});
         self.fire(HookMoment::USER_PROMPT_SUBMIT, "", fields, to)
             .await
+    }
+
+    /// A file has changed that says how the session works. Do hooks object?
+    pub(crate) async fn config_changed(
+        &self,
+        source: &str,
+        file: &Path,
+        to: RunContext<'_>,
+    ) -> bool {
+        let fields = json!({"source": source, "file_path": file.to_string_lossy()});
+        let event = HookMoment::CONFIG_CHANGE;
+        self.fire(event, source, fields, to).await.block.is_some()
+    }
+
+    /// The model's words are shown, all at once.
+    pub(crate) async fn displayed(&self, message: &str, text: &str, to: RunContext<'_>) {
+        if self.subagent().is_some() || text.trim().is_empty() {
+            return;
+        }
+        let turn = self.engine.hooks().situation().prompt_id;
+        let fields = json!({
+            "turn_id": turn.unwrap_or_default(),
+            "message_id": message,
+            "index": 0,
+            "final": true,
+            "delta": text,
+        });
+        self.fire(HookMoment::MESSAGE_DISPLAY, "", fields, to).await;
+    }
+
+    /// Does a hook want skills looked for again? A subagent's launcher asks.
+    pub(crate) fn wants_skills_again(&self) -> bool {
+        self.subagent().is_none() && self.engine.hooks().take_reload()
+    }
+
+    /// A command of a person's becomes a prompt.
+    pub(crate) async fn expansion(
+        &self,
+        what: &PromptExpansion<'_>,
+        to: RunContext<'_>,
+    ) -> HookWord {
+        let fields = json!({
+            "expansion_type": what.kind,
+            "command_name": what.name,
+            "command_args": what.arguments,
+            "command_source": what.source,
+            "prompt": what.typed,
+        });
+        let event = HookMoment::USER_PROMPT_EXPANSION;
+        self.fire(event, what.name, fields, to).await
     }
 
     /// All calls of a reply are answered.

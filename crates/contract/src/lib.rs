@@ -25,6 +25,7 @@
 //! - [`secrets`]: keys that were taken out of our own environment
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
+//! - [`worktrees`]: copies of a project to work in beside it
 
 #![warn(missing_docs)]
 
@@ -60,6 +61,7 @@ mod shared;
 pub mod subagents;
 pub mod tool;
 pub mod view;
+pub mod worktrees;
 
 pub use approval::{
     ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, Check, Permission,
@@ -87,7 +89,7 @@ pub use hooks::{HookEvent, HookFire, HookVerdict};
 pub use hosts::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
 pub use http::{
     HttpAnswer, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
-    HttpResponse, HttpStreams,
+    HttpResponse, HttpStreams, ResolveHosts,
 };
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};
@@ -108,6 +110,7 @@ pub use subagents::{
 };
 pub use tool::{Tool, ToolInput};
 pub use view::{Card, CardPiece, DiffHunk};
+pub use worktrees::{AgentWorktree, MakeWorktrees, WorktreeOutcome, Worktrees};
 
 // A tool's input type derives these; re-exported so that an author needs no version of their own.
 pub use schemars;

@@ -100,9 +100,15 @@ impl Engine {
 
     /// Tells the hooks that the session waits for what a person says next (`Notification`, `idle_prompt`).
     pub async fn waits_for_person(&self, message: &str, cwd: &Path) {
+        self.notify("idle_prompt", "Waiting for you", message, cwd)
+            .await;
+    }
+
+    /// Tells the hooks what a person is to know (`Notification`), by its kind.
+    pub async fn notify(&self, kind: &str, title: &str, message: &str, cwd: &Path) {
         let notice = pipeline::hooks::HookNotice {
-            kind: "idle_prompt",
-            title: "Waiting for you",
+            kind,
+            title,
             message,
         };
         pipeline::hooks::notify(self, &notice, cwd).await;

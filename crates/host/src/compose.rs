@@ -137,6 +137,19 @@ pub async fn open_agent_tools(
     Ok(build(config, permitted, approver, &events, additions).await?)
 }
 
+/// A proxy finds hosts itself, and says what may be reached.
+#[cfg(feature = "shell")]
+fn goes_through_proxy(environment: &crate::Environment) -> bool {
+    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+    let small = names.map(str::to_ascii_lowercase);
+    let mut names = names.into_iter().chain(small.iter().map(String::as_str));
+    names.any(|name| {
+        environment
+            .variable(name)
+            .is_some_and(|value| !value.is_empty())
+    })
+}
+
 /// The same from settings that are loaded already.
 pub(crate) async fn build(
     config: &SessionConfig,
@@ -170,6 +183,11 @@ pub(crate) async fn build(
         .hooks
         .with_handlers(additions.handlers)
         .with_http(Arc::new(Http::new(http)), permitted.http_hooks);
+    #[cfg(feature = "shell")]
+    if !goes_through_proxy(environment) {
+        let hosts = haft_tools::HookAddresses(haft_tools::sandbox::SystemResolver);
+        hooks = hooks.with_hosts(Arc::new(hosts));
+    }
     if let Some(judge) = additions.judge {
         hooks = hooks.with_model(judge);
     }
@@ -231,6 +249,12 @@ pub(crate) async fn build(
     }
     if let Some(subagents) = additions.subagents {
         builder = builder.service(subagents);
+        #[cfg(feature = "shell")]
+        {
+            let worktrees = Arc::new(haft_tools::worktree::WorktreeService::default());
+            let maker = haft_contract::Worktrees(Arc::clone(&worktrees) as _);
+            builder = builder.service(worktrees).service(Arc::new(maker));
+        }
     }
     if let Some(skills) = additions.skills {
         builder = builder.service(skills);

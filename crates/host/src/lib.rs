@@ -49,6 +49,7 @@ pub mod event;
 mod explain;
 pub mod export;
 mod extensions;
+mod file_watch;
 mod folder;
 mod haft;
 mod input;
@@ -77,6 +78,7 @@ pub mod session;
 mod settings;
 mod setup;
 mod shell_line;
+mod skill_effects;
 mod slash;
 mod stop;
 mod structured_output;
@@ -99,8 +101,8 @@ pub use data::{
     ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
     SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustReport, TrustedThing, UndoEntry,
-    UndoReport, UndoWhich, accept_trust, exchanges, key_report, remove_key, session_entries,
-    store_key, trust_report,
+    UndoReport, UndoWhich, accept_trust, exchanges, key_report, outside_imports, remove_key,
+    session_entries, store_key, trust_report,
 };
 pub use environment::Environment;
 pub use error::{OpenError, error_in_words};

@@ -123,14 +123,18 @@ impl AgentSession {
             return Ok(self.stopped());
         };
         let mut ready = self.assemble(&mut plan, tools).await?;
-        let Some(first) = self.first_words(first, &plan, &mut ready.agent).await else {
+        let first = self.first_words(first, &plan, &mut ready.agent).await;
+        // A call that was put off is made without another word.
+        let is_silent = first.is_none() && !ready.agent.has_deferred_call();
+        if is_silent || (first.is_none() && self.config.setup.init_only) {
             ready.agent.end("other", &*self.events).await;
             return Ok(SessionEnd {
                 was_silent: true,
                 ..self.stopped()
             });
-        };
-        let first = plan.with_context(first, ready.environment.take());
+        }
+        let environment = ready.environment.take();
+        let first = first.map(|first| plan.with_context(first, environment));
         let tasks = ready.agent.notices().unwrap_or_default();
         let environment = &self.config.environment;
         let background = Background::follow(tasks, &self.events, environment)?;
@@ -155,7 +159,9 @@ impl AgentSession {
             },
         };
         let end = turns.run(first).await;
+        ready.watches.end().await;
         plan.subagents.close().await;
+        self.leave_worktree().await;
         self.shared.servers.close().await;
         let end = end?;
         self.finish(&plan, &mut ready.agent).await;
@@ -188,7 +194,8 @@ impl AgentSession {
     async fn first_message(&self) -> anyhow::Result<Option<Option<NextMessage>>> {
         let SharedState { queue, stop, .. } = &*self.shared;
         let first = stop.until(queue.next()).await.transpose()?.flatten();
-        let alone = self.config.hooks_may_begin && self.begins_alone();
+        let resumes = self.config.conversation.from.is_some();
+        let alone = self.config.hooks_may_begin && (self.begins_alone() || resumes);
         let is_over = first.is_none() && (!alone || stop.requested().is_some());
         Ok((!is_over).then_some(first))
     }
@@ -230,6 +237,16 @@ impl AgentSession {
                 }
                 Some(Prompt::from(words).into())
             }
+        }
+    }
+
+    /// A worktree that the session is in goes with it, unless there is work in it.
+    async fn leave_worktree(&self) {
+        let worktrees = self.shared.access.service::<haft_contract::Worktrees>();
+        if let Some(worktrees) = worktrees
+            && let Some(left) = worktrees.0.close().await
+        {
+            self.events.warn(left);
         }
     }
 
@@ -293,6 +310,10 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let extensions = Extensions::load(&config, &permitted);
     for warning in extensions.warnings() {
         events.warn(warning);
+    }
+    #[cfg(feature = "shell")]
+    for left in haft_tools::worktree::left_behind(&config.cwd) {
+        events.warn(left.notice());
     }
     let (of_plugins, main_of_plugins) = take_plugins(&mut permitted, &extensions, &events);
     let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);

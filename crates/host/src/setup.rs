@@ -24,13 +24,14 @@ use crate::{
     AgentSession, ExtensionNames, Haft, SessionConfig, SessionEvent, SessionFacts,
     compose::{self, Additions},
     conversation,
+    file_watch::{self, WatchesFiles},
     judge::Judge,
     main_agent::{self, MainAgent, PromptParts},
     mcp::{self, AgentServers, PendingOf, SessionHost},
     notifications::Notifications,
     progress, prompt_settings, questions,
     queue::StartOptions,
-    retention, session,
+    retention, session, skill_effects,
     structured_output::Shape,
 };
 
@@ -61,6 +62,8 @@ type ServerTools = (Vec<Arc<dyn DynTool>>, SeenTools);
 
 /// An agent, ready for its first message.
 pub(crate) struct ReadyAgent {
+    /// Files that hooks want to know of.
+    pub(crate) watches: WatchesFiles,
     pub(crate) agent: Agent,
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
@@ -284,7 +287,8 @@ impl AgentSession {
     ) -> anyhow::Result<ReadyAgent> {
         let settings = self.chosen.settings.clone();
         let skills = self.extensions.book(plan.id, settings.effort.clone());
-        let skills = skills.map(Arc::new);
+        let effects = skill_effects::of(self);
+        let skills = skills.map(|book| Arc::new(SkillBook { effects, ..book }));
         let cwd = self.config.cwd.clone();
         let bases = Bases {
             home: self.permitted.settings.places.home.clone(),
@@ -335,7 +339,9 @@ impl AgentSession {
             .with_role(haft_contract::ToolRole::LoadsSkills)
             .is_some();
         let folder = haft.engine().folder().join("tool-results");
+        let engine = Arc::clone(haft.engine());
         let mut scheduler = haft.into_scheduler();
+        let watches = file_watch::watch(&engine, scheduler.view(), &self.events);
         let start = scheduler.context();
         let conversation = plan.conversation.take();
         let conversation = conversation.unwrap_or_else(|| Session::in_memory(plan.id));
@@ -376,6 +382,7 @@ impl AgentSession {
             None => builder.without_memory(),
         };
         Ok(ReadyAgent {
+            watches,
             folder,
             agent: builder.build(),
             skills,

@@ -50,9 +50,9 @@ impl Turn {
 
 impl Turns<'_> {
     /// Until nothing more comes or something ends it.
-    pub(crate) async fn run(&mut self, first: NextMessage) -> anyhow::Result<SessionEnd> {
+    pub(crate) async fn run(&mut self, first: Option<NextMessage>) -> anyhow::Result<SessionEnd> {
         let (shared, events) = (self.shared, self.events);
-        let mut next = Some(self.delivered(first));
+        let mut next = Some(first.map_or(Turn::News, |first| self.delivered(first)));
         let mut end = SessionEnd::default();
         while let Some(turn) = next {
             events.emit(&SessionEvent::Activity(SessionActivity::Running));

@@ -14,6 +14,7 @@
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - [`sandbox`]: how well commands can be confined here; `rewind`: files as they were
 //! - `skill`: `Skill`, over [`SkillBook`]
+//! - [`worktree`]: `EnterWorktree`, `ExitWorktree`, and the worktrees of subagents
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
 #![warn(missing_docs)]
@@ -30,6 +31,8 @@ mod agent;
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;
+#[cfg(feature = "shell")]
+mod hook_addresses;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
@@ -49,6 +52,8 @@ mod shell;
 #[cfg(feature = "skill")]
 mod skill;
 mod words;
+#[cfg(feature = "shell")]
+pub mod worktree;
 
 use std::{path::Path, sync::Arc};
 
@@ -62,6 +67,8 @@ pub use fs::{PdfReader, image_content, image_pixels};
 pub use haft_journal as journal;
 #[cfg(feature = "search")]
 pub use haft_search::IndexSettings;
+#[cfg(feature = "shell")]
+pub use hook_addresses::HookAddresses;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
@@ -69,7 +76,7 @@ pub use rewind::{RewindError, Rewound, append_line, changes, note_read, rewind, 
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]
-pub use skill::{Caller, Invoked, SkillBook};
+pub use skill::{Caller, Invoked, SkillBook, SkillEffects};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -91,8 +98,12 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::Edit),
         #[cfg(feature = "plan")]
         erase(plan::EnterPlanMode),
+        #[cfg(feature = "shell")]
+        erase(worktree::EnterWorktree),
         #[cfg(feature = "plan")]
         erase(plan::ExitPlanMode),
+        #[cfg(feature = "shell")]
+        erase(worktree::ExitWorktree),
         #[cfg(feature = "search")]
         erase(search::Glob),
         #[cfg(feature = "search")]
@@ -185,11 +196,25 @@ pub fn for_subagent(services: &Services) -> Services {
         })),
         Err(_) => services,
     };
+    #[cfg(feature = "shell")]
+    let services = match services.get::<worktree::WorktreeService>() {
+        Ok(_) => with_worktrees(services),
+        Err(_) => services,
+    };
     #[cfg(feature = "fs")]
     if let Ok(journal) = services.get::<haft_journal::Journal>() {
         return services.with(Arc::new(journal.beside()));
     }
     services
+}
+
+/// The same services with worktrees: for a session that says when it ends
+/// ([`close`](haft_contract::MakeWorktrees::close)).
+#[cfg(feature = "shell")]
+pub fn with_worktrees(services: Services) -> Services {
+    let service = Arc::new(worktree::WorktreeService::default());
+    let maker = haft_contract::Worktrees(Arc::clone(&service) as _);
+    services.with(service).with(Arc::new(maker))
 }
 
 /// The same services with those the built-in tools need. One that is already there stays, so that
@@ -304,6 +329,7 @@ mod tests {
             ("session", cfg!(feature = "session")),
             ("shell", cfg!(feature = "shell")),
             ("skill", cfg!(feature = "skill")),
+            ("worktree", cfg!(feature = "shell")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {
                 let mut path = entry.unwrap().path();

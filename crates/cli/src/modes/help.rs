@@ -27,6 +27,11 @@ const TOPICS: &[(&str, &str, &str)] = &[
         include_str!("../../docs/mcp-servers.md"),
     ),
     (
+        "worktrees",
+        "copies of a checkout to work in, and what stays of them",
+        include_str!("../../docs/worktrees.md"),
+    ),
+    (
         "exec-protocol",
         "the lines that `haft exec` reads and writes",
         include_str!("../../docs/exec-protocol.md"),

@@ -225,6 +225,7 @@ impl Judge<'_> {
             let unasked = because.is_none();
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
+                    self.denied_unasked(&prepared, &because).await;
                     return Err(self.refused(&prepared, &facts, &because));
                 }
                 if let Some(input) = self.ask(&prepared, &facts, &because).await? {
@@ -483,6 +484,7 @@ impl Judge<'_> {
                     facts,
                     &rules,
                 );
+                self.denied_unasked(prepared, because).await;
                 denied = Denied::Unasked {
                     kind: because.kind().into(),
                     reason: because.to_string(),
@@ -496,6 +498,13 @@ impl Judge<'_> {
             None => return Err(interrupted(prepared)),
         };
         Err(rejected(prepared, denied, message))
+    }
+
+    /// No one is asked: hooks learn of it.
+    async fn denied_unasked(&mut self, prepared: &Prepared, because: &Because) {
+        let (engine, context, setting) = (self.engine, self.context, &self.setting);
+        let (reason, notes) = (because.to_string(), &mut self.kept.notes);
+        hooks::denied(engine, prepared, &reason, context, setting, notes).await;
     }
 
     /// Refused without a question.

@@ -103,6 +103,8 @@ impl Scheduler {
         let mut context = self.shared.context();
         context.context.apply(patch);
         context.version += 1;
+        drop(context);
+        self.shared.engine.hooks.moved();
     }
 
     /// From now on, calls are this model's.

@@ -73,6 +73,15 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"preview": true}),
                 json!({"undo_id": "0190a1b2-0000-7000-8000-000000000000"}),
             ],
+            "EnterWorktree" => vec![
+                json!({"name": "fix/a"}),
+                json!({"name": "../a"}),
+                json!({"path": root}),
+            ],
+            "ExitWorktree" => vec![
+                json!({"action": "keep"}),
+                json!({"action": "remove", "discard_changes": true}),
+            ],
             "TaskCreate" => vec![
                 json!({"subject": "Build", "description": "", "metadata": {"a": 1}}),
                 json!({"subject": "Test", "description": "all of it", "activeForm": "Testing"}),
@@ -132,6 +141,7 @@ async fn every_tool_keeps_to_the_contract() {
             .with(Arc::new(memory))
             .with(Arc::new(book));
         let services = haft_tools::with_services(services, folder.root(), project.root());
+        let services = haft_tools::with_worktrees(services);
         hold(tool, services, &project, &inputs).await;
     }
 }

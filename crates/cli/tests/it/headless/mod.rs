@@ -5,7 +5,9 @@
 //! - `conventions`: what programs of the convention count on
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
-//! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
+//! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested;
+//!   `hook_events`: every event comes
+//! - `skill_effects`: what skills bring beside their text
 //! - `plugins`: what plugins and projects bring
 //! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
@@ -16,7 +18,8 @@
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
 //! - `mcp_programs`: MCP servers that are programs; `mcp_agents`: those of subagents; `mcp_sandbox`: confined ones;
 //!   `mcp_elicitation`: what they want to know; `server`: a provider on this machine
-//! - `tools_on_demand`: tools that are sent by name only
+//! - `tools_on_demand`: tools that are sent by name only; `worktrees`, `worktree_agents`: copies of a
+//!   checkout to work in
 
 mod answers;
 mod attachments;
@@ -24,6 +27,7 @@ mod background;
 mod conventions;
 mod ends;
 mod extensions;
+mod hook_events;
 mod hook_vectors;
 mod hooks;
 mod mcp_agents;
@@ -39,9 +43,12 @@ mod server;
 mod servers;
 mod sessions;
 mod settings;
+mod skill_effects;
 mod subagents;
 mod talk;
 mod tools_on_demand;
+mod worktree_agents;
+mod worktrees;
 
 use std::{
     fs,
