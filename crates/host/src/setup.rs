@@ -296,6 +296,11 @@ impl AgentSession {
             external: servers,
             progress: Some(progress),
             subagents: Some(plan.subagents.service()),
+            schedules: self
+                .shared
+                .schedules
+                .as_ref()
+                .map(|schedules| schedules.service()),
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
@@ -306,6 +311,11 @@ impl AgentSession {
         let permitted = self.permitted.clone();
         let haft = compose::build(config, permitted, approver, &self.events, additions).await?;
         self.shared.access.has(&haft);
+        if let Some(schedules) = &self.shared.schedules
+            && !config.conversation.forget
+        {
+            schedules.belongs_to(haft.engine().folder());
+        }
         self.follow_servers(&haft, seen);
         let launches = haft.services().get::<Subagents>().is_ok();
         let has_skill_tool = haft

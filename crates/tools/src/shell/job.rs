@@ -62,6 +62,8 @@ pub(crate) enum Cause {
     Stopped,
     /// It said too much.
     Flood,
+    /// It is a monitor, and said too much for one: why.
+    Chatter(&'static str),
     /// It only reads, and left something running.
     Leftover,
 }

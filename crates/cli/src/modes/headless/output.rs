@@ -10,11 +10,11 @@ use std::{
 };
 
 use haft::{
-    CallResult, Denied, SessionId,
+    CallResult, Content, Denied, SessionId,
     engine::hooks::{HearHooks, HookNews},
 };
 use haft_agent::{Added, AgentEvent, Sink, Subtype, Tag};
-use haft_host::{Environment, ServerList, SessionInput, TurnResult};
+use haft_host::{Environment, ScheduledPrompt, ServerList, SessionInput, TurnResult};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
     ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata,
@@ -23,6 +23,7 @@ use haft_protocol::{
     ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
 };
 use serde::Serialize;
+use uuid::Uuid;
 
 use super::{
     flags::{Headless, OutputFormat},
@@ -408,6 +409,18 @@ impl Output {
             }
             _ => {}
         }
+    }
+
+    /// A prompt whose time has come, as the message that the model reads.
+    pub(super) fn put_scheduled(&self, prompt: &ScheduledPrompt, uuid: Uuid) {
+        let text = Content::text(prompt.text());
+        let content = UserContent::Blocks(vec![UserBlock::Content(Cow::Owned(text))]);
+        self.put(UserMessage {
+            uuid: Some(uuid.into()),
+            is_synthetic: true,
+            origin: Some(Cow::Owned(prompt.origin())),
+            ..UserMessage::new(UserBody::new(content))
+        });
     }
 
     fn state(&self) -> MutexGuard<'_, OutputState> {
