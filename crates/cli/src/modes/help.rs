@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 9] = [
+const TOPICS: [(&str, &str, &str); 10] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -35,6 +35,11 @@ const TOPICS: [(&str, &str, &str); 9] = [
         "mcp-serve",
         "haft in an editor or a desktop app",
         include_str!("../../docs/mcp-serve.md"),
+    ),
+    (
+        "schedules",
+        "prompts that are said later, and monitors",
+        include_str!("../../docs/schedules.md"),
     ),
     (
         "script",

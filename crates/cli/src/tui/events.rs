@@ -70,8 +70,13 @@ impl App {
                 }
             }
             SessionEvent::Task(TaskEvent::Reported(notice)) => {
-                for line in notice.result.lines().take(SHOWN_LINES) {
+                let lines: Vec<&str> = notice.result.lines().collect();
+                for line in lines.iter().take(SHOWN_LINES) {
                     self.remark(&format!("- {}: {line}", notice.id));
+                }
+                if lines.len() > SHOWN_LINES {
+                    let more = lines.len() - SHOWN_LINES;
+                    self.remark(&format!("  … and {more} more (/tasks {})", notice.id));
                 }
             }
             SessionEvent::CommandAnswered { answer, .. } => {

@@ -2,10 +2,11 @@
 
 use std::{fs, os::unix::fs::symlink, sync::Mutex as StdMutex};
 
+use haft_contract::{NewSchedule, NewWakeup};
 use haft_testkit::skip;
 
 use super::*;
-use crate::{ManualClock, SessionEvent};
+use crate::{Environment, ManualClock, SessionEvent};
 
 /// Monday, 16 November 2026, 10:00:10 UTC.
 const MONDAY: u64 = 1_794_823_210;
@@ -55,7 +56,9 @@ impl Desk {
                 heard.lock().unwrap().push(text.clone());
             }
         }));
-        let variables = [("TZ", self.zone)].iter().chain(variables).copied();
+        let variables = [("TZ", self.zone)]
+            .into_iter()
+            .chain(variables.iter().copied());
         let config = SessionConfig {
             environment: Environment::given(variables),
             ..SessionConfig::new(self.project())

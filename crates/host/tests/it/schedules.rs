@@ -85,7 +85,7 @@ async fn a_schedule_is_said_between_turns_while_the_session_is_open() {
         let recorded = recorded.clone();
         move || recorded.answers().len() == count
     };
-    until("the first answer", answers(1));
+    until("the first answer", answers(1)).await;
     assert!(
         input
             .tasks()
@@ -93,19 +93,19 @@ async fn a_schedule_is_said_between_turns_while_the_session_is_open() {
             .any(|task| task.description.contains("every hour at minute 7"))
     );
     clock.set(at(2 * HOUR));
-    until("the schedule is said", answers(2));
+    until("the schedule is said", answers(2)).await;
     clock.set(at(3 * HOUR));
-    until("and again", answers(3));
+    until("and again", answers(3)).await;
     // It is no command that a person typed: the conversation goes on.
     assert_eq!(scheduled(&recorded), ["/clear and look", "/clear and look"]);
     let id = input.tasks()[0].id.clone();
     input.stop_task(&id).unwrap();
     input.prompt("wake me");
-    until("a wake-up is made", answers(4));
+    until("a wake-up is made", answers(4)).await;
     clock.set(at(3 * HOUR + 59));
     assert_eq!(recorded.answers().len(), 4, "a minute is the least");
     clock.set(at(3 * HOUR + 60));
-    until("it is woken", answers(5));
+    until("it is woken", answers(5)).await;
     input.close();
     in_time(running).await.unwrap().unwrap();
     assert_eq!(
@@ -163,7 +163,8 @@ async fn a_durable_schedule_begins_the_next_session_by_itself() {
     clock.set(at(6 * HOUR + HOUR / 2));
     until("it is said, though no one else said anything", || {
         recorded.answers() == ["looked"]
-    });
+    })
+    .await;
     assert_eq!(scheduled(&recorded), ["/clear and look"]);
     input.close();
     in_time(running).await.unwrap().unwrap();
@@ -192,9 +193,9 @@ async fn a_schedule_of_a_session_comes_back_when_it_is_gone_on_with() {
     let input = second.input();
     input.prompt("go on");
     let running = tokio::spawn(second.run());
-    until("it is back", || recorded.answers() == ["back"]);
+    until("it is back", || recorded.answers() == ["back"]).await;
     clock.set(at(2 * HOUR));
-    until("it is said", || recorded.answers() == ["back", "looked"]);
+    until("it is said", || recorded.answers() == ["back", "looked"]).await;
     input.close();
     in_time(running).await.unwrap().unwrap();
 }

@@ -269,14 +269,17 @@ impl Tasks {
         &self.notices
     }
 
-    /// A monitor says something.
-    fn report(&self, number: u64, event: MonitorEvent) {
+    /// Passes on what a monitor has said; how many bytes that were. Under the lock, so that nothing comes after
+    /// its end.
+    fn report(&self, number: u64, lines: &Lines) -> Option<u64> {
         let kept = self.kept();
-        if let Some(task) = kept.tasks.get(&number)
-            && !task.told
-        {
+        let task = kept.tasks.get(&number)?;
+        let event = lines.take()?;
+        let bytes = event.bytes;
+        if !task.told {
             self.notices.report(task.report(number, event));
         }
+        Some(bytes)
     }
 
     fn over(&self, number: u64, notes: Vec<String>) {
@@ -286,9 +289,8 @@ impl Tasks {
         };
         if let Some(lines) = &task.lines {
             lines.finish();
-            if let Some(event) = lines.take() {
-                let report = task.report(number, event);
-                self.notices.report(report);
+            if let Some(event) = lines.take().filter(|_| !task.told) {
+                self.notices.report(task.report(number, event));
             }
         }
         // What was shown of it did not hold these.
@@ -359,10 +361,10 @@ async fn pass_on(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lines: Lines) 
         let (Some(tasks), Some(job)) = (tasks.upgrade(), job.upgrade()) else {
             return;
         };
-        let Some(event) = lines.take() else { continue };
-        let too_much = rate.note(Instant::now(), event.bytes);
-        tasks.report(number, event);
-        if let Some(why) = too_much {
+        let Some(bytes) = tasks.report(number, &lines) else {
+            continue;
+        };
+        if let Some(why) = rate.note(Instant::now(), bytes) {
             job.kill(Cause::Chatter(why), STOP_GRACE);
             return;
         }

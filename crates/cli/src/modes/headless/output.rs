@@ -65,6 +65,8 @@ struct OutputState {
     said: &'static str,
     /// The next run is about the same message.
     goes_on: bool,
+    /// The next run is about this prompt, whose time has come.
+    scheduled: Option<(ScheduledPrompt, Uuid)>,
     /// A result has been reported.
     has_result: bool,
     /// The first write that failed.
@@ -411,16 +413,9 @@ impl Output {
         }
     }
 
-    /// A prompt whose time has come, as the message that the model reads.
+    /// A prompt whose time has come: the run that begins now is about it.
     pub(super) fn put_scheduled(&self, prompt: &ScheduledPrompt, uuid: Uuid) {
-        let text = Content::text(prompt.text());
-        let content = UserContent::Blocks(vec![UserBlock::Content(Cow::Owned(text))]);
-        self.put(UserMessage {
-            uuid: Some(uuid.into()),
-            is_synthetic: true,
-            origin: Some(Cow::Owned(prompt.origin())),
-            ..UserMessage::new(UserBody::new(content))
-        });
+        self.state().scheduled = Some((prompt.clone(), uuid));
     }
 
     fn state(&self) -> MutexGuard<'_, OutputState> {
@@ -470,6 +465,17 @@ impl Sink for Output {
                 state.model.clone_from(&began.model);
                 let facts = state.facts.clone();
                 self.put_into(state, messages::init(began, &facts));
+                if let Some((prompt, uuid)) = state.scheduled.take() {
+                    let text = Content::text(prompt.text());
+                    let content = UserContent::Blocks(vec![UserBlock::Content(Cow::Owned(text))]);
+                    let message = UserMessage {
+                        uuid: Some(uuid.into()),
+                        is_synthetic: true,
+                        origin: Some(Cow::Owned(prompt.origin())),
+                        ..UserMessage::new(UserBody::new(content))
+                    };
+                    self.put_into(state, message);
+                }
             }
             AgentEvent::Said(said) => self.put_into(state, messages::assistant(said)),
             AgentEvent::Answered { uuid, finished } => {

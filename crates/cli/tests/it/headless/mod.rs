@@ -10,6 +10,7 @@
 //! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
 //! - `subagents`: models that work for another's calls
+//! - `schedules`: prompts that are said later, and monitors
 //! - `sessions`: going on, forking, forgetting, listing; `settings`: those that act on the model
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
@@ -33,6 +34,7 @@ mod models;
 mod planning;
 mod plugins;
 mod requests;
+mod schedules;
 mod server;
 mod servers;
 mod sessions;
@@ -214,6 +216,13 @@ impl Talk {
         self.stdin = None;
         let rest = std::iter::from_fn(|| self.hear()).collect();
         (rest, self.child.wait().unwrap().code().unwrap_or(-1))
+    }
+
+    /// Waits for the end that a signal brings.
+    fn gone(mut self) {
+        let mut rest = String::new();
+        let _ = std::io::Read::read_to_string(&mut self.stdout, &mut rest);
+        self.child.wait().unwrap();
     }
 
     fn signal(&self, name: &str) {
