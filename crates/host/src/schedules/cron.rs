@@ -133,8 +133,9 @@ impl CronExpression {
             AmbiguousOffset::Unambiguous { .. } => ([found.compatible().ok(), None], true),
             AmbiguousOffset::Gap { .. } => {
                 let after_gap = found.compatible().ok().and_then(|after| {
-                    let change = zone.preceding(after).next()?;
-                    Some(change.timestamp())
+                    // One that lies at its very beginning is that moment already.
+                    let after = after.checked_add(1.second()).ok()?;
+                    Some(zone.preceding(after).next()?.timestamp())
                 });
                 ([after_gap, None], false)
             }

@@ -20,7 +20,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FlockOperation, Mode, OFlags, flock, open, openat, renameat, unlinkat},
+    fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, open, openat, renameat, unlinkat},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -169,12 +169,18 @@ impl DurableJobs {
     /// Is this the session that says what is due? Of those in one directory, one does, as long as it lives.
     pub(crate) fn is_mine(&self) -> bool {
         let mut firing = self.firing.lock().unwrap_or_else(PoisonError::into_inner);
-        if firing.is_some() {
-            return true;
-        }
         let Ok(folder) = open_folder(&self.directory.join(FOLDER)) else {
             return false;
         };
+        // The folder may have been removed and made anew: then the lock on the old one is worth nothing.
+        let is_same = |held: &OwnedFd| match (fstat(held), fstat(&folder)) {
+            (Ok(held), Ok(now)) => (held.st_dev, held.st_ino) == (now.st_dev, now.st_ino),
+            _ => false,
+        };
+        if firing.as_ref().is_some_and(is_same) {
+            return true;
+        }
+        *firing = None;
         if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
             return false;
         }
@@ -213,7 +219,10 @@ impl DurableJobs {
         }
         let folder = open_folder(&folder).map_err(put)?;
         if entries.is_empty() && document.len() <= 1 {
-            return match unlinkat(&folder, FILE, AtFlags::empty()) {
+            let removed = unlinkat(&folder, FILE, AtFlags::empty());
+            // It was made for the file, or is of no use either; one that holds something else stays.
+            let _ = fs::remove_dir(self.directory.join(FOLDER));
+            return match removed {
                 Ok(()) | Err(Errno::NOENT) => Ok(()),
                 Err(error) => Err(put(error.into())),
             };

@@ -94,11 +94,7 @@ impl Tool for ScheduleWakeup {
         let asked = input.delay_seconds.unwrap_or(SHORTEST);
         let delay = asked.clamp(SHORTEST, LONGEST).round();
         let was_clamped = !(SHORTEST..=LONGEST).contains(&asked);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between 60 and 3600"
-        )]
+        // Between 60 and 3600.
         let seconds = delay as u64;
         let wakeup = NewWakeup {
             seconds,

@@ -6,7 +6,8 @@ use std::{
 
 use haft_contract::{
     BackgroundTasks, BoxFuture, Check, HostLists, HostVerdict, Hosts, JudgeHosts, OpenWebSockets,
-    TaskKind, TaskNotice, TaskStatus, WebSocketMessage, WebSocketMessages, WebSocketRequest,
+    Services, TaskKind, TaskNotice, TaskStatus, WebSocketMessage, WebSocketMessages,
+    WebSocketRequest,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -191,15 +192,14 @@ async fn its_time_is_bounded() {
 
 #[tokio::test]
 async fn without_its_session_nothing_of_it_runs() {
-    let terminal = Terminal::new();
-    let root = terminal.root().to_path_buf();
+    let mut terminal = Terminal::new();
     for _ in 0..10 {
         started(&terminal, "echo up; command sleep 1000").await;
     }
     let notices = notices(&terminal);
     notices.changed().await;
-    drop(terminal);
-    super::background::nothing_runs_in(&root).await;
+    terminal.session.services = Services::none();
+    super::background::nothing_runs_in(terminal.root()).await;
 }
 
 #[tokio::test]
