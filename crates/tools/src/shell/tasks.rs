@@ -276,7 +276,7 @@ impl Tasks {
         let task = kept.tasks.get(&number)?;
         let event = lines.take()?;
         let bytes = event.bytes;
-        if !task.told {
+        if !task.told && !event.text.is_empty() {
             self.notices.report(task.report(number, event));
         }
         Some(bytes)
@@ -289,7 +289,8 @@ impl Tasks {
         };
         if let Some(lines) = &task.lines {
             lines.finish();
-            if let Some(event) = lines.take().filter(|_| !task.told) {
+            let is_news = |event: &MonitorEvent| !task.told && !event.text.is_empty();
+            if let Some(event) = lines.take().filter(is_news) {
                 self.notices.report(task.report(number, event));
             }
         }

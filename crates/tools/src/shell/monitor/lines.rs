@@ -41,7 +41,7 @@ struct WaitingLines {
 /// Lines that were taken together.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MonitorEvent {
-    /// The lines.
+    /// The lines; empty where only much was written.
     pub(crate) text: String,
     /// So many bytes came since the last event, shown or not.
     pub(crate) bytes: u64,
@@ -131,7 +131,8 @@ impl WaitingLines {
     }
 
     fn is_any(&self) -> bool {
-        !self.lines.is_empty() || self.dropped > 0
+        // Also where no line comes of it: it may be too much.
+        !self.lines.is_empty() || self.dropped > 0 || self.bytes > MOST_BYTES
     }
 
     fn take(&mut self) -> Option<MonitorEvent> {
@@ -216,6 +217,8 @@ mod tests {
         assert_eq!(event.bytes, 100_000_000);
         assert_eq!(event.text.len(), LONGEST_LINE + " [the line goes on]".len());
         assert!(lines.take().is_none());
+        lines.push(&vec![b'x'; 1 + MOST_BYTES as usize]);
+        assert_eq!(lines.take().unwrap().text, "", "but it is too much");
         lines.push(b"still the same line\nanother\n");
         assert_eq!(lines.take().unwrap().text, "another");
         assert!(lines.waiting().open.capacity() <= 2 * LONGEST_LINE);
