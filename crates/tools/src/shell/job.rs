@@ -160,6 +160,11 @@ impl Job {
         let _ = self.orders.send(Order::Kill(grace));
     }
 
+    /// Ends what it has left running; how it ended itself stays what it was.
+    pub(crate) fn end_leftovers(&self) {
+        let _ = self.orders.send(Order::Kill(Duration::ZERO));
+    }
+
     /// Why we ended it, if we did.
     pub(crate) fn cause(&self) -> Option<Cause> {
         if self.flooded.load(Ordering::Relaxed) {

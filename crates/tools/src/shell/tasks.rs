@@ -253,7 +253,8 @@ impl Tasks {
         if let Some(lines) = new.lines {
             tokio::spawn(pass_on(tasks.clone(), job.clone(), number, lines));
         }
-        tokio::spawn(watch(tasks, job, number, stop, new.lifetime, new.at_end));
+        let task = (kind, number);
+        tokio::spawn(watch(tasks, job, task, stop, new.lifetime, new.at_end));
         id(kind, number)
     }
 
@@ -314,7 +315,7 @@ impl Tasks {
 async fn watch(
     tasks: Weak<Tasks>,
     job: Weak<Job>,
-    number: u64,
+    (kind, number): (TaskKind, u64),
     stop: CancellationToken,
     lifetime: Duration,
     at_end: Option<BoxFuture<'static, Vec<String>>>,
@@ -323,8 +324,14 @@ async fn watch(
         return;
     };
     let over = |stage: &Stage| matches!(stage, Stage::Gone(_));
+    let ended = |stage: &Stage| match stage {
+        Stage::Running => false,
+        // What a monitor leaves running watches nothing.
+        Stage::Exited(_) => kind == TaskKind::Monitor,
+        Stage::Gone(_) => true,
+    };
     let cause = tokio::select! {
-        _ = gone.wait_for(over) => None,
+        _ = gone.wait_for(ended) => None,
         () = stop.cancelled() => Some(Cause::Stopped),
         () = sleep(lifetime) => Some(Cause::TimedOut(lifetime)),
     };
@@ -332,8 +339,12 @@ async fn watch(
         if let Some(job) = job.upgrade() {
             job.kill(cause, STOP_GRACE);
         }
-        let _ = gone.wait_for(over).await;
+    } else if timeout(TOGETHER, gone.wait_for(over)).await.is_err()
+        && let Some(job) = job.upgrade()
+    {
+        job.end_leftovers();
     }
+    let _ = gone.wait_for(over).await;
     let notes = match at_end {
         Some(at_end) => at_end.await,
         None => Vec::new(),

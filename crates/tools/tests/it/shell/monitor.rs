@@ -96,12 +96,15 @@ async fn one_that_dies_at_once_is_told_with_its_last_words() {
         ("no-such-program-at-all", "exit code 127"),
         ("kill -9 $$", "killed by signal 9"),
         ("echo 'unclosed", "exit code 2"),
+        // What it leaves running does not keep it up.
+        ("trap '' TERM; setsid sleep 1000 & exit 7", "exit code 7"),
     ] {
         started(&terminal, command).await;
         let read = until_over(&terminal).await;
         let last = read.last().unwrap();
         assert!(last.summary.ends_with(said), "{command}: {}", last.summary);
     }
+    super::background::nothing_runs_in(terminal.root()).await;
 }
 
 #[tokio::test]
