@@ -100,8 +100,9 @@ pub use conversation::conversations;
 pub use data::{
     ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
-    SessionEntry, TrustReport, TrustedThing, UndoEntry, UndoReport, UndoWhich, accept_trust,
-    exchanges, key_report, remove_key, session_entries, store_key, trust_report,
+    SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustReport, TrustedThing, UndoEntry,
+    UndoReport, UndoWhich, accept_trust, exchanges, key_report, remove_key, session_entries,
+    store_key, trust_report,
 };
 pub use environment::Environment;
 pub use error::{OpenError, error_in_words};

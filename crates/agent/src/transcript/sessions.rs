@@ -19,6 +19,9 @@ use super::{
 /// A shorter beginning of an id names no session.
 const SHORTEST_PREFIX: usize = 4;
 
+/// The folder for sessions that were deleted and can still be brought back.
+const SET_ASIDE: &str = "deleted";
+
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -338,6 +341,33 @@ impl Sessions {
         gone(path.clone(), fs::remove_file(&path))?;
         drop(store);
         Ok(())
+    }
+
+    /// Takes a session out of the list: what is kept of it moves to a folder beside the others, from where it can be
+    /// brought back by hand. One that is at work is not touched.
+    pub fn set_aside(&self, id: SessionId) -> Result<(), SessionError> {
+        let path = self.path(id);
+        let store = FileStore::open(&path)?;
+        let aside = self.aside();
+        let moved = fs::create_dir_all(&aside.folder).and_then(|()| {
+            let folder = self.folder.join(id.to_string());
+            if folder.exists() {
+                fs::rename(&folder, aside.folder.join(id.to_string()))?;
+            }
+            // As old as this, and not as what was said last.
+            let file = fs::File::options().append(true).open(&path)?;
+            file.set_modified(SystemTime::now())?;
+            fs::rename(&path, aside.path(id))
+        });
+        moved.map_err(|source| StoreError::Io { path, source })?;
+        drop(store);
+        Ok(())
+    }
+
+    /// Those that were [set aside](Self::set_aside).
+    #[must_use]
+    pub fn aside(&self) -> Self {
+        Self::new(self.folder.join(SET_ASIDE))
     }
 
     /// Where a session is kept.

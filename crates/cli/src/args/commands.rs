@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use haft::Format;
 
 use super::McpCommand;
-use crate::modes::headless::flags::{Headless, ProviderKind};
+use crate::modes::headless::flags::{Headless, ModelFlags, PromptFlags, ProviderKind};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -88,6 +88,11 @@ and further lines come in, at any time:
     /// The Model Context Protocol: servers whose tools sessions use.
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Be the agent of an editor: the Agent Client Protocol on stdin and stdout.
+    ///
+    /// An editor starts this; `haft help editors` has blocks to copy for Zed, Neovim and Emacs. Sessions are those of
+    /// every face: one that was begun in a terminal can be continued in an editor, and the other way round.
+    Acp(AcpFlags),
     /// Keep a key of the model's provider for this user.
     ///
     /// The key is typed unseen, or read from stdin, and kept in a file that only you can read. It is used where
@@ -359,4 +364,30 @@ impl From<Provider> for Format {
             Provider::Mcp => Self::Mcp,
         }
     }
+}
+
+/// What the sessions of an editor are made with.
+#[derive(Debug, Args)]
+pub(crate) struct AcpFlags {
+    /// MCP servers beside the editor's: files, or JSON itself, {"mcpServers": {"NAME": {…}}}.
+    #[arg(long, value_name = "FILE-OR-JSON", num_args = 1..)]
+    pub(crate) mcp_config: Vec<String>,
+
+    /// Only those servers and the editor's: none of the project's, none of plugins.
+    #[arg(long)]
+    pub(crate) strict_mcp_config: bool,
+
+    /// A folder with skills, commands and agents of a plugin; repeatable.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
+    /// Allow a later switch to bypassPermissions.
+    #[arg(long)]
+    pub(crate) allow_dangerously_skip_permissions: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelFlags,
+
+    #[command(flatten)]
+    pub(crate) prompts: PromptFlags,
 }

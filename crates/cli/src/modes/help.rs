@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 10] = [
+const TOPICS: [(&str, &str, &str); 11] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -32,8 +32,13 @@ const TOPICS: [(&str, &str, &str); 10] = [
         include_str!("../../docs/exec-protocol.md"),
     ),
     (
+        "editors",
+        "haft as the agent of an editor: Zed, JetBrains, Neovim, Emacs",
+        include_str!("../../docs/editors.md"),
+    ),
+    (
         "mcp-serve",
-        "haft in an editor or a desktop app",
+        "haft's tools in an editor or a desktop app",
         include_str!("../../docs/mcp-serve.md"),
     ),
     (

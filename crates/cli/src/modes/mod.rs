@@ -1,5 +1,6 @@
 //! What `haft` can be asked to do: a file each.
 
+pub(crate) mod acp;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod demo;

@@ -28,6 +28,8 @@
     reason = "a test that cannot go on should stop there"
 )]
 
+mod acp;
+mod acp_clients;
 mod bad_input;
 mod binary;
 mod call;

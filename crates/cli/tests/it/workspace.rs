@@ -10,11 +10,12 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 13] = [
+const GRAPH: [(&str, &[&str]); 14] = [
     (
         "haft-cli",
         &[
             "haft",
+            "haft-acp",
             "haft-agent",
             "haft-contract",
             "haft-engine",
@@ -29,6 +30,16 @@ const GRAPH: [(&str, &[&str]); 13] = [
             "haft-shell",
             "haft-terminal",
             "haft-tools",
+        ],
+    ),
+    (
+        "haft-acp",
+        &[
+            "haft-agent",
+            "haft-contract",
+            "haft-engine",
+            "haft-host",
+            "haft-models",
         ],
     ),
     (

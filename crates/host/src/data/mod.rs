@@ -7,6 +7,7 @@ mod memory_places;
 mod rules;
 mod sessions;
 mod tasks;
+mod todos;
 mod undo;
 
 pub use costs::{CostLine, CostReport};
@@ -20,6 +21,7 @@ pub use rules::RuleInfo;
 pub use sessions::{Exchange, ExchangePart, Exchanges, SessionEntry, exchanges, session_entries};
 pub(crate) use sessions::{TranscriptPrompt, prompts};
 pub use tasks::RunningTask;
+pub use todos::{TodoBoard, TodoEntry, TodoStatus};
 pub use undo::{
     ChangedFile, FileChangeKind, RewindKind, RewindPoint, UndoEntry, UndoReport, UndoWhich,
 };
