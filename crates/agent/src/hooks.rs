@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::{
-    AgentEvent, NoticeLevel, Sink, background::running_tasks, model_turn::Answer,
+    AgentEvent, NoticeLevel, Sink,
+    background::{running_tasks, schedules},
+    model_turn::Answer,
     transcript::Transcript,
 };
 
@@ -277,7 +279,7 @@ impl HookRunner {
             "stop_hook_active": again,
             "last_assistant_message": text,
             "background_tasks": running_tasks(&self.engine),
-            "session_crons": [],
+            "session_crons": schedules(&self.engine),
         });
         if let Some(kind) = self.subagent() {
             let path = self.transcript.path().map(Path::to_string_lossy);

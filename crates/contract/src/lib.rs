@@ -17,11 +17,12 @@
 //!   servers whose tools are still to come; [`settings_access`]: settings
 //! - [`calendar`]: dates and times of day
 //! - [`confinement`]: how a command that a call starts is to be confined
-//! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
+//! - [`hooks`]: events that a tool fires; [`http`], [`websocket`]: requests without a client of one's
+//!   own
 //! - [`background_tasks`]: what goes on in the background, and what the model reads of it
 //! - [`nested_calls`]: calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
-//! - [`subagents`]: handing work to another model
+//! - [`subagents`]: handing work to another model; [`schedules`]: prompts that are said later
 //! - [`secrets`]: keys that were taken out of our own environment
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
 //! - [`view`]: what a person is shown
@@ -52,6 +53,7 @@ pub mod pending_input;
 pub mod pending_servers;
 pub mod profile;
 pub mod progress;
+pub mod schedules;
 pub mod schema;
 pub mod secrets;
 pub mod services;
@@ -61,6 +63,7 @@ mod shared;
 pub mod subagents;
 pub mod tool;
 pub mod view;
+pub mod websocket;
 pub mod worktrees;
 
 pub use approval::{
@@ -101,6 +104,7 @@ pub use profile::{
     Access, AgentAccess, Profile, Rate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
 };
 pub use progress::{Progress, Update, Updates};
+pub use schedules::{KeepSchedules, NewSchedule, NewWakeup, ScheduleInfo, Schedules, WakeupInfo};
 pub use services::Services;
 pub use session_state::{SessionState, StateSlot};
 pub use settings_access::{SettingChange, SettingRisk, SettingsAccess};
@@ -110,6 +114,7 @@ pub use subagents::{
 };
 pub use tool::{Tool, ToolInput};
 pub use view::{Card, CardPiece, DiffHunk};
+pub use websocket::{OpenWebSockets, WebSocketMessage, WebSocketMessages, WebSocketRequest};
 pub use worktrees::{AgentWorktree, MakeWorktrees, WorktreeOutcome, Worktrees};
 
 // A tool's input type derives these; re-exported so that an author needs no version of their own.

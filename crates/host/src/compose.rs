@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_contract::{
-    Approver, DynTool, OnWeakSandbox, PendingServers, PersonNotifier, Progress, SessionId,
-    SettingsAccess, Subagents,
+    Approver, DynTool, OnWeakSandbox, OpenWebSockets, PendingServers, PersonNotifier, Progress,
+    Schedules, SessionId, SettingsAccess, Subagents,
 };
 use haft_engine::{
     CallListener, Filters,
@@ -14,7 +14,7 @@ use haft_engine::{
     settings::{LocalRules, SettingsFiles, Watch},
 };
 use haft_mcp::client::Servers;
-use haft_models::{Http, HttpOptions};
+use haft_models::{Http, HttpOptions, WebSockets};
 use haft_tools::SkillBook;
 
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
     model,
     notifications::Notifications,
     questions::{self, EventQuestions},
+    schedules::ScheduleBook,
     settings::{self, LocalRuleStore, Permitted},
     subagents::Kinds,
 };
@@ -57,6 +58,8 @@ pub(crate) struct Additions {
     pub(crate) progress: Option<Progress>,
     /// Who tasks can be given to.
     pub(crate) subagents: Option<Arc<Subagents>>,
+    /// Who keeps what is said later.
+    pub(crate) schedules: Option<Arc<Schedules>>,
     /// The skills there are.
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Servers whose tools are still to come.
@@ -123,11 +126,14 @@ pub async fn open_agent_tools(
     let kinds = Kinds::find(config, &extensions, trusted, &events);
     let chosen = model::choose(config, &permitted.settings, None)?;
     let subagents = kinds.crew(config, None, &chosen, Budget::default(), None)?;
+    let user_folder = &permitted.settings.places.user;
+    let schedules = ScheduleBook::open(config, user_folder, parts.clock, &events);
     let id = SessionId::new();
     let additions = Additions {
         id: Some(id),
         own: parts.tools,
         subagents: Some(subagents.service()),
+        schedules: schedules.map(|schedules| schedules.service()),
         skills: extensions.book(id, None).map(Arc::new),
         notifier: Some(Notifications::of(&permitted.settings.merged(), &events)),
         ..Additions::default()
@@ -247,6 +253,8 @@ pub(crate) async fn build(
     if let Some(folder) = &config.state_folder {
         builder = builder.session_folder(folder);
     }
+    let sockets: Arc<dyn OpenWebSockets> = Arc::new(WebSockets);
+    builder = builder.service(Arc::new(sockets));
     if let Some(subagents) = additions.subagents {
         builder = builder.service(subagents);
         #[cfg(feature = "shell")]
@@ -255,6 +263,9 @@ pub(crate) async fn build(
             let maker = haft_contract::Worktrees(Arc::clone(&worktrees) as _);
             builder = builder.service(worktrees).service(Arc::new(maker));
         }
+    }
+    if let Some(schedules) = additions.schedules {
+        builder = builder.service(schedules);
     }
     if let Some(skills) = additions.skills {
         builder = builder.service(skills);

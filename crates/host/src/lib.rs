@@ -10,7 +10,7 @@
 //! - [`session`]: its life, step by step; `setup`: from the first message to an agent; `compose`: the tools
 //! - `input`, `queue`, `stop`: what goes in; [`event`], [`questions`]: what comes out
 //! - `turns`: one message after the other; `slash`: those that are commands, `commands`: ours; `shell_line`:
-//!   command lines that people type; `structured_output`: answers that must fit a schema; `background`: what
+//!   command lines that people type; `schedules`: prompts that are said later, by the `clock`; `structured_output`: answers that must fit a schema; `background`: what
 //!   runs beside them; `progress`: news of calls
 //! - `data`: what a session can be asked for: changes, conversations, tasks, costs, rules, trust, keys
 //! - `notifications`: how the model calls a person
@@ -37,6 +37,7 @@ mod budget;
 mod builder;
 mod catalog;
 mod client_roots;
+mod clock;
 mod commands;
 mod compose;
 pub mod config;
@@ -73,6 +74,12 @@ mod prompt_settings;
 pub mod questions;
 mod queue;
 mod retention;
+mod scheduled_prompt;
+#[cfg(feature = "schedule")]
+mod schedules;
+#[cfg(not(feature = "schedule"))]
+#[path = "schedules_off.rs"]
+mod schedules;
 mod served_prompts;
 pub mod session;
 mod settings;
@@ -90,6 +97,7 @@ mod turns;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
+pub use clock::{MachineClock, ManualClock, SessionClock};
 pub use commands::{CommandInfo, CommandOutcome, CommandSource};
 pub use compose::{open_agent_tools, open_tools};
 pub use config::{
@@ -152,6 +160,7 @@ pub use pace::SpeakingPace;
 pub use parts::SessionParts;
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
 pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
+pub use scheduled_prompt::ScheduledPrompt;
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;

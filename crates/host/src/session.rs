@@ -22,6 +22,7 @@ use crate::{
     progress::PassesProgress,
     questions::EventQuestions,
     queue::{NextMessage, Queue},
+    schedules::ScheduleBook,
     settings::{self, Permitted},
     setup::{Doubts, Plan},
     slash::{Commands, OpensSession, Successor},
@@ -193,7 +194,20 @@ impl AgentSession {
     /// The first message. The outer `None`: there is nothing to begin with.
     async fn first_message(&self) -> anyhow::Result<Option<Option<NextMessage>>> {
         let SharedState { queue, stop, .. } = &*self.shared;
-        let first = stop.until(queue.next()).await.transpose()?.flatten();
+        let first = stop.until(async {
+            loop {
+                tokio::select! {
+                    biased;
+                    message = queue.next() => return message,
+                    () = self.shared.is_due() => {
+                        if let Some(due) = self.shared.take_due() {
+                            return Ok(Some(due));
+                        }
+                    }
+                }
+            }
+        });
+        let first = first.await.transpose()?.flatten();
         let resumes = self.config.conversation.from.is_some();
         let alone = self.config.hooks_may_begin && (self.begins_alone() || resumes);
         let is_over = first.is_none() && (!alone || stop.requested().is_some());
@@ -319,7 +333,10 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
+    let user_folder = &permitted.settings.places.user;
+    let schedules = ScheduleBook::open(&config, user_folder, parts.clock, &events);
     let shared = Arc::new(SharedState {
+        schedules,
         queue: Queue::default(),
         control: Control::default(),
         stop: Stop::default(),

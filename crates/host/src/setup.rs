@@ -313,6 +313,11 @@ impl AgentSession {
             external: servers,
             progress: Some(progress),
             subagents: Some(plan.subagents.service()),
+            schedules: self
+                .shared
+                .schedules
+                .as_ref()
+                .map(|schedules| schedules.service()),
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),
             notifier: Some(Notifications::of(
@@ -331,6 +336,11 @@ impl AgentSession {
         if let Some(main) = &plan.main {
             check_main_agent(haft.engine(), main).map_err(anyhow::Error::msg)?;
             set_main_agent(&mut haft.scheduler, Some(main));
+        }
+        if let Some(schedules) = &self.shared.schedules
+            && !config.conversation.forget
+        {
+            schedules.belongs_to(haft.engine().folder());
         }
         self.follow_servers(&haft, seen);
         let launches = haft.services().get::<Subagents>().is_ok();

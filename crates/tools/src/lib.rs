@@ -11,7 +11,8 @@
 //! - `search`: `Glob`, `Grep`, over [`haft_search::SearchEngine`]
 //! - `plan`: the task list and plan mode, over [`haft_contract::SessionState`]; `memory`: notes that outlive
 //!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
-//! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
+//! - `schedule`: prompts that are said later, over [`haft_contract::Schedules`]
+//! - `shell`: `Bash`, `Monitor`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - [`sandbox`]: how well commands can be confined here; `rewind`: files as they were
 //! - `skill`: `Skill`, over [`SkillBook`]
 //! - [`worktree`]: `EnterWorktree`, `ExitWorktree`, and the worktrees of subagents
@@ -24,6 +25,7 @@ mod agent;
     feature = "fs",
     feature = "memory",
     feature = "plan",
+    feature = "schedule",
     feature = "search",
     feature = "session",
     feature = "shell"
@@ -43,6 +45,8 @@ mod plan;
 mod rewind;
 #[cfg(feature = "shell")]
 pub mod sandbox;
+#[cfg(feature = "schedule")]
+mod schedule;
 #[cfg(feature = "search")]
 mod search;
 #[cfg(feature = "session")]
@@ -94,6 +98,12 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(shell::Bash),
         #[cfg(feature = "session")]
         erase(session::Config),
+        #[cfg(feature = "schedule")]
+        erase(schedule::CronCreate),
+        #[cfg(feature = "schedule")]
+        erase(schedule::CronDelete),
+        #[cfg(feature = "schedule")]
+        erase(schedule::CronList),
         #[cfg(feature = "fs")]
         erase(fs::Edit),
         #[cfg(feature = "plan")]
@@ -114,6 +124,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(memory::MemoryRead),
         #[cfg(feature = "memory")]
         erase(memory::MemoryWrite),
+        #[cfg(feature = "shell")]
+        erase(shell::Monitor),
         #[cfg(feature = "fs")]
         erase(fs::NotebookEdit),
         #[cfg(feature = "session")]
@@ -124,6 +136,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::ReplaceInFiles::default()),
         #[cfg(feature = "session")]
         erase(session::ReportFindings),
+        #[cfg(feature = "schedule")]
+        erase(schedule::ScheduleWakeup),
         erase(agent::SendMessage),
         #[cfg(feature = "skill")]
         erase(skill::Skill::default()),
@@ -325,6 +339,7 @@ mod tests {
             ("fs", cfg!(feature = "fs")),
             ("memory", cfg!(feature = "memory")),
             ("plan", cfg!(feature = "plan")),
+            ("schedule", cfg!(feature = "schedule")),
             ("search", cfg!(feature = "search")),
             ("session", cfg!(feature = "session")),
             ("shell", cfg!(feature = "shell")),

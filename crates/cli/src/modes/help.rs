@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: &[(&str, &str, &str)] = &[
+const TOPICS: [(&str, &str, &str); 11] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -45,6 +45,11 @@ const TOPICS: &[(&str, &str, &str)] = &[
         "mcp-serve",
         "haft's tools in an editor or a desktop app",
         include_str!("../../docs/mcp-serve.md"),
+    ),
+    (
+        "schedules",
+        "prompts that are said later, and monitors",
+        include_str!("../../docs/schedules.md"),
     ),
     (
         "script",

@@ -9,6 +9,7 @@ mod plain;
 mod proxy;
 pub(crate) mod short;
 mod streams;
+mod websocket;
 
 use std::{
     error::Error,
@@ -29,6 +30,7 @@ use reqwest::{
 
 use crate::{ErrorKind, ModelError};
 pub use proxy::ProxyVariables;
+pub use websocket::WebSockets;
 
 /// Limits and ways of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -59,6 +59,21 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"command": "echo x > made", "description": "Makes a file"}),
                 json!({"command": "exit 3"}),
             ],
+            "Monitor" => vec![
+                json!({"description": "Counts", "command": "seq 3"}),
+                json!({"description": "Both", "command": "seq 3", "ws": {"url": "ws://a.example"}}),
+                json!({"description": "Near", "ws": {"url": "ws://127.0.0.1:1/"}}),
+            ],
+            "CronCreate" => vec![
+                json!({"cron": "7 * * * *", "prompt": "look"}),
+                json!({"cron": "60 * * * *", "prompt": "look"}),
+            ],
+            "CronDelete" => vec![json!({"id": "nope"})],
+            "CronList" => vec![json!({})],
+            "ScheduleWakeup" => vec![
+                json!({"delaySeconds": 5, "prompt": "look"}),
+                json!({"stop": true}),
+            ],
             "TaskOutput" | "TaskStop" => vec![json!({"task_id": "bash_1"})],
             "Agent" => vec![
                 json!({"description": "Looks", "prompt": "Look around."}),

@@ -13,6 +13,7 @@
 //! - `planning`: tasks, plan mode, questions
 //! - `notifications`: what the model wants people to see
 //! - `subagents`: models that work for another's calls
+//! - `schedules`: prompts that are said later, and monitors
 //! - `sessions`: going on, forking, forgetting, listing; `settings`: those that act on the model
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
@@ -39,6 +40,7 @@ mod notifications;
 mod planning;
 mod plugins;
 mod requests;
+mod schedules;
 mod server;
 mod servers;
 mod sessions;
@@ -223,6 +225,13 @@ impl Talk {
         self.stdin = None;
         let rest = std::iter::from_fn(|| self.hear()).collect();
         (rest, self.child.wait().unwrap().code().unwrap_or(-1))
+    }
+
+    /// Waits for the end that a signal brings.
+    fn gone(mut self) {
+        let mut rest = String::new();
+        let _ = std::io::Read::read_to_string(&mut self.stdout, &mut rest);
+        self.child.wait().unwrap();
     }
 
     fn signal(&self, name: &str) {
