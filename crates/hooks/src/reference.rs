@@ -6,7 +6,7 @@ use crate::{HookMoment, Objection};
 
 /// Name, when it comes, what the matcher is held against. Events that haft accepts and never fires have no
 /// words.
-const EVENTS: [(&str, &str, &str); 25] = [
+const EVENTS: [(&str, &str, &str); 27] = [
     (
         "SessionStart",
         "a session begins or is resumed",
@@ -70,9 +70,19 @@ const EVENTS: [(&str, &str, &str); 25] = [
         "how it came",
     ),
     ("FileChanged", "a watched file has changed", "its name"),
+    (
+        "Elicitation",
+        "an MCP server wants to know something of the person",
+        "the server",
+    ),
+    (
+        "ElicitationResult",
+        "the person has answered, and the server is about to learn it",
+        "the server",
+    ),
     ("SessionEnd", "a session ends", "why"),
     (
-        "Elicitation, ElicitationResult, MessageDisplay, PermissionDenied, PreModelSwitch, PostModelSwitch, \
+        "MessageDisplay, PermissionDenied, PreModelSwitch, PostModelSwitch, \
          TeammateIdle, WorktreeCreate, WorktreeRemove",
         "accepted, not fired yet",
         "",

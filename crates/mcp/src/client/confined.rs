@@ -28,6 +28,7 @@ use tokio::{
 };
 
 use super::{
+    log::Words,
     stdio::{self, BUFFER, GRACE, LineSink},
     transport::{Opened, TransportControl},
 };
@@ -228,7 +229,10 @@ impl Reading {
             None => how.unwrap_or_else(|| "it ended".to_owned()),
         };
         if let Some(peer) = self.peer.upgrade() {
-            peer.close(stdio::with_last_line(how, &self.program.last_words()));
+            peer.close(stdio::with_last_line(
+                how,
+                &stdio::words(&self.program.words),
+            ));
         }
     }
 }
@@ -236,7 +240,7 @@ impl Reading {
 struct ConfinedProgram {
     /// Taken away, its input is closed once everything is written.
     input: Mutex<Option<mpsc::UnboundedSender<RpcMessage>>>,
-    words: Arc<Mutex<VecDeque<u8>>>,
+    words: Words,
     end: watch::Receiver<Option<String>>,
     ending: watch::Sender<bool>,
 }
@@ -256,8 +260,8 @@ impl TransportControl for ConfinedProgram {
         })
     }
 
-    fn last_words(&self) -> String {
-        stdio::words(&self.words)
+    fn words(&self) -> Option<Words> {
+        Some(Arc::clone(&self.words))
     }
 }
 

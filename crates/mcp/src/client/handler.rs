@@ -12,6 +12,7 @@ use haft_contract::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::log::ServerLog;
 use crate::{
     message::{RpcError, RpcId, code},
     peer::PeerHandler,
@@ -111,6 +112,7 @@ pub(crate) struct ClientHandler {
     news: mpsc::UnboundedSender<ServerNews>,
     /// A server that does not keep to the protocol is spoken of once.
     has_warned: AtomicBool,
+    log: Arc<ServerLog>,
 }
 
 impl ClientHandler {
@@ -118,12 +120,14 @@ impl ClientHandler {
         server: &str,
         host: &Arc<dyn ClientHost>,
         news: mpsc::UnboundedSender<ServerNews>,
+        log: &Arc<ServerLog>,
     ) -> Self {
         Self {
             server: server.to_owned(),
             host: Arc::clone(host),
             news,
             has_warned: AtomicBool::new(false),
+            log: Arc::clone(log),
         }
     }
 
@@ -231,6 +235,7 @@ impl PeerHandler for ClientHandler {
                 };
                 let text: String = text.chars().take(2_000).collect();
                 tracing::info!(server = self.server, level, text, "an MCP server logs");
+                self.log.add(level, &text);
                 return;
             }
             other => {

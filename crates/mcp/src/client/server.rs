@@ -21,6 +21,7 @@ use super::{
     connection::Greeting,
     definition::{Defaults, Definition},
     handler::{ClientHandler, ServerNews},
+    log::ServerLog,
     tool::ServerTool,
 };
 use crate::{
@@ -89,6 +90,7 @@ pub struct ServerHandle {
     version: AtomicU64,
     shared: OnceLock<Arc<ClientShared>>,
     stop: Mutex<CancellationToken>,
+    log: Arc<ServerLog>,
 }
 
 /// A server that was connected just now.
@@ -120,6 +122,7 @@ impl ServerHandle {
             version: AtomicU64::new(0),
             shared: OnceLock::new(),
             stop: Mutex::default(),
+            log: Arc::default(),
         }
     }
 
@@ -197,6 +200,11 @@ impl ServerHandle {
     /// Its tools as it lists them; those of the last time until it is connected.
     pub(super) fn listed_tools(&self) -> Vec<Value> {
         self.offered().tools.clone()
+    }
+
+    /// What it said last beside its answers.
+    pub(super) fn log(&self) -> Vec<String> {
+        self.log.lines()
     }
 
     /// Its prompts as it lists them.
@@ -451,9 +459,11 @@ impl ServerHandle {
         let capabilities = capabilities(&*shared.host);
         let (connection, news) = loop {
             let (sender, news) = mpsc::unbounded_channel();
-            let handler = Arc::new(ClientHandler::new(self.name(), &shared.host, sender));
+            let (name, host) = (self.name(), &shared.host);
+            let handler = Arc::new(ClientHandler::new(name, host, sender, &self.log));
             let opened = self.open(shared, &handler).await;
             let opened = opened.map_err(PeerError::Transport)?;
+            self.log.follow(opened.control.words());
             match Connection::greet(opened, greeting, &capabilities, handler).await {
                 Ok(connection) => break (Arc::new(connection), news),
                 Err(failed) if failed.is_old => greeting = Greeting::Initialize,

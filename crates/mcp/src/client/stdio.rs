@@ -19,7 +19,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::transport::{Opened, ServerLaunch, TransportControl};
+use super::{
+    log::Words,
+    transport::{Opened, ServerLaunch, TransportControl},
+};
 use crate::{
     frames::{Frame, FrameReader, LONGEST_FRAME},
     message::RpcMessage,
@@ -201,7 +204,7 @@ async fn follow(
         (None, Ok(status)) => format!("it ended ({status})"),
         (None, Err(error)) => format!("it ended ({error})"),
     };
-    let why = with_last_line(why, &program.last_words());
+    let why = with_last_line(why, &words(&program.words));
     let _ = ended.send(Some(why.clone())); // no one may wait for it
     if let Some(peer) = peer.upgrade() {
         peer.close(why);
@@ -266,7 +269,7 @@ struct Program {
     is_guarded: bool,
     /// Taken away, its input is closed once everything is written.
     input: Mutex<Option<mpsc::UnboundedSender<RpcMessage>>>,
-    words: Arc<Mutex<VecDeque<u8>>>,
+    words: Words,
     end: watch::Receiver<Option<String>>,
     name: String,
 }
@@ -312,7 +315,7 @@ impl TransportControl for Program {
         })
     }
 
-    fn last_words(&self) -> String {
-        words(&self.words)
+    fn words(&self) -> Option<Words> {
+        Some(Arc::clone(&self.words))
     }
 }

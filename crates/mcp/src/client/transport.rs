@@ -11,7 +11,7 @@ use haft_sandbox::SandboxProfile;
 use serde_json::Value;
 use tokio::{sync::mpsc, task::AbortHandle};
 
-use super::ServerSandbox;
+use super::{ServerSandbox, log::Words};
 
 use crate::{
     message::{RpcId, RpcMessage},
@@ -48,9 +48,9 @@ pub(crate) trait TransportControl: Send + Sync {
         Box::pin(async {})
     }
 
-    /// What the server wrote beside its messages, the last of it.
-    fn last_words(&self) -> String {
-        String::new()
+    /// What the server writes beside its messages, the last of it.
+    fn words(&self) -> Option<Words> {
+        None
     }
 }
 

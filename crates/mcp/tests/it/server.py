@@ -65,6 +65,11 @@ def call(request):
             sys.stderr.write("noise " * 200 + "\n")
         sys.stderr.flush()
         return answer(request, text("loud"))
+    if what == "log":
+        for step in range(50):
+            send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "warning", "data": f"step {step}"}})
+        send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": {}, "data": {"odd": 1}}})
+        return answer(request, text("logged"))
     if what == "progress":
         for step in range(1, 4):
             send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": params["_meta"]["progressToken"], "progress": step, "total": 3, "message": f"step {step}"}})
