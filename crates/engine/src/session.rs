@@ -9,13 +9,10 @@ use haft_contract::{
     Confinement, ContextPatch, Hidden, JudgedPaths, PermissionMode, PermissionSnapshot, RuleList,
 };
 
-use crate::{
-    permissions::{
-        Bases, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, control_names,
-        rules::{Rule, RuleClass},
-        stores,
-    },
-    settings::resolve,
+use crate::permissions::{
+    Bases, PathContext, PlanFile, Policy, RuleSource, Rules, SandboxSettings, Scope, control_names,
+    rules::{Rule, RuleClass},
+    stores,
 };
 
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
@@ -120,11 +117,9 @@ impl SessionContext {
 
     /// What it permits. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
-        let plan = self.plan_file.as_deref().and_then(unlinked);
-        let kept = [readable.to_path_buf()];
         Policy {
-            readable: kept.into_iter().chain(plan.clone()).collect(),
-            plan,
+            readable: vec![readable.to_path_buf()],
+            plan: self.plan_file.clone().map(PlanFile::new),
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
             ..Policy::of_directories(self.mode, &self.directories).with_home(self.home.as_deref())
@@ -225,9 +220,4 @@ impl SessionContext {
             tracing::warn!(%problem, "rule left out");
         }
     }
-}
-
-/// Where a file really is if it is no link itself: a link there would say what is written.
-fn unlinked(path: &Path) -> Option<PathBuf> {
-    Some(resolve::real(path.parent()?).join(path.file_name()?))
 }

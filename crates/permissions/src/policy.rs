@@ -23,8 +23,8 @@ pub struct Policy {
     pub roots: Vec<PathBuf>,
     /// Further directories that may be read freely, as real paths: our own stored results.
     pub readable: Vec<PathBuf>,
-    /// The plan: the one file that may be written in plan mode, as a real path.
-    pub plan: Option<PathBuf>,
+    /// The plan: the one file that may be written in plan mode; read it may be in every one.
+    pub plan: Option<PlanFile>,
     /// The home directory, as a real path.
     pub home: Option<PathBuf>,
     /// The rules in force.
@@ -49,14 +49,14 @@ impl Policy {
 
     /// A policy without rules for these directories, whose links are followed.
     pub fn of_directories(mode: PermissionMode, directories: &[PathBuf]) -> Self {
-        let real = directories.iter().map(|dir| resolve::real(dir));
+        let real = directories.iter().map(|dir| resolve::real_directory(dir));
         Self::new(mode, real.collect())
     }
 
     /// The same with a home directory, whose links are followed.
     #[must_use]
     pub fn with_home(mut self, home: Option<&Path>) -> Self {
-        self.home = home.map(resolve::real);
+        self.home = home.map(resolve::real_directory);
         self
     }
 
@@ -67,12 +67,18 @@ impl Policy {
 
     /// Is it the plan, while there is one to be made?
     pub fn is_plan(&self, touched: &Touched) -> bool {
-        self.mode == PermissionMode::Plan && self.plan.as_ref() == Some(&touched.real)
+        self.mode == PermissionMode::Plan && self.leads_to_plan(&touched.real)
     }
 
     /// May it be read without a word?
     pub fn may_read(&self, path: &Path) -> bool {
-        self.is_inside(path) || self.readable.iter().any(|root| path.starts_with(root))
+        self.is_inside(path)
+            || self.readable.iter().any(|root| path.starts_with(root))
+            || self.leads_to_plan(path)
+    }
+
+    fn leads_to_plan(&self, real: &Path) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.is(real))
     }
 
     /// A deny rule for commands or paths is in force, so that what cannot be read must not pass.
@@ -83,5 +89,26 @@ impl Policy {
                 RuleContent::Command { .. } | RuleContent::Path(_)
             )
         })
+    }
+}
+
+/// The file of a plan. Where it really is is found out only where that can matter: nearly no call is about it.
+#[derive(Debug, Clone)]
+pub struct PlanFile(Arc<Path>);
+
+impl PlanFile {
+    /// The one of this path.
+    pub fn new(path: Arc<Path>) -> Self {
+        Self(path)
+    }
+
+    /// Where it really is if it is no link itself: a link there would say what is written.
+    pub fn real(&self) -> Option<PathBuf> {
+        Some(resolve::real(self.0.parent()?).join(self.0.file_name()?))
+    }
+
+    /// Is this real path its?
+    fn is(&self, real: &Path) -> bool {
+        real.file_name() == self.0.file_name() && self.real().as_deref() == Some(real)
     }
 }

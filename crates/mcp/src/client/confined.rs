@@ -30,7 +30,7 @@ use tokio::{
 use super::{
     log::Words,
     stdio::{self, BUFFER, GRACE, LineSink},
-    transport::{Opened, TransportControl},
+    transport::{MOST_WAITING, Opened, TransportControl},
 };
 use crate::{
     message::RpcMessage,
@@ -101,7 +101,7 @@ pub(crate) async fn open(
     let mut running = started.map_err(|error| failed(error.to_string()))?;
     let kept = Arc::new(Mutex::new(VecDeque::new()));
     let reading_words = tokio::spawn(stdio::keep_words(stderr, Arc::clone(&kept)));
-    let (sender, receiver) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::channel(MOST_WAITING);
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
     tokio::spawn(write(stdin, receiver));
     let (ended, end) = watch::channel(None);
@@ -169,7 +169,7 @@ fn quoted(word: &OsStr) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-async fn write(mut stdin: pipe::Sender, mut messages: mpsc::UnboundedReceiver<RpcMessage>) {
+async fn write(mut stdin: pipe::Sender, mut messages: mpsc::Receiver<RpcMessage>) {
     while let Some(message) = messages.recv().await {
         if stdin.write_all(&message.to_line()).await.is_err() {
             return; // its end is seen elsewhere
@@ -239,7 +239,7 @@ impl Reading {
 
 struct ConfinedProgram {
     /// Taken away, its input is closed once everything is written.
-    input: Mutex<Option<mpsc::UnboundedSender<RpcMessage>>>,
+    input: Mutex<Option<mpsc::Sender<RpcMessage>>>,
     words: Words,
     end: watch::Receiver<Option<String>>,
     ending: watch::Sender<bool>,

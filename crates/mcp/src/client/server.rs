@@ -11,7 +11,7 @@ use std::{
 use haft_contract::{CancellationToken, DynTool};
 use serde_json::{Value, json};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::watch,
     time::{Instant, sleep, timeout},
 };
 
@@ -96,7 +96,7 @@ pub struct ServerHandle {
 /// A server that was connected just now.
 struct Greeted {
     connection: Arc<Connection>,
-    news: mpsc::UnboundedReceiver<ServerNews>,
+    news: watch::Receiver<ServerNews>,
     /// What it offers, approved or not.
     offered: Offered,
 }
@@ -394,23 +394,22 @@ impl ServerHandle {
         &self,
         shared: &Arc<ClientShared>,
         connection: &Arc<Connection>,
-        mut news: mpsc::UnboundedReceiver<ServerNews>,
+        mut news: watch::Receiver<ServerNews>,
     ) -> String {
         let listening = connection.listen();
         tokio::pin!(listening);
         let mut is_listening = true;
+        let mut seen = ServerNews::default();
         loop {
             tokio::select! {
                 why = connection.closed() => return why,
                 _ = &mut listening, if is_listening => is_listening = false,
-                Some(first) = news.recv() => {
+                Ok(()) = news.changed() => {
                     // One change seldom comes alone.
                     sleep(SETTLED).await;
-                    let mut changed = vec![first];
-                    while let Ok(next) = news.try_recv() {
-                        changed.push(next);
-                    }
-                    self.refresh(shared, connection, &changed).await;
+                    let now = *news.borrow_and_update();
+                    self.refresh(shared, connection, seen, now).await;
+                    seen = now;
                 }
             }
         }
@@ -421,10 +420,11 @@ impl ServerHandle {
         &self,
         shared: &Arc<ClientShared>,
         connection: &Connection,
-        changed: &[ServerNews],
+        seen: ServerNews,
+        now: ServerNews,
     ) {
         let limit = Patience::of(shared.options.connect);
-        if changed.contains(&ServerNews::Tools) {
+        if now.tools != seen.tools {
             match connection.list_tools(limit).await {
                 Ok(tools) => {
                     let tools = self.approved(shared, tools).await;
@@ -437,7 +437,7 @@ impl ServerHandle {
                 }
             }
         }
-        if changed.contains(&ServerNews::Prompts)
+        if now.prompts != seen.prompts
             && let Ok(prompts) = connection.list_prompts(limit).await
         {
             self.offered().prompts = prompts;
@@ -458,7 +458,7 @@ impl ServerHandle {
         };
         let capabilities = capabilities(&*shared.host);
         let (connection, news) = loop {
-            let (sender, news) = mpsc::unbounded_channel();
+            let (sender, news) = watch::channel(ServerNews::default());
             let (name, host) = (self.name(), &shared.host);
             let handler = Arc::new(ClientHandler::new(name, host, sender, &self.log));
             let opened = self.open(shared, &handler).await;
