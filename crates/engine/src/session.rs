@@ -9,10 +9,14 @@ use haft_contract::{
     Confinement, ContextPatch, Hidden, JudgedPaths, PermissionMode, PermissionSnapshot, RuleList,
 };
 
-use crate::permissions::{
-    Bases, PathContext, PlanFile, Policy, RuleSource, Rules, SandboxSettings, Scope, control_names,
-    rules::{Rule, RuleClass},
-    stores,
+use crate::{
+    permissions::{
+        Bases, Facts, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope,
+        control_names,
+        rules::{Rule, RuleClass},
+        stores,
+    },
+    settings::resolve,
 };
 
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
@@ -117,13 +121,31 @@ impl SessionContext {
 
     /// What it permits. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
+        self.policy_but_plan(readable).with_plan(self.real_plan())
+    }
+
+    /// The same without the plan, for calls that are not about it.
+    pub(crate) fn policy_but_plan(&self, readable: &Path) -> Policy {
         Policy {
             readable: vec![readable.to_path_buf()],
-            plan: self.plan_file.clone().map(PlanFile::new),
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
             ..Policy::of_directories(self.mode, &self.directories).with_home(self.home.as_deref())
         }
+    }
+
+    /// May what a call touches be the plan? Where that really is takes many looks, and nearly no call is about it.
+    pub(crate) fn may_be_plan(&self, facts: &Facts) -> bool {
+        let Some(plan) = self.plan_file.as_deref() else {
+            return false;
+        };
+        let mut touched = facts.reads.iter().chain(&facts.writes);
+        facts.has_command() || touched.any(|one| one.real.file_name() == plan.file_name())
+    }
+
+    /// Where the plan really is.
+    pub(crate) fn real_plan(&self) -> Option<PathBuf> {
+        self.plan_file.as_deref().and_then(unlinked)
     }
 
     /// What a call knows about permissions.
@@ -220,4 +242,9 @@ impl SessionContext {
             tracing::warn!(%problem, "rule left out");
         }
     }
+}
+
+/// Where a file really is if it is no link itself: a link there would say what is written.
+fn unlinked(path: &Path) -> Option<PathBuf> {
+    Some(resolve::real(path.parent()?).join(path.file_name()?))
 }

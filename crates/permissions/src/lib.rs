@@ -48,7 +48,7 @@ pub use decision::{Because, Behavior, Decision};
 pub use facts::{Facts, HookWord, PathContext, Touched};
 pub use from_settings::PermissionSettings;
 pub use haft_settings as settings;
-pub use policy::{PlanFile, Policy};
+pub use policy::Policy;
 pub use protected::{is_protected, is_systems_own, stores};
 pub use revive::{control_names, revive, revive_hidden};
 pub use rules::{Bases, List, RuleSource, Rules, Scope};

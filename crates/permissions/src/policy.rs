@@ -23,8 +23,8 @@ pub struct Policy {
     pub roots: Vec<PathBuf>,
     /// Further directories that may be read freely, as real paths: our own stored results.
     pub readable: Vec<PathBuf>,
-    /// The plan: the one file that may be written in plan mode; read it may be in every one.
-    pub plan: Option<PlanFile>,
+    /// The plan: the one file that may be written in plan mode, as a real path.
+    pub plan: Option<PathBuf>,
     /// The home directory, as a real path.
     pub home: Option<PathBuf>,
     /// The rules in force.
@@ -65,20 +65,22 @@ impl Policy {
         self.roots.iter().any(|root| path.starts_with(root))
     }
 
+    /// The same with this plan, a real path: it may be read.
+    #[must_use]
+    pub fn with_plan(mut self, plan: Option<PathBuf>) -> Self {
+        self.readable.extend(plan.clone());
+        self.plan = plan;
+        self
+    }
+
     /// Is it the plan, while there is one to be made?
     pub fn is_plan(&self, touched: &Touched) -> bool {
-        self.mode == PermissionMode::Plan && self.leads_to_plan(&touched.real)
+        self.mode == PermissionMode::Plan && self.plan.as_ref() == Some(&touched.real)
     }
 
     /// May it be read without a word?
     pub fn may_read(&self, path: &Path) -> bool {
-        self.is_inside(path)
-            || self.readable.iter().any(|root| path.starts_with(root))
-            || self.leads_to_plan(path)
-    }
-
-    fn leads_to_plan(&self, real: &Path) -> bool {
-        self.plan.as_ref().is_some_and(|plan| plan.is(real))
+        self.is_inside(path) || self.readable.iter().any(|root| path.starts_with(root))
     }
 
     /// A deny rule for commands or paths is in force, so that what cannot be read must not pass.
@@ -89,26 +91,5 @@ impl Policy {
                 RuleContent::Command { .. } | RuleContent::Path(_)
             )
         })
-    }
-}
-
-/// The file of a plan. Where it really is is found out only where that can matter: nearly no call is about it.
-#[derive(Debug, Clone)]
-pub struct PlanFile(Arc<Path>);
-
-impl PlanFile {
-    /// The one of this path.
-    pub fn new(path: Arc<Path>) -> Self {
-        Self(path)
-    }
-
-    /// Where it really is if it is no link itself: a link there would say what is written.
-    pub fn real(&self) -> Option<PathBuf> {
-        Some(resolve::real(self.0.parent()?).join(self.0.file_name()?))
-    }
-
-    /// Is this real path its?
-    fn is(&self, real: &Path) -> bool {
-        real.file_name() == self.0.file_name() && self.real().as_deref() == Some(real)
     }
 }

@@ -88,7 +88,7 @@ pub(crate) async fn admit(
         cx,
         context,
         engine,
-        policy: engine.policy(context),
+        policy: engine.policy_but_plan(context),
         setting: PathContext {
             cwd: cx.cwd.to_path_buf(),
             ..context.place()
@@ -154,6 +154,9 @@ impl Judge<'_> {
         }
         loop {
             let mut facts = Facts::of_effects(&*prepared.bound, prepared.take_effects(), self.cx);
+            if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
+                self.policy = self.policy.clone().with_plan(self.context.real_plan());
+            }
             // What is denied or lies outside is not even looked at before it is permitted.
             let early = decide(&self.policy, &facts);
             let unseen = early.behavior == Behavior::Deny

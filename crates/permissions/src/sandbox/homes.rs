@@ -14,7 +14,7 @@ use haft_contract::{Confined, PermissionMode};
 
 use super::{
     super::{
-        Facts, PlanFile, Policy, Touched, credentials,
+        Facts, Policy, Touched, credentials,
         decide::asked_about,
         rules::{List, RuleClass, RuleContent},
         shell_facts::{ShellFacts, Where},
@@ -224,12 +224,10 @@ fn session(policy: &Policy) -> Session {
     let looked = Looked::lately(policy.home.as_deref());
     let closed = looked.closed.clone();
     let inside = |path: &Path| is_inside(path, &closed);
-    let plan = policy.plan.as_ref().and_then(PlanFile::real);
     let mut open: Vec<PathBuf> = policy
         .roots
         .iter()
         .chain(&policy.readable)
-        .chain(&plan)
         .filter(|path| inside(path))
         .cloned()
         .collect();

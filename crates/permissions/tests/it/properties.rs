@@ -1,11 +1,11 @@
 //! What must hold of decisions, whatever the rules and the call.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use haft_contract::{Confined, PermissionMode};
 use haft_permissions::{
-    Bases, Because, Behavior, Facts, HookWord, List, PathContext, PlanFile, Policy, RuleSource,
-    Rules, SandboxSettings, Scope, decide, profile, sandbox::Excluded,
+    Bases, Because, Behavior, Facts, HookWord, List, PathContext, Policy, RuleSource, Rules,
+    SandboxSettings, Scope, decide, profile, sandbox::Excluded,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -208,7 +208,7 @@ proptest! {
         let facts = facts(&call, HookWord::Silent);
         let policy = Policy {
             sandbox: Arc::new(sandbox),
-            plan: Some(PlanFile::new(Path::new("/h/.claude/plans/s.md").into())),
+            plan: Some("/h/.claude/plans/s.md".into()),
             ..policy(PermissionMode::Plan, &written)
         };
         let decision = decide(&policy, &facts);
