@@ -158,6 +158,65 @@ mod tests {
 
     use super::*;
 
+    /// What lies below the answer must lie in the directory that the path leads to now, whatever was there before.
+    #[test]
+    fn a_directory_that_is_asked_for_again_is_found_where_it_is_now() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        for name in ["one", "two", "three/deep"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let link = root.join("link");
+        let point = |to: &str| {
+            let _ = fs::remove_file(&link);
+            symlink(root.join(to), &link).unwrap();
+        };
+        let holds = |path: &Path, expected: &str| {
+            for _ in 0..2 {
+                assert_eq!(
+                    real_directory(path),
+                    root.join(expected),
+                    "{}",
+                    path.display()
+                );
+            }
+        };
+        holds(&root.join("one"), "one");
+        point("one");
+        holds(&link, "one");
+        point("two");
+        holds(&link, "two");
+        // The same directory under another name, and another one under its old name.
+        fs::rename(root.join("two"), root.join("moved")).unwrap();
+        fs::create_dir(root.join("two")).unwrap();
+        point("moved");
+        holds(&link, "moved");
+        point("three/deep");
+        holds(&link, "three/deep");
+        fs::rename(root.join("three"), root.join("four")).unwrap();
+        fs::create_dir_all(root.join("three/deep")).unwrap();
+        holds(&link, "three/deep");
+        point("four/deep");
+        holds(&link, "four/deep");
+        // A directory that is a link now.
+        fs::rename(root.join("one"), root.join("other")).unwrap();
+        symlink(root.join("other"), root.join("one")).unwrap();
+        let now = real_directory(&root.join("one"));
+        assert!(
+            !now.join("x").starts_with(root.join("two")),
+            "{}",
+            now.display()
+        );
+        fs::remove_dir(root.join("other")).unwrap();
+        assert_eq!(real_directory(&root.join("one")), root.join("other"));
+        // More of them than are remembered.
+        for number in 0..2 * MOST_KNOWN {
+            let name = format!("n{number}");
+            fs::create_dir(root.join(&name)).unwrap();
+            holds(&root.join(&name), &name);
+        }
+    }
+
     #[test]
     fn links_are_followed_also_to_what_does_not_exist_yet() {
         let dir = tempfile::tempdir().unwrap();

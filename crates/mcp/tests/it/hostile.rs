@@ -18,7 +18,9 @@ async fn beside(mode: &str, connect: u64) -> Setting {
         options.connect = Duration::from_secs(connect)
     });
     let setting = setting.settled().await;
-    assert_eq!(setting.status("good").0, "connected", "{mode}");
+    // On a busy machine its first start may take longer than that; then it is started again.
+    let is_there = || setting.status("good").0 == "connected";
+    haft_testkit::until("the good one is connected", is_there).await;
     setting
 }
 
