@@ -202,6 +202,11 @@ impl Engine {
         context.policy(self.results.real_folder())
     }
 
+    /// The same without the plan, for calls that are not about it.
+    pub(crate) fn policy_but_plan(&self, context: &SessionContext) -> Policy {
+        context.policy_but_plan(self.results.real_folder())
+    }
+
     /// What is known of a call before it is decided on, gathered as for a call that is about to run: it is
     /// fitted to its tool, and nothing runs and no one is asked. The error says what is wrong with it.
     pub async fn facts(

@@ -12,8 +12,8 @@ use haft_contract::{
 
 use crate::{
     permissions::{
-        Bases, HostsByPolicy, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope,
-        control_names,
+        Bases, Facts, HostsByPolicy, PathContext, Policy, RuleSource, Rules, SandboxSettings,
+        Scope, control_names,
         rules::{Rule, RuleClass},
         stores,
     },
@@ -145,8 +145,11 @@ impl SessionContext {
 
     /// What it permits. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
-        let plan = self.plan_file.as_deref().and_then(unlinked);
-        let kept = [readable.to_path_buf()];
+        self.policy_but_plan(readable).with_plan(self.real_plan())
+    }
+
+    /// The same without the plan, for calls that are not about it.
+    pub(crate) fn policy_but_plan(&self, readable: &Path) -> Policy {
         Policy {
             mode: self.mode,
             roots: self
@@ -154,12 +157,26 @@ impl SessionContext {
                 .iter()
                 .map(|dir| resolve::real(dir))
                 .collect(),
-            readable: kept.into_iter().chain(plan.clone()).collect(),
-            plan,
+            readable: vec![readable.to_path_buf()],
+            plan: None,
             home: self.home.as_deref().map(resolve::real),
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
         }
+    }
+
+    /// May what a call touches be the plan? Where that really is takes many looks, and nearly no call is about it.
+    pub(crate) fn may_be_plan(&self, facts: &Facts) -> bool {
+        let Some(plan) = self.plan_file.as_deref() else {
+            return false;
+        };
+        let mut touched = facts.reads.iter().chain(&facts.writes);
+        facts.has_command() || touched.any(|one| one.real.file_name() == plan.file_name())
+    }
+
+    /// Where the plan really is.
+    pub(crate) fn real_plan(&self) -> Option<PathBuf> {
+        self.plan_file.as_deref().and_then(unlinked)
     }
 
     /// What a call knows about permissions.

@@ -74,6 +74,10 @@ impl HookMoment {
     pub const CWD_CHANGED: Self = Self("CwdChanged");
     /// One more working directory.
     pub const DIRECTORY_ADDED: Self = Self("DirectoryAdded");
+    /// An MCP server wants to know something of a person.
+    pub const ELICITATION: Self = Self("Elicitation");
+    /// A person has answered that, and the server is about to learn it.
+    pub const ELICITATION_RESULT: Self = Self("ElicitationResult");
     /// A file that someone wanted watched has changed.
     pub const FILE_CHANGED: Self = Self("FileChanged");
     /// A file was read that tells the model what to do.
@@ -272,6 +276,8 @@ mod tests {
             HookMoment::CONFIG_CHANGE,
             HookMoment::CWD_CHANGED,
             HookMoment::DIRECTORY_ADDED,
+            HookMoment::ELICITATION,
+            HookMoment::ELICITATION_RESULT,
             HookMoment::FILE_CHANGED,
             HookMoment::INSTRUCTIONS_LOADED,
             HookMoment::MESSAGE_DISPLAY,

@@ -20,6 +20,7 @@ mod condition;
 mod config;
 mod event;
 mod file_watch;
+mod form_answer;
 mod hook_events;
 mod http;
 mod job;
@@ -53,6 +54,7 @@ pub use config::{Action, Asked, Callback, Handler, HookOrigin, HookPlugin, Post,
 pub use event::{HookMoment, Objection};
 use file_watch::FileWatch;
 pub use file_watch::WatchedChange;
+pub use form_answer::{HookFormAction, HookFormAnswer};
 pub use hook_events::{HearHooks, HookNews, HookOutcome, HookStage};
 pub use job::KeepText;
 use job::{Job, Means};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{Asked, HookMoment, event::Objection, file_watch::MOST_PATHS};
+use super::{Asked, HookFormAnswer, HookMoment, event::Objection, file_watch::MOST_PATHS};
 
 /// How a handler's process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct HookOutput {
     pub updated_output: Option<Value>,
     /// Rules and modes to take over.
     pub updated_permissions: Vec<Value>,
+    /// What an MCP server is answered, for Elicitation and ElicitationResult.
+    pub form: Option<HookFormAnswer>,
     /// What the model should know.
     pub context: Option<String>,
     /// What the person should know.
@@ -108,6 +110,7 @@ impl HookOutput {
                 let why = stated.filter(|why| !why.is_empty()).unwrap_or_else(stderr);
                 said.decision = None;
                 said.updated_input = None;
+                said.form = None;
                 said.block = Some(why);
                 said
             }
@@ -290,6 +293,8 @@ impl HookOutput {
                 .get("updatedToolOutput")
                 .or_else(|| specific.get("updatedMCPToolOutput"));
             said.updated_output = output.cloned();
+        } else if [HookMoment::ELICITATION, HookMoment::ELICITATION_RESULT].contains(&event) {
+            said.form = HookFormAnswer::read(specific)?;
         }
         if event.watches() {
             said.watch_paths = paths(specific)?;

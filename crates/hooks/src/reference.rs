@@ -6,7 +6,7 @@ use crate::{HookMoment, Objection};
 
 /// Name, when it comes, what the matcher is held against. Events that haft accepts and never fires have no
 /// words.
-const EVENTS: [(&str, &str, &str); 29] = [
+const EVENTS: [(&str, &str, &str); 31] = [
     (
         "SessionStart",
         "a session begins or is resumed",
@@ -82,9 +82,19 @@ const EVENTS: [(&str, &str, &str); 29] = [
         "",
     ),
     ("WorktreeRemove", "a worktree is removed", ""),
+    (
+        "Elicitation",
+        "an MCP server wants to know something of the person",
+        "the server",
+    ),
+    (
+        "ElicitationResult",
+        "the person has answered, and the server is about to learn it",
+        "the server",
+    ),
     ("SessionEnd", "a session ends", "why"),
     (
-        "Elicitation, ElicitationResult, PreModelSwitch, PostModelSwitch, TeammateIdle",
+        "PreModelSwitch, PostModelSwitch, TeammateIdle",
         "accepted, not fired yet",
         "",
     ),

@@ -13,7 +13,7 @@ use haft_agent::{
     subagents::{check_main_agent, set_main_agent},
 };
 use haft_contract::{CancellationToken, DynTool, OnWeakSandbox, SessionId, Subagents};
-use haft_engine::{SessionContext, permissions::Bases};
+use haft_engine::{SessionContext, hooks::HookMoment, permissions::Bases};
 use haft_extensions::AgentDefinition;
 use haft_mcp::client::{SeenTools, ServerEntry, ServerScope, is_waited_for, resource_tools};
 use haft_models::Model;
@@ -189,10 +189,13 @@ impl AgentSession {
         for directory in [&config.cwd].into_iter().chain(&self.permitted.directories) {
             self.shared.add_root(directory);
         }
+        let mut given = plan.options.hooks.iter();
+        let has_hooks = given.any(|handler| handler.event == HookMoment::ELICITATION);
         let host = SessionHost {
             events: Arc::clone(&self.events),
             approver,
             program: self.elicitations.clone(),
+            hooks: mcp::ElicitationHooks::new(&self.shared, &self.events, has_hooks),
             roots: Arc::clone(&self.shared.roots),
         };
         servers.start(options, Arc::new(host), self.link.clone());

@@ -19,11 +19,12 @@ use serde_json::Value;
 
 use super::{
     ApprovalSource, Author, Denied, EarlyResult, Prepared, confinement,
-    hooks::{self, Notes, Requested},
+    hooks::{self, Before, Notes, Requested},
     refusal::{WOULD_ALLOW, denial, interrupted, rejected, remedy, stopped, unasked},
 };
 use crate::{
     Engine, SessionContext,
+    hooks::HookMoment,
     permissions::{
         Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide, parts, suggest,
     },
@@ -87,7 +88,7 @@ pub(crate) async fn admit(
         cx,
         context,
         engine,
-        policy: engine.policy(context),
+        policy: engine.policy_but_plan(context),
         setting: PathContext {
             cwd: cx.cwd.to_path_buf(),
             ..context.place()
@@ -154,7 +155,10 @@ impl Judge<'_> {
             prepared = self.again(&prepared, input)?;
         }
         loop {
-            let mut facts = Facts::of(&*prepared.bound, self.cx);
+            let mut facts = Facts::of_effects(&*prepared.bound, prepared.take_effects(), self.cx);
+            if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
+                self.policy = self.policy.clone().with_plan(self.context.real_plan());
+            }
             // What is denied or lies outside is not even looked at before it is permitted.
             let early = decide(&self.policy, &facts);
             let unseen = early.behavior == Behavior::Deny
@@ -169,11 +173,18 @@ impl Judge<'_> {
                 facts.read_command(&self.setting);
                 None
             } else {
-                let hooks = hooks::before(self.engine, &prepared, self.context, &self.setting);
-                let reading = read_command(facts, self.setting.clone());
-                let (before, read) = tokio::join!(hooks, reading);
-                facts = read;
-                Some(before)
+                let engine = self.engine;
+                let silent = engine.hooks.is_silent(HookMoment::PRE_TOOL_USE);
+                if silent && !facts.has_command() {
+                    Some(Before::default())
+                } else {
+                    let hooks = hooks::before(engine, &prepared, self.context, &self.setting);
+                    let reading = read_command(facts, self.setting.clone());
+                    // In a box, as everything that few calls need: each call would be as large as the largest.
+                    let (before, read) = Box::pin(async { tokio::join!(hooks, reading) }).await;
+                    facts = read;
+                    Some(before)
+                }
             };
             heard = true;
             let mut denied = None;
@@ -212,7 +223,10 @@ impl Judge<'_> {
                     ..stopped(&prepared, DEFERRED.to_owned())
                 });
             }
-            let (decision, ready) = self.confined(decision, &facts).await;
+            let (decision, ready) = match facts.shell {
+                Some(_) => Box::pin(self.confined(decision, &facts)).await,
+                None => (decision, None),
+            };
             if decision.behavior == Behavior::Deny {
                 return Err(self.refused(&prepared, &facts, &decision.because));
             }
@@ -228,7 +242,7 @@ impl Judge<'_> {
                     self.denied_unasked(&prepared, &because).await;
                     return Err(self.refused(&prepared, &facts, &because));
                 }
-                if let Some(input) = self.ask(&prepared, &facts, &because).await? {
+                if let Some(input) = Box::pin(self.ask(&prepared, &facts, &because)).await? {
                     // What a hook wrote is judged like any other call, but its consent stands.
                     prepared = self.again(&prepared, input)?;
                     word = HookWord::Answer;
@@ -237,7 +251,8 @@ impl Judge<'_> {
             }
             if checked.is_none()
                 && let Check::Ask(reason) = self.check(&prepared, &facts).await?
-                && let Some(input) = self.ask(&prepared, &facts, &Because::Tool(reason)).await?
+                && let Some(input) =
+                    Box::pin(self.ask(&prepared, &facts, &Because::Tool(reason))).await?
             {
                 prepared = self.again(&prepared, input)?;
                 word = HookWord::Answer;
@@ -251,7 +266,7 @@ impl Judge<'_> {
             let confinement = match ready {
                 Some(ready) => ready,
                 None if facts.shell.is_none() => Confinement::default(),
-                None => confinement::of(&self.policy, facts).await,
+                None => Box::pin(confinement::of(&self.policy, facts)).await,
             };
             let terms = Terms {
                 granted,
@@ -274,7 +289,7 @@ impl Judge<'_> {
         decision: Decision,
         facts: &Facts,
     ) -> (Decision, Option<Confinement>) {
-        if decision.behavior != Behavior::Allow || facts.shell.is_none() {
+        if decision.behavior != Behavior::Allow {
             return (decision, None);
         }
         let confinement = confinement::of(&self.policy, facts.clone()).await;

@@ -287,6 +287,18 @@ async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Ve
     engine.fire(event, "", fields, &moved).await
 }
 
+/// Is there no hook that hears how a call ended?
+pub(crate) fn is_silent_after(engine: &Engine, outcome: &ExecutedCall) -> bool {
+    engine.hooks.is_silent(event_after(outcome))
+}
+
+fn event_after(outcome: &ExecutedCall) -> HookMoment {
+    match &outcome.result {
+        Ok(output) if !output.failed => HookMoment::POST_TOOL_USE,
+        _ => HookMoment::POST_TOOL_USE_FAILURE,
+    }
+}
+
 /// Tells the hooks how a call ended. They may add to what the model reads, and replace an output
 /// by another of the same shape.
 pub(crate) async fn after(
@@ -296,10 +308,7 @@ pub(crate) async fn after(
     context: &SessionContext,
     duration: std::time::Duration,
 ) -> Notes {
-    let event = match &outcome.result {
-        Ok(output) if !output.failed => HookMoment::POST_TOOL_USE,
-        _ => HookMoment::POST_TOOL_USE_FAILURE,
-    };
+    let event = event_after(outcome);
     if engine.hooks.is_silent(event) {
         return Notes::default();
     }
