@@ -24,7 +24,7 @@
 //! - [`subagents`]: handing work to another model
 //! - [`secrets`]: keys that were taken out of our own environment
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
-//! - [`view`]: what a person is shown
+//! - [`view`]: what a person is shown; [`web`]: pages and searches
 
 #![warn(missing_docs)]
 
@@ -59,6 +59,7 @@ mod shared;
 pub mod subagents;
 pub mod tool;
 pub mod view;
+pub mod web;
 
 pub use approval::{
     ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, Check, Permission,
@@ -106,6 +107,9 @@ pub use subagents::{
 };
 pub use tool::{Tool, ToolInput};
 pub use view::{Card, CardPiece, DiffHunk};
+pub use web::{
+    FetchWeb, SearchWeb, SmallModel, WebHit, WebHits, WebQuery, WebRequest, WebSearcher,
+};
 
 // A tool's input type derives these; re-exported so that an author needs no version of their own.
 pub use schemars;

@@ -6,12 +6,14 @@ use std::{
 };
 
 use haft_contract::{
-    Confinement, ContextPatch, Hidden, JudgedPaths, PermissionMode, PermissionSnapshot, RuleList,
+    Confinement, ContextPatch, Hidden, Hosts, JudgedPaths, PermissionMode, PermissionSnapshot,
+    RuleList,
 };
 
 use crate::{
     permissions::{
-        Bases, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, control_names,
+        Bases, HostsByPolicy, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope,
+        control_names,
         rules::{Rule, RuleClass},
         stores,
     },
@@ -148,8 +150,17 @@ impl SessionContext {
             },
             // Made for a call that starts a command, when it is admitted.
             confinement: Confinement::default(),
+            hosts: self.hosts(),
             plan_file: self.plan_file.clone(),
         }
+    }
+
+    /// What rules say of hosts; looked up when it is asked for.
+    fn hosts(&self) -> Hosts {
+        Hosts::by(HostsByPolicy {
+            rules: Arc::clone(&self.rules),
+            sandbox: Arc::clone(&self.sandbox),
+        })
     }
 
     /// What is kept from calls that find their files by themselves.

@@ -60,6 +60,9 @@ pub(crate) struct Additions {
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Servers whose tools are still to come.
     pub(crate) pending_servers: Option<Arc<dyn PendingServers>>,
+    /// Who reads pages, and who searches.
+    #[cfg(feature = "web")]
+    pub(crate) web: crate::web::WebParts,
     /// Learns that commands are less confined than they should be. Default: it is a warning.
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
@@ -158,6 +161,8 @@ pub(crate) async fn build(
         tools: settings::known_tools(),
         check: haft_engine::check_settings,
     };
+    #[cfg(feature = "web")]
+    let merged = permitted.settings.merged();
     let environment = &config.environment;
     let http = HttpOptions::from_variables(|name| environment.variable(name));
     let mut hooks = permitted
@@ -191,6 +196,11 @@ pub(crate) async fn build(
         .watch(Watch::new(permitted.settings.places, permitted.flags))
         .filters(filters(config, additions.window)?)
         .approver(approver);
+    #[cfg(feature = "web")]
+    {
+        let with_web = crate::web::with_web(builder, environment, &merged, additions.web);
+        builder = with_web.map_err(anyhow::Error::msg)?;
+    }
     if let Some(progress) = additions.progress {
         builder = builder.progress(progress);
     }

@@ -79,6 +79,8 @@ mod structured_output;
 mod subagents;
 mod tool_server;
 mod turns;
+#[cfg(feature = "web")]
+mod web;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};

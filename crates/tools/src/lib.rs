@@ -13,7 +13,7 @@
 //!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
 //! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - [`sandbox`]: how well commands can be confined here; `rewind`: files as they were
-//! - `skill`: `Skill`, over [`SkillBook`]
+//! - `skill`: `Skill`, over [`SkillBook`]; `web`: `WebFetch`, `WebSearch`, over [`haft_contract::web`]
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
 #![warn(missing_docs)]
@@ -50,6 +50,8 @@ mod session;
 mod shell;
 #[cfg(feature = "skill")]
 mod skill;
+#[cfg(feature = "web")]
+mod web;
 mod words;
 
 use std::{path::Path, sync::Arc};
@@ -70,6 +72,8 @@ pub use rewind::{RewindError, Rewound, append_line, changes, note_read, rewind, 
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]
 pub use skill::{Caller, Invoked, SkillBook};
+#[cfg(feature = "web")]
+pub use web::{WebLimits, WebSession, html_to_markdown};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -136,6 +140,10 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::Undo),
         #[cfg(feature = "session")]
         erase(session::WaitForMcpServers),
+        #[cfg(feature = "web")]
+        erase(web::WebFetch),
+        #[cfg(feature = "web")]
+        erase(web::WebSearch),
         #[cfg(feature = "fs")]
         erase(fs::Write),
     ])
@@ -219,6 +227,14 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
         Ok(shell) => services.with(Arc::new(shell as Arc<dyn haft_contract::ProbeConfinement>)),
         Err(_) => services,
     };
+    #[cfg(feature = "web")]
+    let services = {
+        let limits = services.get::<WebLimits>().ok();
+        let limits = limits.map_or_else(WebLimits::default, |limits| *limits);
+        or_new(services, || {
+            WebSession::new(session_folder.join("tool-results"), limits)
+        })
+    };
     services
 }
 
@@ -295,6 +311,7 @@ mod tests {
             ("session", cfg!(feature = "session")),
             ("shell", cfg!(feature = "shell")),
             ("skill", cfg!(feature = "skill")),
+            ("web", cfg!(feature = "web")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {
                 let mut path = entry.unwrap().path();

@@ -27,7 +27,7 @@ use super::{
     shell_facts::ShellFacts,
 };
 
-pub use hosts::{SettingsHost, SettingsHosts};
+pub use hosts::{HostsByPolicy, SettingsHost, SettingsHosts};
 pub(crate) use paths::controlled;
 pub use profile::{ProfileReason, profile};
 pub(super) use profile::{is_enough, is_lifted, is_open};
