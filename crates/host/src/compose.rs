@@ -162,7 +162,7 @@ pub(crate) async fn build(
         check: haft_engine::check_settings,
     };
     #[cfg(feature = "web")]
-    let merged = permitted.settings.merged();
+    let searcher = crate::web::setting(&permitted.settings);
     let environment = &config.environment;
     let http = HttpOptions::from_variables(|name| environment.variable(name));
     let mut hooks = permitted
@@ -198,7 +198,8 @@ pub(crate) async fn build(
         .approver(approver);
     #[cfg(feature = "web")]
     {
-        let with_web = crate::web::with_web(builder, environment, &merged, additions.web);
+        let with_web =
+            crate::web::with_web(builder, environment, searcher.as_deref(), additions.web);
         builder = with_web.map_err(anyhow::Error::msg)?;
     }
     if let Some(progress) = additions.progress {

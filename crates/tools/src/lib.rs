@@ -74,6 +74,11 @@ pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 pub use skill::{Caller, Invoked, SkillBook};
 #[cfg(feature = "web")]
 pub use web::{WebLimits, WebSession, html_to_markdown};
+/// How a session finds out what names stand for, for those who bring a resolver of their own.
+#[cfg(feature = "web")]
+pub mod web_resolver {
+    pub use haft_sandbox::network::{GateFuture, Resolve};
+}
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

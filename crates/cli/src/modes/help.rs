@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 9] = [
+const TOPICS: [(&str, &str, &str); 10] = [
     (
         "settings",
         "settings files, every setting, trust",
@@ -25,6 +25,11 @@ const TOPICS: [(&str, &str, &str); 9] = [
         "mcp-servers",
         "servers whose tools are used: where they are named, confined, approved",
         include_str!("../../docs/mcp-servers.md"),
+    ),
+    (
+        "web",
+        "pages and searches: where they may go, who searches",
+        include_str!("../../docs/web.md"),
     ),
     (
         "exec-protocol",

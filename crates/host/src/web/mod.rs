@@ -7,9 +7,9 @@ mod small_model;
 use std::sync::Arc;
 
 use haft_contract::{FetchWeb, SearchWeb, SmallModel, WebSearcher};
+use haft_engine::settings::Settings;
 use haft_models::{Http, HttpOptions, WebClient};
 use haft_tools::WebLimits;
-use serde_json::Value;
 
 use crate::{Environment, HaftBuilder};
 
@@ -30,11 +30,21 @@ pub(crate) struct WebParts {
     pub(crate) provider: Option<ProviderSearch>,
 }
 
+/// Who searches, by the settings. Only files of the user's count: whoever searches reads what is searched for.
+pub(crate) fn setting(settings: &Settings) -> Option<String> {
+    let mut layers = settings.layers.iter();
+    layers.find_map(|layer| {
+        let is_users = !layer.from_workspace && layer.scope.is_users();
+        let value = layer.document.value.get(SETTING)?.as_str()?;
+        is_users.then(|| value.to_owned())
+    })
+}
+
 /// A session with pages and, where anyone searches, with searches.
 pub(crate) fn with_web(
     builder: HaftBuilder,
     environment: &Environment,
-    settings: &Value,
+    setting: Option<&str>,
     parts: WebParts,
 ) -> Result<HaftBuilder, String> {
     let http = HttpOptions::from_variables(|name| environment.variable(name));
@@ -45,7 +55,7 @@ pub(crate) fn with_web(
         builder = builder.service(Arc::new(small));
     }
     let variable = environment.variable(VARIABLE);
-    let chosen = SearchChoice::of(variable.as_deref(), settings[SETTING].as_str())?;
+    let chosen = SearchChoice::of(variable.as_deref(), setting)?;
     if let Some(searcher) = chosen.searcher(http, parts.provider)? {
         builder = builder.service(Arc::new(searcher));
     }

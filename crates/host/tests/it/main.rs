@@ -5,6 +5,7 @@
 //! - `input`: what can be done to one while it runs
 //! - `questions`: who is asked, and as what
 //! - `side_by_side`: ten in one process
+//! - `web`: pages of servers that play every bad case, and searches
 
 #![expect(
     clippy::unwrap_used,
@@ -16,3 +17,4 @@ mod input;
 mod questions;
 mod rig;
 mod side_by_side;
+mod web;

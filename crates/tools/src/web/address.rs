@@ -15,7 +15,7 @@ pub(super) struct PageAddress {
     pub(super) port: u16,
 }
 
-const LONGEST: usize = 8_000;
+const LONGEST: usize = 4_000;
 
 impl PageAddress {
     /// Reads what a model wrote. The error says what to write instead.
@@ -56,7 +56,7 @@ impl PageAddress {
             return Err("it points to an address that cannot be read".to_owned());
         }
         let url = self.url.join(location);
-        let url = url.map_err(|error| format!("it points to {location:?}: {error}"))?;
+        let url = url.map_err(|error| format!("the address it points to is none ({error})"))?;
         Self::of(url)
     }
 

@@ -153,8 +153,13 @@ impl Downloader<'_> {
         if let Some(encoding) = response.header("content-encoding") {
             // What was asked for is unpacked by now.
             if !encoding.trim().eq_ignore_ascii_case("identity") {
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b", -".contains(&byte);
+                let named = match encoding.len() <= 30 && encoding.bytes().all(plain) {
+                    true => format!(" ({encoding})"),
+                    false => String::new(),
+                };
                 return Err(ToolError::Failed(format!(
-                    "{} is packed in a way that was not asked for ({encoding:?}) and cannot be read.",
+                    "{} is packed in a way that was not asked for{named} and cannot be read.",
                     address.url
                 )));
             }

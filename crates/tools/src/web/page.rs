@@ -148,9 +148,12 @@ async fn file(
             Err(error) => vec![Content::text(error.to_string())],
         },
     };
-    let kind = match essence(media_type).as_str() {
-        "" => format!(".{extension}"),
-        kind => kind.to_owned(),
+    // It stands outside of the marks, so it may be nothing but a type.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.+-".contains(&byte);
+    let kind = essence(media_type);
+    let kind = match kind.bytes().all(plain) && (1..=100).contains(&kind.len()) {
+        true => kind,
+        false => "of no known type".to_owned(),
     };
     Ok(PageBody::File {
         path,

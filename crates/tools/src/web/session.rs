@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -26,6 +26,8 @@ const WHOLE: Duration = Duration::from_secs(30);
 /// Bytes of a page, unpacked.
 const LONGEST: usize = 10 << 20;
 const MOST_SEARCHES: u32 = 200;
+/// Bytes of files that a session keeps.
+const MOST_KEPT: u64 = 256 << 20;
 
 /// How much of the web a session may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +81,8 @@ pub struct WebSession {
     pub(super) resolver: Arc<dyn Resolve>,
     folder: PathBuf,
     searched: AtomicU32,
+    /// Bytes of files.
+    kept: AtomicU64,
     /// Hosts that the person let be reached at addresses that are not public.
     granted: Mutex<HashSet<(String, IpAddr)>>,
 }
@@ -92,6 +96,7 @@ impl WebSession {
             resolver: Arc::new(SystemResolver),
             folder,
             searched: AtomicU32::new(0),
+            kept: AtomicU64::new(0),
             granted: Mutex::default(),
         }
     }
@@ -132,9 +137,17 @@ impl WebSession {
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)?;
+        let length = bytes.len() as u64;
+        if self.kept.load(Ordering::Acquire) + length > MOST_KEPT {
+            let why = format!("this session has kept {} MB already", MOST_KEPT >> 20);
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
+        }
         let mut options = OpenOptions::new();
         match options.write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(mut file) => file.write_all(bytes)?,
+            Ok(mut file) => {
+                file.write_all(bytes)?;
+                self.kept.fetch_add(length, Ordering::AcqRel);
+            }
             // By its name it holds the same.
             Err(error)
                 if error.kind() == io::ErrorKind::AlreadyExists && is_whole(&path, bytes) => {}
