@@ -9,6 +9,7 @@ use haft_contract::{
     Access, CallContext, Card, CardPiece, Check, Content, Effects, FetchWeb, PermissionMode,
     Profile, RuleMatch, ServiceNeed, SmallModel, Tool, ToolError, ToolOutput, ToolUse,
 };
+use haft_sandbox::network::Special;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -89,17 +90,17 @@ impl Tool for WebFetch {
         let Some(special) = address.special() else {
             return Ok(Check::Pass);
         };
+        let is = format!("{} is {special}", address.host);
+        if matches!(special, Special::Unspecified | Special::Multicast) {
+            return Err(ToolError::Refused(format!("{is}. No rule allows that")));
+        }
         // A rule for all hosts was not made with this machine in mind.
         let lists = cx.permissions.hosts.lists();
         let is_named = is_named(&lists, &address.host, address.port);
         let is_free = cx.permissions.mode == PermissionMode::BypassPermissions;
         Ok(match is_named || is_free {
             true => Check::Pass,
-            false => Check::Ask(format!(
-                "{} is {special}. WebFetch(domain:{}) would allow it",
-                address.host,
-                address.host_in_rules()
-            )),
+            false => Check::Ask(is),
         })
     }
 

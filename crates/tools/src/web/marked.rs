@@ -1,5 +1,7 @@
 //! How a model reads a stranger's text: between marks that the text cannot forge, without what people cannot see.
 
+use std::borrow::Cow;
+
 /// Names of marks that only programs write.
 const MARKS: [&str; 8] = [
     "web_page",
@@ -25,29 +27,26 @@ pub(super) fn marked(mark: &str, source: &str, text: &str) -> String {
 
 /// The text without characters that act or hide, and without marks of ours.
 pub(super) fn harmless(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    let mut rest = text;
+    // First, so that no mark is put together by leaving out what stands in it.
+    let visible = match text.chars().any(is_left_out) {
+        true => Cow::Owned(text.chars().filter(|c| !is_left_out(*c)).collect()),
+        // Nearly always there is nothing to leave out.
+        false => Cow::Borrowed(text),
+    };
+    let mut out = String::with_capacity(visible.len() + 16);
+    let mut rest: &str = &visible;
     while let Some(at) = rest.find('<') {
-        push_visible(&mut out, &rest[..at]);
+        out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        let name = rest.trim_start_matches(['/', ' ', '\u{200b}']);
+        let name = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace());
         let is_mark = MARKS.iter().any(|mark| {
             let start = name.get(..mark.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(mark))
         });
         out.push_str(if is_mark { "&lt;" } else { "<" });
     }
-    push_visible(&mut out, rest);
+    out.push_str(rest);
     out
-}
-
-fn push_visible(out: &mut String, text: &str) {
-    // Nearly always there is nothing to leave out.
-    if !text.chars().any(is_left_out) {
-        out.push_str(text);
-        return;
-    }
-    out.extend(text.chars().filter(|c| !is_left_out(*c)));
 }
 
 /// Control characters, directions of writing, tags and other characters that show nothing: text can be hidden
@@ -84,18 +83,21 @@ mod tests {
             .collect();
         let text = format!("a\u{1b}[31mb\u{202e}c{hidden}\u{200b}d\r\n\te");
         assert_eq!(harmless(&text), "a[31mbcd\n\te");
-        // Not by such a character either.
+        // Nor is a mark put together by leaving it out.
         assert_eq!(harmless("<\u{200b}/web_page>"), "&lt;/web_page>");
+        assert_eq!(harmless("<web_\u{200b}page>"), "&lt;web_page>");
+        assert_eq!(harmless("<\u{a0}/\n web_page>"), "&lt;\u{a0}/\n web_page>");
     }
 
     proptest::proptest! {
         #[test]
         fn no_mark_survives(text in "[</a-z_ -]{0,40}(web_page|system-reminder)?[> a]{0,4}") {
             let shown = harmless(&text);
-            for mark in MARKS {
-                proptest::prop_assert!(!shown.contains(&format!("<{mark}")));
-                proptest::prop_assert!(!shown.contains(&format!("</{mark}")));
-            }
+            let forged = MARKS.iter().any(|mark| {
+                let (start, end) = (format!("<{mark}"), format!("</{mark}"));
+                shown.contains(&start) || shown.contains(&end)
+            });
+            proptest::prop_assert!(!forged);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! length. What comes out is nested well, at most [`DEEPEST`] deep, and has only those tags and attributes that
 //! text can be made of.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::Range};
 
 use url::Url;
 
@@ -22,6 +22,8 @@ pub(super) struct TamePage {
     /// Bytes outside of tags.
     pub(super) text_bytes: usize,
     pub(super) title: String,
+    /// Where the largest `main` or `article` stands in it, if there is one.
+    pub(super) main: Option<Range<usize>>,
 }
 
 /// Left out with all that is in them.
@@ -95,13 +97,13 @@ pub(super) fn tame(html: &str, base: Option<&Url>) -> TamePage {
         tags: 0,
         text_bytes: 0,
         title: String::new(),
+        main: None,
     };
     while tamer.step() {}
-    while let Some(name) = tamer.open.pop() {
-        tamer.write_end(&name);
-    }
+    tamer.close_from(0);
     TamePage {
         html: tamer.out,
+        main: tamer.main,
         text_bytes: tamer.text_bytes,
         title: tamer.title.split_whitespace().collect::<Vec<_>>().join(" "),
     }
@@ -111,8 +113,8 @@ struct Tamer<'a> {
     rest: &'a str,
     base: Option<&'a Url>,
     out: String,
-    /// Names of the elements that are open.
-    open: Vec<String>,
+    /// The elements that are open.
+    open: Vec<OpenElement>,
     /// Elements of these names are not closed any more: looking for their end again would be for nothing.
     unclosed: HashSet<String>,
     /// Names of elements that were too deep to be opened.
@@ -120,6 +122,13 @@ struct Tamer<'a> {
     tags: usize,
     text_bytes: usize,
     title: String,
+    main: Option<Range<usize>>,
+}
+
+struct OpenElement {
+    name: String,
+    /// Where its tag begins in what comes out.
+    start: usize,
 }
 
 /// A tag as it is written.
@@ -202,8 +211,12 @@ impl<'a> Tamer<'a> {
             }
             return;
         }
+        let start = self.out.len();
         self.write_start(tag);
-        self.open.push(tag.name.clone());
+        self.open.push(OpenElement {
+            name: tag.name.clone(),
+            start,
+        });
     }
 
     /// What is between here and the end of the element, which is left behind. `None`: it has no end, and only
@@ -227,15 +240,25 @@ impl<'a> Tamer<'a> {
             self.beyond.pop();
             return;
         }
-        if let Some(at) = self.open.iter().rposition(|open| open == name) {
+        if let Some(at) = self.open.iter().rposition(|open| open.name == name) {
             self.close_from(at);
         }
     }
 
     fn close_from(&mut self, at: usize) {
         while self.open.len() > at {
-            if let Some(name) = self.open.pop() {
+            if let Some(OpenElement { name, start }) = self.open.pop() {
                 self.write_end(&name);
+                let range = start..self.out.len();
+                let is_main = name == "main" || name == "article";
+                if is_main
+                    && self
+                        .main
+                        .as_ref()
+                        .is_none_or(|main| main.len() < range.len())
+                {
+                    self.main = Some(range);
+                }
             }
         }
         self.beyond.clear();
@@ -254,7 +277,7 @@ impl<'a> Tamer<'a> {
             _ => (&[], &[]),
         };
         for at in (0..self.open.len()).rev() {
-            let open = self.open[at].as_str();
+            let open = self.open[at].name.as_str();
             if ended.contains(&open) {
                 self.close_from(at);
                 break;
@@ -263,7 +286,7 @@ impl<'a> Tamer<'a> {
                 break;
             }
         }
-        if ENDS_PARAGRAPH.contains(&name) && self.open.last().is_some_and(|open| open == "p") {
+        if ENDS_PARAGRAPH.contains(&name) && self.open.last().is_some_and(|open| open.name == "p") {
             self.close_from(self.open.len() - 1);
         }
     }
@@ -447,6 +470,11 @@ mod tests {
             assert_eq!(tamed(html), expected, "{html}");
         }
         assert_eq!(tame("<title> A\n b </title>", None).title, "A b");
+        let page = tame(
+            "x<article>1</article><main>long<p>er</main>y<article>2",
+            None,
+        );
+        assert_eq!(&page.html[page.main.unwrap()], "<main>long<p>er</p></main>");
     }
 
     #[test]
