@@ -25,7 +25,7 @@
 //! - [`subagents`]: handing work to another model; [`schedules`]: prompts that are said later
 //! - [`secrets`]: keys that were taken out of our own environment
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
-//! - [`view`]: what a person is shown
+//! - [`view`]: what a person is shown; [`web`]: pages and searches
 //! - [`worktrees`]: copies of a project to work in beside it
 
 #![warn(missing_docs)]
@@ -63,6 +63,7 @@ mod shared;
 pub mod subagents;
 pub mod tool;
 pub mod view;
+pub mod web;
 pub mod websocket;
 pub mod worktrees;
 
@@ -114,6 +115,9 @@ pub use subagents::{
 };
 pub use tool::{Tool, ToolInput};
 pub use view::{Card, CardPiece, DiffHunk};
+pub use web::{
+    FetchWeb, SearchWeb, SmallModel, WebHit, WebHits, WebQuery, WebRequest, WebSearcher,
+};
 pub use websocket::{OpenWebSockets, WebSocketMessage, WebSocketMessages, WebSocketRequest};
 pub use worktrees::{AgentWorktree, MakeWorktrees, WorktreeOutcome, Worktrees};
 

@@ -68,6 +68,9 @@ pub(crate) struct Additions {
     pub(crate) notifier: Option<Arc<dyn PersonNotifier>>,
     /// Who measures calls.
     pub(crate) listener: Option<Arc<dyn CallListener>>,
+    /// Who reads pages, and who searches.
+    #[cfg(feature = "web")]
+    pub(crate) web: crate::web::WebParts,
     /// Learns that commands are less confined than they should be. Default: it is a warning.
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
@@ -183,6 +186,8 @@ pub(crate) async fn build(
         tools: settings::known_tools(),
         check: haft_engine::check_settings,
     };
+    #[cfg(feature = "web")]
+    let searcher = crate::web::setting(&permitted.settings);
     let environment = &config.environment;
     let http = HttpOptions::from_variables(|name| environment.variable(name));
     let mut hooks = permitted
@@ -221,6 +226,12 @@ pub(crate) async fn build(
         .watch(Watch::new(permitted.settings.places, permitted.flags))
         .filters(filters(config, additions.window)?)
         .approver(approver);
+    #[cfg(feature = "web")]
+    {
+        let with_web =
+            crate::web::with_web(builder, environment, searcher.as_deref(), additions.web);
+        builder = with_web.map_err(anyhow::Error::msg)?;
+    }
     if let Some(progress) = additions.progress {
         builder = builder.progress(progress);
     }

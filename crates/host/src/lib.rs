@@ -94,6 +94,8 @@ mod subagents;
 mod telemetry;
 mod tool_server;
 mod turns;
+#[cfg(feature = "web")]
+mod web;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};

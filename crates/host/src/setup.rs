@@ -303,7 +303,11 @@ impl AgentSession {
         self.passes_progress = Some(passes);
         self.extensions
             .open_folders(&mut self.permitted.rules, &bases);
+        #[cfg(feature = "web")]
+        let web = self.web(plan);
         let additions = Additions {
+            #[cfg(feature = "web")]
+            web,
             id: Some(plan.id),
             handlers: mem::take(&mut plan.options.hooks),
             model: Some(settings.name.clone()),
@@ -415,6 +419,35 @@ impl AgentSession {
             names: self.chosen.names.clone(),
             rules: self.permitted.rules.clone(),
             directories: self.permitted.directories.clone(),
+        }
+    }
+
+    /// Who reads pages, and who searches where the provider does.
+    #[cfg(feature = "web")]
+    fn web(&self, plan: &Plan) -> crate::web::WebParts {
+        use crate::web::{PageReader, ProviderSearch, WebParts, small_model_name};
+        let small = small_model_name(&self.config.environment);
+        let (names, control) = (&self.chosen.names, &self.shared.control);
+        let searches = self.chosen.searches.as_ref();
+        WebParts {
+            provider: searches.map(|(client, is_known)| ProviderSearch {
+                client: client.clone(),
+                model: small
+                    .clone()
+                    .unwrap_or_else(|| self.chosen.settings.name.clone()),
+                names: names.clone(),
+                control: control.clone(),
+                is_known: *is_known,
+            }),
+            small: small.map(|name| {
+                Arc::new(PageReader {
+                    model: Arc::clone(&plan.judges),
+                    settings: self.chosen.settings.clone(),
+                    name,
+                    names: names.clone(),
+                    control: control.clone(),
+                }) as Arc<dyn haft_contract::SmallModel>
+            }),
         }
     }
 

@@ -14,7 +14,7 @@
 //! - `schedule`: prompts that are said later, over [`haft_contract::Schedules`]
 //! - `shell`: `Bash`, `Monitor`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - [`sandbox`]: how well commands can be confined here; `rewind`: files as they were
-//! - `skill`: `Skill`, over [`SkillBook`]
+//! - `skill`: `Skill`, over [`SkillBook`]; `web`: `WebFetch`, `WebSearch`, over [`haft_contract::web`]
 //! - [`worktree`]: `EnterWorktree`, `ExitWorktree`, and the worktrees of subagents
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
@@ -55,6 +55,8 @@ mod session;
 mod shell;
 #[cfg(feature = "skill")]
 mod skill;
+#[cfg(feature = "web")]
+mod web;
 mod words;
 #[cfg(feature = "shell")]
 pub mod worktree;
@@ -81,6 +83,13 @@ pub use rewind::{RewindError, Rewound, append_line, changes, note_read, rewind, 
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]
 pub use skill::{Caller, Invoked, SkillBook, SkillEffects};
+#[cfg(feature = "web")]
+pub use web::{WebLimits, WebSession, html_to_markdown};
+/// How a session finds out what names stand for, for those who bring a resolver of their own.
+#[cfg(feature = "web")]
+pub mod web_resolver {
+    pub use haft_sandbox::network::{GateFuture, Resolve};
+}
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -165,6 +174,10 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::Undo),
         #[cfg(feature = "session")]
         erase(session::WaitForMcpServers),
+        #[cfg(feature = "web")]
+        erase(web::WebFetch),
+        #[cfg(feature = "web")]
+        erase(web::WebSearch),
         #[cfg(feature = "fs")]
         erase(fs::Write),
     ])
@@ -267,6 +280,14 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
         Ok(shell) => services.with(Arc::new(shell as Arc<dyn haft_contract::ProbeConfinement>)),
         Err(_) => services,
     };
+    #[cfg(feature = "web")]
+    let services = {
+        let limits = services.get::<WebLimits>().ok();
+        let limits = limits.map_or_else(WebLimits::default, |limits| *limits);
+        or_new(services, || {
+            WebSession::new(session_folder.join("tool-results"), limits)
+        })
+    };
     services
 }
 
@@ -345,6 +366,7 @@ mod tests {
             ("shell", cfg!(feature = "shell")),
             ("skill", cfg!(feature = "skill")),
             ("worktree", cfg!(feature = "shell")),
+            ("web", cfg!(feature = "web")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {
                 let mut path = entry.unwrap().path();

@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 11] = [
+const TOPICS: &[(&str, &str, &str)] = &[
     (
         "settings",
         "settings files, every setting, trust",
@@ -30,6 +30,11 @@ const TOPICS: [(&str, &str, &str); 11] = [
         "worktrees",
         "copies of a checkout to work in, and what stays of them",
         include_str!("../../docs/worktrees.md"),
+    ),
+    (
+        "web",
+        "pages and searches: where they may go, who searches",
+        include_str!("../../docs/web.md"),
     ),
     (
         "exec-protocol",

@@ -6,6 +6,7 @@
 //! - `questions`: who is asked, and as what
 //! - `schedules`: prompts that are said later
 //! - `side_by_side`: ten in one process
+//! - `web`: pages of servers that play every bad case, and searches
 
 #![expect(
     clippy::unwrap_used,
@@ -18,3 +19,4 @@ mod questions;
 mod rig;
 mod schedules;
 mod side_by_side;
+mod web;

@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod body;
+mod fetch;
 mod plain;
 mod proxy;
 pub(crate) mod short;
@@ -29,6 +30,7 @@ use reqwest::{
 };
 
 use crate::{ErrorKind, ModelError};
+pub use fetch::WebClient;
 pub use proxy::ProxyVariables;
 pub use websocket::WebSockets;
 

@@ -144,6 +144,14 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"setting": "x", "value": 1}),
             ],
             "WaitForMcpServers" => vec![json!({}), json!({"servers": ["git"]})],
+            "WebFetch" => vec![
+                json!({"url": "http://127.0.0.1:1/", "prompt": "What is it?"}),
+                json!({"url": "file:///etc/passwd", "prompt": "x", "offset": 5}),
+            ],
+            "WebSearch" => vec![
+                json!({"query": "rust"}),
+                json!({"query": "rust", "allowed_domains": ["a"], "blocked_domains": ["b"]}),
+            ],
             "ToolSearch" => vec![json!({"query": "note"}), json!({"query": "select:Undo"})],
             other => panic!("{other}: a new tool needs sample inputs here"),
         };
