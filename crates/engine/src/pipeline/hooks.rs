@@ -174,13 +174,13 @@ pub(super) async fn request(
 }
 
 /// Tells the hooks that a person is asked, and then waits for ever: the one who asks ends it.
-pub(super) async fn asked(engine: &Engine, what: &str, setting: &PathContext) -> Infallible {
+pub(crate) async fn asked(engine: &Engine, what: &str, cwd: &Path) -> Infallible {
     let notice = HookNotice {
         kind: "permission_prompt",
         title: "Permission needed",
         message: &format!("Permission is needed to use {what}"),
     };
-    notify(engine, &notice, &setting.cwd).await;
+    notify(engine, &notice, cwd).await;
     std::future::pending().await
 }
 
