@@ -174,7 +174,8 @@ pub struct Agent {
 }
 
 /// Adds to a message what it names: read by these calls, in this directory.
-pub type Attach = dyn Fn(Prompt, NestedCalls, Arc<Path>) -> BoxFuture<'static, Prompt> + Send + Sync;
+pub type Attach =
+    dyn Fn(Prompt, NestedCalls, Arc<Path>) -> BoxFuture<'static, Prompt> + Send + Sync;
 
 /// Which session it is, and how far it has come.
 pub(crate) struct SessionProgress {

@@ -139,7 +139,8 @@ impl App {
     pub(crate) fn delivered(&mut self, id: Uuid) {
         match self.queue.remove(id) {
             Some(message) => {
-                self.print_message(&message.text);
+                let shown = self.folded(&message);
+                self.print_message(&shown);
                 self.show_pictures(&message.parts);
                 self.forget(&message.parts);
             }
@@ -147,6 +148,19 @@ impl App {
                 self.early.truncate(MOST_EARLY - 1);
                 self.early.insert(0, id);
             }
+        }
+    }
+
+    /// A message as it was in the editor: what was pasted is named, since it may be very long.
+    fn folded(&self, message: &WaitingMessage) -> String {
+        let parts = message.parts.iter().map(|part| match part {
+            DraftPart::Text(text) => text.as_str(),
+            DraftPart::Chip(id) => self.editor.chip(*id).map_or("", |chip| &chip.label),
+        });
+        let folded: String = parts.collect();
+        match folded.is_empty() {
+            true => message.text.clone(),
+            false => folded,
         }
     }
 
