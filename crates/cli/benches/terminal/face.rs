@@ -1,7 +1,7 @@
 //! A program on a terminal of our own (`setsid` makes it the controlling one).
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs::{self, File, OpenOptions},
     io::{Read, Write},
     os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
@@ -19,7 +19,10 @@ use rustix::{
 };
 use serde_json::{Value, json};
 
-pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_haft");
+/// The one that was built with this, or another that is named: a release, say, or one from before a change.
+pub(crate) fn binary() -> OsString {
+    std::env::var_os("HAFT_BENCH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_haft").into())
+}
 /// What a terminal is asked, and what it answers.
 const ANSWERS: [(&[u8], &[u8]); 5] = [
     (b"\x1b[6n", b"\x1b[1;1R"),
@@ -49,7 +52,7 @@ pub(crate) struct Seen {
 impl Face {
     pub(crate) fn start(dir: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-        Self::run(dir, BINARY.as_ref(), &arguments, variables, false)
+        Self::run(dir, &binary(), &arguments, variables, false)
     }
 
     /// A program on a terminal that answers when it is asked where its cursor is and what it can do: some wait for it.

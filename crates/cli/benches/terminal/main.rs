@@ -31,7 +31,7 @@ use std::{
 use serde_json::{Value, json};
 
 use self::{
-    face::{BINARY, Face},
+    face::{Face, binary},
     server::{Voice, serve},
 };
 
@@ -252,7 +252,7 @@ fn turns(dir: &Path) {
 fn headless(dir: &Path) {
     let script = dir.join("script.json");
     fs::write(&script, json!({"turns": replies()}).to_string()).unwrap();
-    let mut child = Command::new(BINARY)
+    let mut child = Command::new(binary())
         .args(["-p", "--input-format", "stream-json", "--verbose"])
         .args(["--output-format", "stream-json", "--script"])
         .arg(&script)

@@ -13,7 +13,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    face::{BINARY, Face, find},
+    face::{Face, binary, find},
     millis, percentile,
     server::{Voice, serve},
 };
@@ -46,7 +46,7 @@ pub(crate) fn peers(dir: &Path) {
     let arguments = &["--model", "m"][..];
     let ours = Peer {
         name: "haft",
-        program: BINARY.into(),
+        program: binary(),
         ready: "›",
         arguments,
     };

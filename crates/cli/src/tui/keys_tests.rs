@@ -216,7 +216,7 @@ fn a_person_binds_keys_of_questions_and_searches() {
         {"context": "Confirmation", "bindings": {"ctrl+y": "confirm:yes", "n": null}},
         {"context": "HistorySearch", "bindings": {"ctrl+k": "historySearch:cancel"}},
     ]});
-    std::fs::write(&path, file.to_string()).unwrap();
+    fs::write(&path, file.to_string()).unwrap();
     let (bindings, problem) = super::keybindings::Keybindings::load(&path);
     assert_eq!(problem, None);
     let mut bench = Bench::new(80, 24);

@@ -162,6 +162,7 @@ proptest! {
                 Step::Ended => open.clear(),
                 _ => {}
             }
+            let has_ended = matches!(step, Step::Ended);
             happens(&mut bench, step);
             if let Some(rows) = bench.app.overlay_rows() {
                 prop_assert!(rows.len() <= usize::from(bench.app.look.size.rows).max(2));
@@ -171,7 +172,8 @@ proptest! {
                     prop_assert!(open.remove(&id), "question {} was not open", id);
                 }
             }
-            if bench.app.session == SessionState::Over {
+            if has_ended {
+                prop_assert!(bench.app.session == SessionState::Over);
                 prop_assert!(bench.app.questions.is_empty());
             }
         }

@@ -177,7 +177,13 @@ fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
         }
         let mut line = TextLine::plain(&format!("    {text}"));
         if width(&text) > widest {
-            rows.push(std::mem::replace(&mut line, TextLine::plain("    ")));
+            let room = look.size.row_width().saturating_sub(4).max(1);
+            for piece in wrap(&TextLine::plain(&text), room) {
+                let mut row = TextLine::plain("    ");
+                row.append(&piece);
+                rows.push(row);
+            }
+            line = TextLine::plain("    ");
         }
         let blanks = " ".repeat((widest + 7).saturating_sub(line.width()));
         line.push(&blanks, TextStyle::new());

@@ -82,12 +82,15 @@ fn vector_11_one_answer_answers_one_question() {
     tmux.types("y");
     a_moment();
     tmux.types("y");
-    tmux.until("the first answer", |_| first.exists());
+    // The calls run side by side: either may ask first.
+    let count = || usize::from(first.exists()) + usize::from(second.exists());
+    tmux.until("the first answer", |_| count() > 0);
     let screen = tmux.until("the second question", |screen| {
-        screen.contains("? Write b.txt") && screen.lines().any(|line| line == "› y")
+        screen.contains("? Write ") && screen.lines().any(|line| line == "› y")
     });
     assert!(screen.contains("Tab to answer"), "{screen}");
-    assert!(!second.exists());
+    assert!(!screen.contains("1 of 2"), "{screen}");
+    assert_eq!(count(), 1);
 }
 
 #[test]
