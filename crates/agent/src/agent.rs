@@ -1,16 +1,16 @@
 //! Setting up an agent.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
-use haft_contract::{ContextPatch, PendingInput, SessionId, SessionState};
+use haft_contract::{BoxFuture, ContextPatch, NestedCalls, PendingInput, SessionId, SessionState};
 use haft_engine::{Scheduler, SessionContext};
 use haft_models::{Conversation, Model, Prices, Thinking};
 
 use crate::{
-    Control, Session, SubagentPool, UsageLedger,
+    Control, Prompt, Session, SubagentPool, UsageLedger,
     client::ModelClient,
     compaction::Compaction,
     cost::SharedUsage,
@@ -169,7 +169,13 @@ pub struct Agent {
     /// Those of the session, if this is the main agent.
     pub(crate) subagents: Option<SubagentPool>,
     pub(crate) session: SessionProgress,
+    /// What is done with a message that comes during a run.
+    pub(crate) attach: Option<Box<Attach>>,
 }
+
+/// Adds to a message what it names: read by these calls, in this directory.
+pub type Attach =
+    dyn Fn(Prompt, NestedCalls, Arc<Path>) -> BoxFuture<'static, Prompt> + Send + Sync;
 
 /// Which session it is, and how far it has come.
 pub(crate) struct SessionProgress {
@@ -237,6 +243,11 @@ impl Agent {
     /// The handle by which it is interrupted, steered and changed while it runs.
     pub fn control(&self) -> Control {
         self.control.clone()
+    }
+
+    /// Messages that come during a run are given to this before the model reads them.
+    pub fn attach_with(&mut self, attach: Box<Attach>) {
+        self.attach = Some(attach);
     }
 
     /// The session.
@@ -498,6 +509,7 @@ impl AgentBuilder {
                 permitted: Vec::new(),
                 added: Vec::new(),
             },
+            attach: None,
         };
         agent.note_place();
         for result in &loaded.made_up {

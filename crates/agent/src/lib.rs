@@ -77,7 +77,7 @@ pub mod subagents;
 pub mod transcript;
 mod user_message;
 
-pub use agent::{Agent, AgentBuilder, AutoCompact, ModelSettings, RunLimits};
+pub use agent::{Agent, AgentBuilder, Attach, AutoCompact, ModelSettings, RunLimits};
 pub use ask::ask;
 pub use clock::random_id;
 pub use control::Control;

@@ -235,6 +235,12 @@ impl Agent {
             return Some(left);
         }
         for prompt in self.control.take_said() {
+            let prompt = match &self.attach {
+                Some(attach) if !prompt.mentions.is_empty() => {
+                    attach(prompt, self.scheduler.aside(), self.context().cwd).await
+                }
+                _ => prompt,
+            };
             course.last.extend(prompt.content.iter().cloned());
             self.dialogue.add_steering(prompt, to);
         }

@@ -100,7 +100,7 @@ mod web;
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
 pub use clock::{MachineClock, ManualClock, SessionClock};
-pub use commands::{CommandInfo, CommandOutcome, CommandSource};
+pub use commands::{CommandInfo, CommandOutcome, CommandSource, DirectoryFacts};
 pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,

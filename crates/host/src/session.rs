@@ -15,7 +15,7 @@ use crate::{
     event::{Events, TellsEnd},
     extensions::Extensions,
     input::SharedState,
-    mcp,
+    mcp, mentions,
     model::{self, Chosen},
     parts::Asked,
     plugins,
@@ -124,6 +124,10 @@ impl AgentSession {
             return Ok(self.stopped());
         };
         let mut ready = self.assemble(&mut plan, tools).await?;
+        let home = self.config.environment.home();
+        let servers = Arc::clone(&self.shared.servers);
+        let attach = mentions::attaches(home, servers, Arc::clone(&self.events));
+        ready.agent.attach_with(attach);
         let first = self.first_words(first, &plan, &mut ready.agent).await;
         // A call that was put off is made without another word.
         let is_silent = first.is_none() && !ready.agent.has_deferred_call();

@@ -161,9 +161,11 @@ impl Turns<'_> {
                 match meant.await {
                     PromptMeaning::Said(prompt) => {
                         let home = self.shared.environment.home();
+                        let (nested, cwd) = (self.agent.aside(), self.agent.context().cwd);
                         let prompt = mentions::attach(
                             prompt,
-                            self.agent,
+                            &nested,
+                            &cwd,
                             home.as_deref(),
                             &self.shared.servers,
                             self.events,

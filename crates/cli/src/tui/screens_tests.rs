@@ -186,6 +186,7 @@ fn addresses_and_servers_are_asked_about() {
 fn trust_is_asked_about_with_what_would_run() {
     let mut bench = Bench::new(80, 24);
     let facts = super::ask::TrustFacts {
+        purpose: super::ask::TrustPurpose::Start,
         directory: "/home/me/src/shop".to_owned(),
         things: vec![
             ".claude/settings.json hooks".to_owned(),
@@ -261,4 +262,48 @@ fn what_comes_by_itself_is_shown_and_cannot_act_on_the_terminal() {
     })));
     bench.update(Input::Tick);
     insta::assert_snapshot!(bench.rows());
+}
+
+#[test]
+fn a_directory_is_asked_about_before_it_is_added() {
+    let mut bench = Bench::new(80, 24);
+    bench.type_keys("/add-dir ../lib");
+    bench.key(Key::RETURN);
+    let effects = bench.deeds();
+    assert!(
+        matches!(&effects[..], [super::app::Effect::AskDirectory(words)] if words == "../lib"),
+        "it is not added yet"
+    );
+    let facts = haft_host::DirectoryFacts {
+        path: "/home/me/src/lib".into(),
+        uncounted: vec![".claude/settings.json hooks".to_owned()],
+    };
+    let facts = super::first_run::directory_facts(&facts);
+    bench.update(Input::Found(super::app::Found::Untrusted(facts)));
+    bench.wait(2_000);
+    insta::assert_snapshot!(bench.rows());
+    bench.key(Key::char('y'));
+    let effects = bench.deeds();
+    assert!(
+        matches!(&effects[..], [super::app::Effect::Command(line)] if line == "/add-dir /home/me/src/lib")
+    );
+}
+
+#[test]
+fn parts_of_a_command_line_stand_under_each_other() {
+    let part = |text: &str, meaning: &str| haft::ApprovalPart {
+        text: text.to_owned(),
+        meaning: meaning.to_owned(),
+        depth: 0,
+        asks: false,
+    };
+    let long =
+        "docker run --rm -v /home/me/src:/src -w /src registry.example/build:latest make all";
+    let mut bash = request("Bash", Card::new("Bash", "cd 漢字 && make"), json!({}), &[]);
+    bash.parts = vec![
+        part("cd 漢字", "harmless"),
+        part("make", "runs what the workspace says"),
+        part(long, "not known"),
+    ];
+    insta::assert_snapshot!(asked(80, bash).rows());
 }

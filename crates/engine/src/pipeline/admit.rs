@@ -441,7 +441,7 @@ impl Judge<'_> {
                     answer = cx.services.approver().ask(question) => Some(answer),
                     () = cx.cancel.cancelled() => None,
                     // Only where the answer does not come at once: then a person was asked.
-                    never = hooks::asked(engine, &asked, setting) => match never {},
+                    never = hooks::asked(engine, &asked, &setting.cwd) => match never {},
                 }
             })
             .await;

@@ -204,20 +204,20 @@ pub(super) async fn denied(
 }
 
 /// Tells the hooks that a person is asked, and then waits for ever: the one who asks ends it.
-pub(super) async fn asked(engine: &Engine, what: &str, setting: &PathContext) -> Infallible {
+pub(crate) async fn asked(engine: &Engine, what: &str, cwd: &Path) -> Infallible {
     let notice = HookNotice {
         kind: "permission_prompt",
         title: "Permission needed",
         message: &format!("Permission is needed to use {what}"),
     };
-    notify(engine, &notice, &setting.cwd).await;
+    notify(engine, &notice, cwd).await;
     if let (Some(_), Some(kind)) = (&engine.agent().id, &engine.agent().kind) {
         let notice = HookNotice {
             kind: "agent_needs_input",
             title: "An agent needs you",
             message: &format!("The subagent {kind} needs permission to use {what}"),
         };
-        notify(engine, &notice, &setting.cwd).await;
+        notify(engine, &notice, cwd).await;
     }
     std::future::pending().await
 }

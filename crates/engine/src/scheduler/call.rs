@@ -19,7 +19,7 @@ use haft_contract::{
 
 use serde_json::Value;
 
-use super::{CallObserver, EndedCall, Shared, slots::Slot};
+use super::{CallObserver, EndedCall, Shared, notifying_approver::notifying, slots::Slot};
 use crate::{
     SessionContext,
     pipeline::{
@@ -73,7 +73,9 @@ impl CallRun<'_> {
         if let Some(observer) = self.observer {
             observer.started(&admitted);
         }
-        let mut outcome = execute(admitted, cx, &engine.layers).await;
+        let notifying = notifying(engine, cx);
+        let told = notifying.as_ref().unwrap_or(cx);
+        let mut outcome = execute(admitted, told, &engine.layers).await;
         let duration = started.elapsed();
         let mut notes = kept.notes;
         if let Some(inner) = self.inner {

@@ -11,6 +11,7 @@
 mod call;
 pub mod claims;
 mod listener;
+mod notifying_approver;
 mod observer;
 mod person;
 mod slots;
