@@ -18,8 +18,8 @@ use clap::{Args, FromArgMatches, Parser, ValueEnum, builder::Styles};
 use haft::PermissionMode;
 
 pub(crate) use commands::{
-    CallFlags, Command, Demo, ExecFlags, ModelChoiceCommand, Models, Permissions, Sessions, Tools,
-    Undo,
+    AcpFlags, CallFlags, Command, Demo, ExecFlags, ModelChoiceCommand, Models, Permissions,
+    Sessions, Tools, Undo,
 };
 pub(crate) use complete::{answer_if_asked, script as completion_script};
 pub(crate) use mcp::{McpAdd, McpCommand, McpServers, McpTransport};

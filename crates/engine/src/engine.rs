@@ -13,7 +13,7 @@ use haft_contract::{
 use serde_json::{Map, Value};
 
 use crate::{
-    DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
+    CallListener, DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
     hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, together},
     layers::{Layer, LayerSettings, Layers},
     permissions::{Facts, Policy, RuleStore},
@@ -43,6 +43,8 @@ pub struct Engine {
     pub(crate) keeper: Option<Arc<dyn RuleStore>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
+    /// Who measures calls.
+    pub(crate) listener: Option<Arc<dyn CallListener>>,
     /// Calls can be put off: the one who runs the session ends it there.
     pub(crate) defers: bool,
     /// Refusals name flags of the command line.
@@ -79,6 +81,7 @@ impl Engine {
             keeper: None,
             watch: None,
             hooks: Hooks::default(),
+            listener: None,
             defers: false,
             names_flags: false,
             agent: Identity::default(),
@@ -97,9 +100,15 @@ impl Engine {
 
     /// Tells the hooks that the session waits for what a person says next (`Notification`, `idle_prompt`).
     pub async fn waits_for_person(&self, message: &str, cwd: &Path) {
+        self.notify("idle_prompt", "Waiting for you", message, cwd)
+            .await;
+    }
+
+    /// Tells the hooks what a person is to know (`Notification`), by its kind.
+    pub async fn notify(&self, kind: &str, title: &str, message: &str, cwd: &Path) {
         let notice = pipeline::hooks::HookNotice {
-            kind: "idle_prompt",
-            title: "Waiting for you",
+            kind,
+            title,
             message,
         };
         pipeline::hooks::notify(self, &notice, cwd).await;
@@ -193,6 +202,11 @@ impl Engine {
         context.policy(self.results.real_folder())
     }
 
+    /// The same without the plan, for calls that are not about it.
+    pub(crate) fn policy_but_plan(&self, context: &SessionContext) -> Policy {
+        context.policy_but_plan(self.results.real_folder())
+    }
+
     /// What is known of a call before it is decided on, gathered as for a call that is about to run: it is
     /// fitted to its tool, and nothing runs and no one is asked. The error says what is wrong with it.
     pub async fn facts(
@@ -258,6 +272,7 @@ impl Engine {
             keeper: self.keeper.clone(),
             watch: self.watch.clone(),
             hooks,
+            listener: self.listener.clone(),
             // A part cannot end the whole.
             defers: false,
             names_flags: self.names_flags,
@@ -303,6 +318,7 @@ pub struct EngineBuilder {
     keeper: Option<Arc<dyn RuleStore>>,
     watch: Option<Watch>,
     hooks: Hooks,
+    listener: Option<Arc<dyn CallListener>>,
     defers: bool,
     names_flags: bool,
     agent: Identity,
@@ -407,6 +423,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Who measures calls, those of subagents too.
+    #[must_use]
+    pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
     /// Who acts, as hooks receive it.
     #[must_use]
     pub fn agent(mut self, agent: Identity) -> Self {
@@ -450,6 +473,7 @@ impl EngineBuilder {
             keeper: self.keeper,
             watch: self.watch,
             hooks,
+            listener: self.listener,
             defers: self.defers,
             names_flags: self.names_flags,
             agent,

@@ -37,6 +37,6 @@ pub use haft_permissions::settings;
 pub use pipeline::{ArgumentRepair, CallResult, Denied, Metadata};
 pub use pool::{DefinitionError, Filters, Format, Pool, PoolView, Registry};
 pub use results::ResultStore;
-pub use scheduler::{CallBatch, CallObserver, ContextView, Scheduler};
+pub use scheduler::{CallBatch, CallListener, CallObserver, ContextView, EndedCall, Scheduler};
 pub use schema::{SchemaError, SchemaProblem, SchemaProblemKind, SchemaValidator};
-pub use session::SessionContext;
+pub use session::{SessionContext, WorktreePlace};

@@ -4,7 +4,7 @@
 //! # Layout
 //! - [`project`]: files to work on
 //! - [`toys`]: tools that read, write, patch, wait and panic on command
-//! - [`bash`]: one in the place of Bash, which runs nothing
+//! - [`bash`]: one in the place of Bash, which runs nothing; [`testing_permission`]: one that asks in every mode
 //! - [`contract`]: what every tool must keep to, as one function
 //! - [`http`]: a server with prepared replies; [`anthropic`]: such replies; [`strict`]: what providers refuse
 //! - [`obedient`]: a model that does what prompts ask for; [`model_line`]: one that a benchmark steers
@@ -24,6 +24,7 @@ pub mod project;
 pub mod skip;
 pub mod strict;
 pub mod tasks;
+pub mod testing_permission;
 pub mod tmux;
 pub mod toys;
 pub mod wait;
@@ -33,5 +34,6 @@ pub use control_file::ControlFile;
 pub use model_line::ModelLine;
 pub use project::TempProject;
 pub use skip::skip;
+pub use testing_permission::TestingPermission;
 pub use tmux::TmuxServer;
 pub use wait::{bound_this_process, command, until, until_blocking};

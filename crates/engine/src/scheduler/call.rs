@@ -8,7 +8,7 @@ use std::{
     any::Any,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use futures_util::FutureExt;
@@ -17,10 +17,14 @@ use haft_contract::{
     NestedResult, Progress, RuleList, RuleScope, RunNested, ToolUse, approval::NobodyToAsk,
 };
 
-use super::{CallObserver, Shared, slots::Slot};
+use serde_json::Value;
+
+use super::{CallObserver, EndedCall, Shared, notifying_approver::notifying, slots::Slot};
 use crate::{
     SessionContext,
-    pipeline::{Author, CallResult, Notes, Prepared, admit, execute, finish, hooks, prepare},
+    pipeline::{
+        ApprovalSource, Author, CallResult, Notes, Prepared, admit, execute, finish, hooks, prepare,
+    },
 };
 
 /// How a call is run.
@@ -52,6 +56,7 @@ impl CallRun<'_> {
         } = self;
         let engine = &shared.engine;
         let (call, id) = prepared.ids();
+        let ends = CallEnding::of(shared, &prepared, started);
         let mut admitted = match admit(prepared, cx, context, engine, self.slot).await {
             Ok(admitted) => admitted,
             Err(mut settled) => {
@@ -59,6 +64,7 @@ impl CallRun<'_> {
                 let mut finished = settled.finish(call, id);
                 finished.metadata.duration = started.elapsed();
                 finished.metadata.waited = self.slot.waited();
+                ends.report(&finished, None);
                 return (finished, notes);
             }
         };
@@ -67,20 +73,57 @@ impl CallRun<'_> {
         if let Some(observer) = self.observer {
             observer.started(&admitted);
         }
-        let mut outcome = execute(admitted, cx, &engine.layers).await;
+        let notifying = notifying(engine, cx);
+        let told = notifying.as_ref().unwrap_or(cx);
+        let mut outcome = execute(admitted, told, &engine.layers).await;
         let duration = started.elapsed();
         let mut notes = kept.notes;
         if let Some(inner) = self.inner {
             notes.extend(inner.take());
         }
-        notes.extend(hooks::after(engine, &mut outcome, cx, context, duration).await);
+        // In boxes, as everything that few calls need: each call would be as large as the largest.
+        if !hooks::is_silent_after(engine, &outcome) {
+            let after = hooks::after(engine, &mut outcome, cx, context, duration);
+            notes.extend(Box::pin(after).await);
+        }
         let mut finished = finish(outcome, &engine.results, duration);
         finished.metadata.waited = self.slot.waited();
         if !self.patches {
             finished.patches.clear();
         }
-        notes.extend(hooks::moved(engine, &finished.patches, context).await);
+        ends.report(&finished, Some(kept.approval));
+        if !finished.patches.is_empty() {
+            let moved = hooks::moved(engine, &finished.patches, context);
+            notes.extend(Box::pin(moved).await);
+        }
         (finished, notes)
+    }
+}
+
+/// What a listener is told of a call beside its result; nothing where no one listens.
+struct CallEnding<'a>(Option<(&'a Shared, Value, SystemTime)>);
+
+impl<'a> CallEnding<'a> {
+    fn of(shared: &'a Shared, prepared: &Prepared, started: Instant) -> Self {
+        Self(shared.engine.listener.is_some().then(|| {
+            let began = SystemTime::now().checked_sub(started.elapsed());
+            let began = began.unwrap_or(SystemTime::UNIX_EPOCH);
+            (shared, prepared.input().clone(), began)
+        }))
+    }
+
+    fn report(&self, result: &CallResult, approval: Option<ApprovalSource>) {
+        if let Some((shared, input, began)) = &self.0
+            && let Some(listener) = &shared.engine.listener
+        {
+            listener.on_call_ended(&EndedCall {
+                result,
+                input,
+                agent: shared.engine.agent(),
+                began: *began,
+                approval,
+            });
+        }
     }
 }
 

@@ -10,6 +10,8 @@
 
 mod call;
 pub mod claims;
+mod listener;
+mod notifying_approver;
 mod observer;
 mod person;
 mod slots;
@@ -25,6 +27,7 @@ use serde_json::Map;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+pub use listener::{CallListener, EndedCall};
 pub use observer::CallObserver;
 pub(crate) use slots::Slot;
 pub use turn::CallBatch;
@@ -101,6 +104,8 @@ impl Scheduler {
         let mut context = self.shared.context();
         context.context.apply(patch);
         context.version += 1;
+        drop(context);
+        self.shared.engine.hooks.moved();
     }
 
     /// From now on, calls are this model's.
