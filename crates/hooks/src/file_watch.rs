@@ -204,10 +204,7 @@ impl FileWatch {
         changes.sort();
         if changes.len() > MOST_CHANGES {
             let left_out = changes.len() - MOST_CHANGES;
-            tracing::warn!(
-                left_out,
-                "more files changed at once than hooks are told of"
-            );
+            tracing::warn!(left_out, "more files changed at once than are reported");
             changes.truncate(MOST_CHANGES);
         }
         changes

@@ -44,7 +44,10 @@ use futures_util::future::join_all;
 use haft_contract::{BoxFuture, HookVerdict, HttpClient, ResolveHosts, SessionId};
 pub use haft_settings::HttpLimits;
 use serde_json::{Map, Value, json};
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 
 pub use ask::{AskModel, ModelQuestion};
 use async_hooks::Beside;
@@ -349,18 +352,30 @@ impl Hooks {
         tell: impl Fn(WatchedChange) -> BoxFuture<'static, ()>,
     ) {
         let mut watch = FileWatch::new();
+        let mut pause_ends = Instant::now();
+        // What is watched changes at once, also while a handler runs: what happens next there counts.
         loop {
             watch.set(self.watch_list(&cwd()));
-            tokio::select! {
-                changes = watch.changes() => {
-                    for change in changes {
-                        tell(change).await;
+            let changes = tokio::select! {
+                changes = async {
+                    sleep_until(pause_ends).await;
+                    watch.changes().await
+                } => changes,
+                () = self.live.watch_changed.notified() => continue,
+            };
+            for change in changes {
+                let mut telling = tell(change);
+                loop {
+                    tokio::select! {
+                        () = &mut telling => break,
+                        () = self.live.watch_changed.notified() => {
+                            watch.set(self.watch_list(&cwd()));
+                        }
                     }
-                    // A handler that changes what it watches does not keep the machine busy.
-                    tokio::time::sleep(BETWEEN_CHANGES).await;
                 }
-                () = self.live.watch_changed.notified() => {}
             }
+            // A handler that changes what it watches does not keep the machine busy.
+            pause_ends = Instant::now() + BETWEEN_CHANGES;
         }
     }
 

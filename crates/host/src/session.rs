@@ -82,7 +82,9 @@ impl AgentSession {
     /// make the project ready.
     pub fn begins_alone(&self) -> bool {
         let silent = self.permitted.hooks.is_silent(HookMoment::SESSION_START);
-        self.config.setup.init_only || !silent
+        // A call that a hook has put off is made without another word.
+        let resumes = self.config.conversation.from.is_some();
+        self.config.setup.init_only || !silent || resumes
     }
 
     /// Until the input is closed and everything is answered, or something ends it.
@@ -212,8 +214,7 @@ impl AgentSession {
             }
         });
         let first = first.await.transpose()?.flatten();
-        let resumes = self.config.conversation.from.is_some();
-        let alone = self.config.hooks_may_begin && (self.begins_alone() || resumes);
+        let alone = self.config.hooks_may_begin && self.begins_alone();
         let is_over = first.is_none() && (!alone || stop.requested().is_some());
         Ok((!is_over).then_some(first))
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, Profile, RuleMatch,
-    ServiceNeed, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, Profile, ServiceNeed,
+    Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,7 +52,6 @@ impl Tool for ExitWorktree {
             search_hint: "git worktree leave remove keep".into(),
             access: Access::Anything,
             deferred: true,
-            rules: RuleMatch::NameOnly,
             needs: const { &[ServiceNeed::of::<WorktreeService>()] },
             timeout: Some(std::time::Duration::from_secs(900)),
             ..Profile::default()

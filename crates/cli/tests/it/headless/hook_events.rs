@@ -283,10 +283,11 @@ fn every_event_of_the_page_comes() {
     assert_eq!(code, 0);
 
     // The model cannot answer.
-    let fails = json!({"error": {"kind": "invalid_request", "message": "no"}});
+    let fails = json!({"error": {"kind": "overloaded", "message": "no"}});
     let ran = answer(
         scene
             .streamed(&json!({"turns": [fails]}), &settings)
+            .env("CLAUDE_CODE_MAX_RETRIES", "0")
             .arg("hi"),
     );
     assert_ne!(ran.code, 0);

@@ -95,7 +95,7 @@ fn a_subagent_that_is_cut_off_leaves_its_work_on_its_branch() {
         let copies = fs::read_dir(&place).into_iter().flatten().flatten();
         copies
             .into_iter()
-            .any(|copy| copy.path().join("half").exists())
+            .any(|copy| fs::read(copy.path().join("half")).is_ok_and(|bytes| bytes == b"half\n"))
     });
     talk.signal("TERM");
     let _ = talk.child.wait();

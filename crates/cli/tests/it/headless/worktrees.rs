@@ -416,7 +416,7 @@ fn what_cannot_be_made_is_an_error_that_says_why_and_leaves_nothing() {
         let bad = failed(&scene, "p", json!({"name": name}));
         assert!(bad.contains("is no name for a worktree"), "{bad}");
     }
-    let both = failed(&scene, "p", json!({"name": "x", "path": "/tmp"}));
+    let both = failed(&scene, "p", json!({"name": "x", "path": scene.path("p")}));
     assert!(both.contains("not both"), "{both}");
     let other = failed(&scene, "p", json!({"path": scene.path("p/sub")}));
     assert!(
