@@ -255,7 +255,6 @@ impl Loader<'_> {
 
     fn check_local(&self, directory: &Directory) -> Result<(), Refused> {
         let found = fstatfs(directory.fd()).map_err(|_| Refused::Failed)?;
-        #[expect(clippy::unnecessary_cast, reason = "the types differ between systems")]
         match LOCAL.contains(&(found.f_type as u64 & 0xffff_ffff)) {
             true => Ok(()),
             false => Err(Refused::NotLocal),
