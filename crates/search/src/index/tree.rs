@@ -1,7 +1,7 @@
 //! A tree as it is now: every entry of every directory that a walk would enter, also those that
 //! ignore files name, since a query's globs may bring them back.
 //!
-//! Before each answer [`Tree::refresh`] brings it up to date. Most of what changes is told by the
+//! Before each answer [`LiveTree::refresh`] brings it up to date. Most of what changes is told by the
 //! kernel (`watch`). What is not told, and what is done about it:
 //!
 //! - a file written through another name of it outside: files with several names are looked at
@@ -72,7 +72,7 @@ pub(crate) struct TreeDirectory {
 }
 
 /// `T` is what is kept of a file's content; it is lost when the file changes.
-pub(crate) struct Tree<T> {
+pub(crate) struct LiveTree<T> {
     pub(crate) root: PathBuf,
     pub(crate) current_dir: PathBuf,
     pub(crate) top: Arc<Directory>,
@@ -108,7 +108,7 @@ pub(crate) enum Refreshed {
     ReadAgain,
 }
 
-impl<T: FileKnowledge> Tree<T> {
+impl<T: FileKnowledge> LiveTree<T> {
     /// Reads the tree at a path without links.
     pub(crate) fn read(
         root: &Path,
