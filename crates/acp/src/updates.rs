@@ -141,6 +141,10 @@ impl EventSink for Updates {
                 drop(state);
                 session.update(chunk("agent_message_chunk", text, &id));
             }
+            SessionEvent::Scheduled { prompt, uuid } => {
+                let id = uuid.to_string();
+                session.update(chunk("user_message_chunk", &prompt.text(), &id));
+            }
             SessionEvent::Result(result) => {
                 let open = std::mem::take(&mut self.state().calls);
                 for call in open.into_values() {

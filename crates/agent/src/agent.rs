@@ -1,13 +1,16 @@
 //! Setting up an agent.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
 
-use haft_contract::{ContextPatch, PendingInput, SessionId, SessionState};
+use haft_contract::{BoxFuture, ContextPatch, NestedCalls, PendingInput, SessionId, SessionState};
 use haft_engine::{Scheduler, SessionContext};
 use haft_models::{Conversation, Model, Prices, Thinking};
 
 use crate::{
-    Control, Session, SubagentPool, UsageLedger,
+    Control, Prompt, Session, SubagentPool, UsageLedger,
     client::ModelClient,
     compaction::Compaction,
     cost::SharedUsage,
@@ -166,7 +169,13 @@ pub struct Agent {
     /// Those of the session, if this is the main agent.
     pub(crate) subagents: Option<SubagentPool>,
     pub(crate) session: SessionProgress,
+    /// What is done with a message that comes during a run.
+    pub(crate) attach: Option<Box<Attach>>,
 }
+
+/// Adds to a message what it names: read by these calls, in this directory.
+pub type Attach =
+    dyn Fn(Prompt, NestedCalls, Arc<Path>) -> BoxFuture<'static, Prompt> + Send + Sync;
 
 /// Which session it is, and how far it has come.
 pub(crate) struct SessionProgress {
@@ -182,6 +191,8 @@ pub(crate) struct SessionProgress {
     pub(crate) is_behind: bool,
     /// What the next run is permitted.
     pub(crate) permitted: Vec<ContextPatch>,
+    /// Working directories that hooks do not know of yet.
+    pub(crate) added: Vec<PathBuf>,
 }
 
 /// Sets an agent up.
@@ -232,6 +243,11 @@ impl Agent {
     /// The handle by which it is interrupted, steered and changed while it runs.
     pub fn control(&self) -> Control {
         self.control.clone()
+    }
+
+    /// Messages that come during a run are given to this before the model reads them.
+    pub fn attach_with(&mut self, attach: Box<Attach>) {
+        self.attach = Some(attach);
     }
 
     /// The session.
@@ -301,6 +317,7 @@ impl Agent {
             self.scheduler.apply(&ContextPatch::AddRule { list, rule });
         }
         for path in changes.directories {
+            self.session.added.push(path.clone());
             self.scheduler.apply(&ContextPatch::AddDirectory { path });
         }
         if let Some(spawner) = &self.spawner {
@@ -490,7 +507,9 @@ impl AgentBuilder {
                 held_up: None,
                 is_behind: false,
                 permitted: Vec::new(),
+                added: Vec::new(),
             },
+            attach: None,
         };
         agent.note_place();
         for result in &loaded.made_up {

@@ -73,13 +73,16 @@ impl ModelClient {
     ) -> ModelRequest {
         self.offer_tools(scheduler);
         let planned = self.settings.plan_name.as_ref();
-        let planned = planned.filter(|_| scheduler.context().mode == PermissionMode::Plan);
-        let name = planned.unwrap_or(&self.settings.name).clone();
+        let context = scheduler.context();
+        let planned = planned.filter(|_| context.mode == PermissionMode::Plan);
+        let of_turn = context.turn_model.as_ref();
+        let name = of_turn.or(planned).unwrap_or(&self.settings.name).clone();
         let prefix = Arc::clone(&self.prefix);
         let mut request = ModelRequest::new(name, prefix, conversation.history());
         request.max_tokens = self.settings.max_tokens;
         request.thinking = self.settings.thinking;
-        request.effort.clone_from(&self.settings.effort);
+        let effort = context.turn_effort.as_ref();
+        request.effort = effort.or(self.settings.effort.as_ref()).cloned();
         request
     }
 

@@ -100,9 +100,15 @@ impl Engine {
 
     /// Tells the hooks that the session waits for what a person says next (`Notification`, `idle_prompt`).
     pub async fn waits_for_person(&self, message: &str, cwd: &Path) {
+        self.notify("idle_prompt", "Waiting for you", message, cwd)
+            .await;
+    }
+
+    /// Tells the hooks what a person is to know (`Notification`), by its kind.
+    pub async fn notify(&self, kind: &str, title: &str, message: &str, cwd: &Path) {
         let notice = pipeline::hooks::HookNotice {
-            kind: "idle_prompt",
-            title: "Waiting for you",
+            kind,
+            title,
             message,
         };
         pipeline::hooks::notify(self, &notice, cwd).await;
@@ -194,6 +200,11 @@ impl Engine {
     /// What the session permits.
     pub fn policy(&self, context: &SessionContext) -> Policy {
         context.policy(self.results.real_folder())
+    }
+
+    /// The same without the plan, for calls that are not about it.
+    pub(crate) fn policy_but_plan(&self, context: &SessionContext) -> Policy {
+        context.policy_but_plan(self.results.real_folder())
     }
 
     /// What is known of a call before it is decided on, gathered as for a call that is about to run: it is

@@ -39,4 +39,4 @@ pub use pool::{DefinitionError, Filters, Format, Pool, PoolView, Registry};
 pub use results::ResultStore;
 pub use scheduler::{CallBatch, CallListener, CallObserver, ContextView, EndedCall, Scheduler};
 pub use schema::{SchemaError, SchemaProblem, SchemaProblemKind, SchemaValidator};
-pub use session::SessionContext;
+pub use session::{SessionContext, WorktreePlace};

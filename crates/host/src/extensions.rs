@@ -1,20 +1,24 @@
 //! What people put in folders: skills, commands, agents, memory files, output styles.
 
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
 use haft_agent::prompt::Knowledge;
 use haft_contract::SessionId;
-use haft_engine::permissions::{Bases, List, RuleSource, Rules, Scope, rules::RuleClass};
+use haft_engine::{
+    permissions::{Bases, List, RuleSource, Rules, Scope, rules::RuleClass},
+    settings::TrustFile,
+};
 use haft_extensions::{
     ExtensionPlaces, ExtensionPlugin, Skills, Sources, Warning,
     memory::{self, Memory},
     plugins, skills,
     styles::{self, OutputStyle},
 };
-use haft_tools::SkillBook;
+use haft_tools::{SkillBook, SkillEffects};
 use serde_json::Value;
 
 use crate::{
@@ -88,6 +92,13 @@ impl Extensions {
         }
     }
 
+    /// What memory files of the project import from outside of it, and no one has agreed to.
+    pub(crate) fn left_out_imports(&self) -> BTreeSet<PathBuf> {
+        let options = self.memory.clone();
+        let memory = options.map(|options| Memory::new(self.places.clone(), options));
+        memory.map_or_else(BTreeSet::new, |memory| memory.left_out_imports())
+    }
+
     /// What is wrong with what was found.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let style = self.unknown_style.iter();
@@ -106,6 +117,7 @@ impl Extensions {
             session: Arc::new(RwLock::new(session.to_string())),
             effort,
             counts: true,
+            effects: SkillEffects::default(),
         })
     }
 
@@ -348,6 +360,8 @@ fn memory_options(
     memory::MemoryOptions {
         managed_text: managed_text.map(str::to_owned),
         kept: kept(permitted, places),
+        approved_imports: TrustFile::read(&permitted.settings.places)
+            .imports(&permitted.settings.places),
         denied: (!hidden.is_empty())
             .then(|| Arc::new(move |path: &std::path::Path| hidden.hides(path)) as _),
         ..memory::MemoryOptions::of(settings, |name| environment.variable(name))

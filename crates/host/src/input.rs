@@ -25,7 +25,8 @@ use crate::{
     names::Names,
     parts::DoctorReport,
     questions::EventQuestions,
-    queue::{Initial, Queue},
+    queue::{Initial, NextMessage, Queue},
+    schedules::ScheduleBook,
     stop::Stop,
     structured_output::Shape,
     subagents::Kinds,
@@ -65,6 +66,8 @@ pub(crate) struct SharedState {
     pub(crate) answers_shell: bool,
     /// What a person calls `/doctor` for, where the face can tell.
     pub(crate) doctor: Option<DoctorReport>,
+    /// What is said later; `None` where nothing may be.
+    pub(crate) schedules: Option<Arc<ScheduleBook>>,
     /// No one follows the session any longer.
     pub(crate) is_abandoned: AtomicBool,
 }
@@ -74,6 +77,20 @@ impl SharedState {
     pub(crate) fn starts_with(&self, settings: &ModelSettings) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         *current = (settings.name.clone(), settings.window);
+    }
+
+    /// Waits until a scheduled prompt is due.
+    pub(crate) async fn is_due(&self) {
+        match &self.schedules {
+            Some(schedules) => schedules.wait().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes a scheduled prompt that is due.
+    pub(crate) fn take_due(&self) -> Option<NextMessage> {
+        let due = self.schedules.as_ref()?.take_due()?;
+        Some(due.into())
     }
 
     /// Servers may look at this directory too.
@@ -340,8 +357,13 @@ impl SessionInput {
         self.0.queue.is_running()
     }
 
-    /// Ends a task in the background.
+    /// Ends a task in the background, or forgets a scheduled prompt. It may wait for the disk.
     pub fn stop_task(&self, task: &str) -> Result<(), String> {
+        if let Some(schedules) = &self.0.schedules
+            && schedules.forget(task).is_ok()
+        {
+            return Ok(());
+        }
         self.0.access.stop(task)
     }
 

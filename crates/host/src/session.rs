@@ -15,13 +15,14 @@ use crate::{
     event::{Events, TellsEnd},
     extensions::Extensions,
     input::SharedState,
-    mcp,
+    mcp, mentions,
     model::{self, Chosen},
     parts::Asked,
     plugins,
     progress::PassesProgress,
     questions::EventQuestions,
     queue::{NextMessage, Queue},
+    schedules::ScheduleBook,
     settings::{self, Permitted},
     setup::{Doubts, Plan},
     slash::{Commands, OpensSession, Successor},
@@ -123,14 +124,22 @@ impl AgentSession {
             return Ok(self.stopped());
         };
         let mut ready = self.assemble(&mut plan, tools).await?;
-        let Some(first) = self.first_words(first, &plan, &mut ready.agent).await else {
+        let home = self.config.environment.home();
+        let servers = Arc::clone(&self.shared.servers);
+        let attach = mentions::attaches(home, servers, Arc::clone(&self.events));
+        ready.agent.attach_with(attach);
+        let first = self.first_words(first, &plan, &mut ready.agent).await;
+        // A call that was put off is made without another word.
+        let is_silent = first.is_none() && !ready.agent.has_deferred_call();
+        if is_silent || (first.is_none() && self.config.setup.init_only) {
             ready.agent.end("other", &*self.events).await;
             return Ok(SessionEnd {
                 was_silent: true,
                 ..self.stopped()
             });
-        };
-        let first = plan.with_context(first, ready.environment.take());
+        }
+        let environment = ready.environment.take();
+        let first = first.map(|first| plan.with_context(first, environment));
         let tasks = ready.agent.notices().unwrap_or_default();
         let environment = &self.config.environment;
         let background = Background::follow(tasks, &self.events, environment)?;
@@ -155,7 +164,9 @@ impl AgentSession {
             },
         };
         let end = turns.run(first).await;
+        ready.watches.end().await;
         plan.subagents.close().await;
+        self.leave_worktree().await;
         self.shared.servers.close().await;
         let end = end?;
         self.finish(&plan, &mut ready.agent).await;
@@ -187,8 +198,22 @@ impl AgentSession {
     /// The first message. The outer `None`: there is nothing to begin with.
     async fn first_message(&self) -> anyhow::Result<Option<Option<NextMessage>>> {
         let SharedState { queue, stop, .. } = &*self.shared;
-        let first = stop.until(queue.next()).await.transpose()?.flatten();
-        let alone = self.config.hooks_may_begin && self.begins_alone();
+        let first = stop.until(async {
+            loop {
+                tokio::select! {
+                    biased;
+                    message = queue.next() => return message,
+                    () = self.shared.is_due() => {
+                        if let Some(due) = self.shared.take_due() {
+                            return Ok(Some(due));
+                        }
+                    }
+                }
+            }
+        });
+        let first = first.await.transpose()?.flatten();
+        let resumes = self.config.conversation.from.is_some();
+        let alone = self.config.hooks_may_begin && (self.begins_alone() || resumes);
         let is_over = first.is_none() && (!alone || stop.requested().is_some());
         Ok((!is_over).then_some(first))
     }
@@ -230,6 +255,16 @@ impl AgentSession {
                 }
                 Some(Prompt::from(words).into())
             }
+        }
+    }
+
+    /// A worktree that the session is in goes with it, unless there is work in it.
+    async fn leave_worktree(&self) {
+        let worktrees = self.shared.access.service::<haft_contract::Worktrees>();
+        if let Some(worktrees) = worktrees
+            && let Some(left) = worktrees.0.close().await
+        {
+            self.events.warn(left);
         }
     }
 
@@ -294,11 +329,18 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     for warning in extensions.warnings() {
         events.warn(warning);
     }
+    #[cfg(feature = "shell")]
+    for left in haft_tools::worktree::left_behind(&config.cwd) {
+        events.warn(left.notice());
+    }
     let (of_plugins, main_of_plugins) = take_plugins(&mut permitted, &extensions, &events);
     let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
+    let user_folder = &permitted.settings.places.user;
+    let schedules = ScheduleBook::open(&config, user_folder, parts.clock, &events);
     let shared = Arc::new(SharedState {
+        schedules,
         queue: Queue::default(),
         control: Control::default(),
         stop: Stop::default(),

@@ -13,7 +13,7 @@ use haft_agent::{
     subagents::{check_main_agent, set_main_agent},
 };
 use haft_contract::{CancellationToken, DynTool, OnWeakSandbox, SessionId, Subagents};
-use haft_engine::{SessionContext, permissions::Bases};
+use haft_engine::{SessionContext, hooks::HookMoment, permissions::Bases};
 use haft_extensions::AgentDefinition;
 use haft_mcp::client::{SeenTools, ServerEntry, ServerScope, is_waited_for, resource_tools};
 use haft_models::Model;
@@ -24,13 +24,14 @@ use crate::{
     AgentSession, ExtensionNames, Haft, SessionConfig, SessionEvent, SessionFacts,
     compose::{self, Additions},
     conversation,
+    file_watch::{self, WatchesFiles},
     judge::Judge,
     main_agent::{self, MainAgent, PromptParts},
     mcp::{self, AgentServers, PendingOf, SessionHost},
     notifications::Notifications,
     progress, prompt_settings, questions,
     queue::StartOptions,
-    retention, session,
+    retention, session, skill_effects,
     structured_output::Shape,
 };
 
@@ -61,6 +62,8 @@ type ServerTools = (Vec<Arc<dyn DynTool>>, SeenTools);
 
 /// An agent, ready for its first message.
 pub(crate) struct ReadyAgent {
+    /// Files that hooks want to know of.
+    pub(crate) watches: WatchesFiles,
     pub(crate) agent: Agent,
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
@@ -186,10 +189,13 @@ impl AgentSession {
         for directory in [&config.cwd].into_iter().chain(&self.permitted.directories) {
             self.shared.add_root(directory);
         }
+        let mut given = plan.options.hooks.iter();
+        let has_hooks = given.any(|handler| handler.event == HookMoment::ELICITATION);
         let host = SessionHost {
             events: Arc::clone(&self.events),
             approver,
             program: self.elicitations.clone(),
+            hooks: mcp::ElicitationHooks::new(&self.shared, &self.events, has_hooks),
             roots: Arc::clone(&self.shared.roots),
         };
         servers.start(options, Arc::new(host), self.link.clone());
@@ -284,7 +290,8 @@ impl AgentSession {
     ) -> anyhow::Result<ReadyAgent> {
         let settings = self.chosen.settings.clone();
         let skills = self.extensions.book(plan.id, settings.effort.clone());
-        let skills = skills.map(Arc::new);
+        let effects = skill_effects::of(self);
+        let skills = skills.map(|book| Arc::new(SkillBook { effects, ..book }));
         let cwd = self.config.cwd.clone();
         let bases = Bases {
             home: self.permitted.settings.places.home.clone(),
@@ -296,7 +303,11 @@ impl AgentSession {
         self.passes_progress = Some(passes);
         self.extensions
             .open_folders(&mut self.permitted.rules, &bases);
+        #[cfg(feature = "web")]
+        let web = self.web(plan);
         let additions = Additions {
+            #[cfg(feature = "web")]
+            web,
             id: Some(plan.id),
             handlers: mem::take(&mut plan.options.hooks),
             model: Some(settings.name.clone()),
@@ -309,6 +320,11 @@ impl AgentSession {
             external: servers,
             progress: Some(progress),
             subagents: Some(plan.subagents.service()),
+            schedules: self
+                .shared
+                .schedules
+                .as_ref()
+                .map(|schedules| schedules.service()),
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),
             notifier: Some(Notifications::of(
@@ -328,6 +344,11 @@ impl AgentSession {
             check_main_agent(haft.engine(), main).map_err(anyhow::Error::msg)?;
             set_main_agent(&mut haft.scheduler, Some(main));
         }
+        if let Some(schedules) = &self.shared.schedules
+            && !config.conversation.forget
+        {
+            schedules.belongs_to(haft.engine().folder());
+        }
         self.follow_servers(&haft, seen);
         let launches = haft.services().get::<Subagents>().is_ok();
         let has_skill_tool = haft
@@ -335,7 +356,9 @@ impl AgentSession {
             .with_role(haft_contract::ToolRole::LoadsSkills)
             .is_some();
         let folder = haft.engine().folder().join("tool-results");
+        let engine = Arc::clone(haft.engine());
         let mut scheduler = haft.into_scheduler();
+        let watches = file_watch::watch(&engine, scheduler.view(), &self.events);
         let start = scheduler.context();
         let conversation = plan.conversation.take();
         let conversation = conversation.unwrap_or_else(|| Session::in_memory(plan.id));
@@ -376,6 +399,7 @@ impl AgentSession {
             None => builder.without_memory(),
         };
         Ok(ReadyAgent {
+            watches,
             folder,
             agent: builder.build(),
             skills,
@@ -395,6 +419,35 @@ impl AgentSession {
             names: self.chosen.names.clone(),
             rules: self.permitted.rules.clone(),
             directories: self.permitted.directories.clone(),
+        }
+    }
+
+    /// Who reads pages, and who searches where the provider does.
+    #[cfg(feature = "web")]
+    fn web(&self, plan: &Plan) -> crate::web::WebParts {
+        use crate::web::{PageReader, ProviderSearch, WebParts, small_model_name};
+        let small = small_model_name(&self.config.environment);
+        let (names, control) = (&self.chosen.names, &self.shared.control);
+        let searches = self.chosen.searches.as_ref();
+        WebParts {
+            provider: searches.map(|(client, is_known)| ProviderSearch {
+                client: client.clone(),
+                model: small
+                    .clone()
+                    .unwrap_or_else(|| self.chosen.settings.name.clone()),
+                names: names.clone(),
+                control: control.clone(),
+                is_known: *is_known,
+            }),
+            small: small.map(|name| {
+                Arc::new(PageReader {
+                    model: Arc::clone(&plan.judges),
+                    settings: self.chosen.settings.clone(),
+                    name,
+                    names: names.clone(),
+                    control: control.clone(),
+                }) as Arc<dyn haft_contract::SmallModel>
+            }),
         }
     }
 

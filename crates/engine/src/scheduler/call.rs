@@ -19,7 +19,7 @@ use haft_contract::{
 
 use serde_json::Value;
 
-use super::{CallObserver, EndedCall, Shared, slots::Slot};
+use super::{CallObserver, EndedCall, Shared, notifying_approver::notifying, slots::Slot};
 use crate::{
     SessionContext,
     pipeline::{
@@ -73,20 +73,29 @@ impl CallRun<'_> {
         if let Some(observer) = self.observer {
             observer.started(&admitted);
         }
-        let mut outcome = execute(admitted, cx, &engine.layers).await;
+        let notifying = notifying(engine, cx);
+        let told = notifying.as_ref().unwrap_or(cx);
+        let mut outcome = execute(admitted, told, &engine.layers).await;
         let duration = started.elapsed();
         let mut notes = kept.notes;
         if let Some(inner) = self.inner {
             notes.extend(inner.take());
         }
-        notes.extend(hooks::after(engine, &mut outcome, cx, context, duration).await);
+        // In boxes, as everything that few calls need: each call would be as large as the largest.
+        if !hooks::is_silent_after(engine, &outcome) {
+            let after = hooks::after(engine, &mut outcome, cx, context, duration);
+            notes.extend(Box::pin(after).await);
+        }
         let mut finished = finish(outcome, &engine.results, duration);
         finished.metadata.waited = self.slot.waited();
         if !self.patches {
             finished.patches.clear();
         }
         ends.report(&finished, Some(kept.approval));
-        notes.extend(hooks::moved(engine, &finished.patches, context).await);
+        if !finished.patches.is_empty() {
+            let moved = hooks::moved(engine, &finished.patches, context);
+            notes.extend(Box::pin(moved).await);
+        }
         (finished, notes)
     }
 }

@@ -11,6 +11,7 @@
 mod call;
 pub mod claims;
 mod listener;
+mod notifying_approver;
 mod observer;
 mod person;
 mod slots;
@@ -103,6 +104,8 @@ impl Scheduler {
         let mut context = self.shared.context();
         context.context.apply(patch);
         context.version += 1;
+        drop(context);
+        self.shared.engine.hooks.moved();
     }
 
     /// From now on, calls are this model's.

@@ -420,6 +420,8 @@ impl Inner {
                     .iter()
                     .for_each(|patch| context.context.apply(patch));
                 context.version += 1;
+                drop(context);
+                self.shared.engine.hooks.moved();
             }
             if state.calls[due].may_patch() {
                 release(&mut state.calls, due, ready);

@@ -3,6 +3,7 @@
 mod body;
 mod endpoints;
 mod stream;
+mod web_search;
 
 use std::sync::Arc;
 

@@ -115,6 +115,16 @@ impl Editor {
         self.chips.get(id)
     }
 
+    /// What these parts stood for is not needed any longer: they were sent. Undo may bring their chips back, but
+    /// not what those stood for.
+    pub fn forget(&mut self, parts: &[DraftPart]) {
+        for part in parts {
+            if let DraftPart::Chip(id) = part {
+                self.chips.forget(*id);
+            }
+        }
+    }
+
     /// Is there nothing?
     pub fn is_empty(&self) -> bool {
         self.buffer.text().is_empty()

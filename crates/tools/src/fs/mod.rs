@@ -27,6 +27,8 @@ pub use read::PdfReader;
 pub(crate) use read::Read;
 #[cfg(feature = "fuzzing")]
 pub use read::check_image;
+#[cfg(feature = "web")]
+pub(crate) use read::read_kept;
 pub use read::{image_content, image_pixels};
 #[cfg(feature = "search")]
 pub(crate) use replace_in_files::ReplaceInFiles;
