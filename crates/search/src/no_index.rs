@@ -9,9 +9,11 @@ pub(crate) fn file_place(_: &Path, _: &Path) -> Option<PathBuf> {
 }
 
 /// Never made.
-pub(crate) enum TreeStore {}
+pub(crate) enum NoTrees {}
 
-impl TreeStore {
+pub(crate) use NoTrees as TreeStore;
+
+impl NoTrees {
     pub(crate) fn new(_: IndexSettings, _: usize) -> Option<Self> {
         None
     }

@@ -278,12 +278,12 @@ pub(crate) fn load(holder: &Holder, kept: &mut KeptTree) {
 }
 
 /// What a file says.
-struct Opened {
+struct IndexContents {
     segments: Vec<Segment>,
     files: HashMap<Box<[u8]>, (Mark, u32, u32)>,
 }
 
-fn open(path: &Path, holder: &Holder) -> Result<Opened, Damaged> {
+fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
     let mut file = File::open(path)?;
     let mut header = [0; HEADER as usize];
     file.read_exact(&mut header)?;
@@ -340,12 +340,12 @@ fn open(path: &Path, holder: &Holder) -> Result<Opened, Damaged> {
         start += size.bytes().ok_or(Damaged)?;
     }
     match start == HEADER + length {
-        true => Ok(Opened { segments, files }),
+        true => Ok(IndexContents { segments, files }),
         false => Err(Damaged),
     }
 }
 
-fn take_over(kept: &mut KeptTree, index: Opened) {
+fn take_over(kept: &mut KeptTree, index: IndexContents) {
     for number in 0..kept.tree.entries.len() {
         let path = kept.tree.path_of(number as u32);
         let Some((mark, segment, text)) = index.files.get(path.as_os_str().as_bytes()) else {

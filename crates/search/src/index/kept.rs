@@ -9,7 +9,7 @@ use super::load::Refused;
 use super::mark::Mark;
 use super::plan::TrigramQuery;
 use super::segment::{Damaged, Segment};
-use super::tree::{DirectoryNumber, EntryNumber, Refreshed, Tree, Watching};
+use super::tree::{DirectoryNumber, EntryNumber, LiveTree, Refreshed, Watching};
 use crate::handle::EntryKind;
 use crate::skip::Skip;
 use crate::walk::{NameRules, Verdict};
@@ -21,7 +21,7 @@ const NO_FILE: EntryNumber = EntryNumber::MAX;
 
 /// A tree with its index.
 pub(crate) struct KeptTree {
-    pub(crate) tree: Tree<FileData>,
+    pub(crate) tree: LiveTree<FileData>,
     pub(crate) segments: Vec<Slot>,
     views: Vec<View>,
     pub(crate) budget: Arc<Budget>,
@@ -100,7 +100,7 @@ impl KeptTree {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, Refused> {
         Ok(Self {
-            tree: Tree::read(root, current_dir, threads, Watching::Wanted, stop)?,
+            tree: LiveTree::read(root, current_dir, threads, Watching::Wanted, stop)?,
             segments: Vec::new(),
             views: Vec::new(),
             budget: Arc::clone(budget),
@@ -109,7 +109,7 @@ impl KeptTree {
         })
     }
 
-    /// Brings the tree up to date; see [`Tree::refresh`].
+    /// Brings the tree up to date; see [`LiveTree::refresh`].
     pub(crate) fn refresh(&mut self) -> Result<(), Refused> {
         if self.tree.refresh()? == Refreshed::ReadAgain {
             self.epoch += 1;

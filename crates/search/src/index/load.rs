@@ -89,7 +89,7 @@ pub(crate) struct Loader<'a> {
     pub(crate) ran_out_of_watches: &'a AtomicBool,
 }
 
-struct Task {
+struct ReadTask {
     parent: Option<usize>,
     path: PathBuf,
     level: Option<Arc<Level>>,
@@ -103,7 +103,7 @@ impl Loader<'_> {
         level: Option<Arc<Level>>,
     ) -> Result<Vec<LoadedDirectory>, Refused> {
         let mut loaded: Vec<LoadedDirectory> = Vec::new();
-        let mut tasks = vec![Task {
+        let mut tasks = vec![ReadTask {
             parent: None,
             path: path.to_path_buf(),
             level,
@@ -121,7 +121,7 @@ impl Loader<'_> {
             tasks.clear();
             for (number, directory) in loaded.iter().enumerate().skip(start) {
                 let inside = directory.entries.iter().filter(|entry| entry.is_entered());
-                tasks.extend(inside.map(|entry| Task {
+                tasks.extend(inside.map(|entry| ReadTask {
                     parent: Some(number),
                     path: directory.path.join(&entry.name),
                     level: directory.level.clone(),
@@ -131,7 +131,7 @@ impl Loader<'_> {
         Ok(loaded)
     }
 
-    fn load_all(&self, tasks: &[Task]) -> Result<Vec<Option<LoadedDirectory>>, Refused> {
+    fn load_all(&self, tasks: &[ReadTask]) -> Result<Vec<Option<LoadedDirectory>>, Refused> {
         if self.threads <= 1 || tasks.len() < 16 {
             return tasks.iter().map(|task| self.read(task)).collect();
         }
@@ -162,7 +162,7 @@ impl Loader<'_> {
     }
 
     /// `None`: it is gone, or something else is in its place.
-    fn read(&self, task: &Task) -> Result<Option<LoadedDirectory>, Refused> {
+    fn read(&self, task: &ReadTask) -> Result<Option<LoadedDirectory>, Refused> {
         if (self.stop)() {
             return Err(Refused::Stopped);
         }
@@ -255,7 +255,6 @@ impl Loader<'_> {
 
     fn check_local(&self, directory: &Directory) -> Result<(), Refused> {
         let found = fstatfs(directory.fd()).map_err(|_| Refused::Failed)?;
-        #[expect(clippy::unnecessary_cast, reason = "the types differ between systems")]
         match LOCAL.contains(&(found.f_type as u64 & 0xffff_ffff)) {
             true => Ok(()),
             false => Err(Refused::NotLocal),

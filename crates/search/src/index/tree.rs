@@ -1,12 +1,12 @@
 //! A tree as it is now: every entry of every directory that a walk would enter, also those that
 //! ignore files name, since a query's globs may bring them back.
 //!
-//! Before each answer [`Tree::refresh`] brings it up to date. Most of what changes is told by the
+//! Before each answer [`LiveTree::refresh`] brings it up to date. Most of what changes is told by the
 //! kernel (`watch`). What is not told, and what is done about it:
 //!
 //! - a file written through another name of it outside: files with several names are looked at
 //!   before each answer. One that got its second name only later, and is changed only by it, is
-//!   found when the tree is read again.
+//!   found when the tree is read again; a name inside, in a folder that is kept, is told of.
 //! - a store through a mapping: each candidate is looked at before what is known of it is used
 //!   (`contents`), which shows the first store into a page; the last is told when the file is
 //!   unmapped. In between a store may be missed by a file that was no candidate.
@@ -72,7 +72,7 @@ pub(crate) struct TreeDirectory {
 }
 
 /// `T` is what is kept of a file's content; it is lost when the file changes.
-pub(crate) struct Tree<T> {
+pub(crate) struct LiveTree<T> {
     pub(crate) root: PathBuf,
     pub(crate) current_dir: PathBuf,
     pub(crate) top: Arc<Directory>,
@@ -108,7 +108,7 @@ pub(crate) enum Refreshed {
     ReadAgain,
 }
 
-impl<T: FileKnowledge> Tree<T> {
+impl<T: FileKnowledge> LiveTree<T> {
     /// Reads the tree at a path without links.
     pub(crate) fn read(
         root: &Path,
@@ -415,6 +415,9 @@ impl<T: FileKnowledge> Tree<T> {
                 self.remove(before);
             }
             if let Some(now) = now {
+                if now.kind == EntryKind::File && now.names > 1 {
+                    self.note_other_names(&now.mark);
+                }
                 let entry = self.new_entry(now, number);
                 let place = self.directories[number as usize]
                     .entries
@@ -427,6 +430,17 @@ impl<T: FileKnowledge> Tree<T> {
             }
         }
         Ok(true)
+    }
+
+    /// A file has got another name: those it had are not told of what is written through this one.
+    fn note_other_names(&mut self, mark: &Mark) {
+        for (number, entry) in self.entries.iter().enumerate() {
+            let is_same = (entry.mark.device, entry.mark.inode) == (mark.device, mark.inode);
+            let number = number as EntryNumber;
+            if is_same && entry.is_there && !self.several_names.contains(&number) {
+                self.several_names.push(number);
+            }
+        }
     }
 
     fn guards_needed(&self) -> usize {

@@ -6,23 +6,23 @@ use super::*;
 
 /// Whether anything is known; it is settled, so that only the file's times decide.
 #[derive(Default)]
-struct Known(bool);
+struct Remembered(bool);
 
-impl FileKnowledge for Known {
+impl FileKnowledge for Remembered {
     fn is_settled(&self) -> bool {
         true
     }
 }
 
-fn read(root: &Path, watching: Watching) -> Tree<Known> {
-    let mut tree = Tree::read(root, root, 2, watching, &|| false).unwrap();
+fn read(root: &Path, watching: Watching) -> LiveTree<Remembered> {
+    let mut tree = LiveTree::read(root, root, 2, watching, &|| false).unwrap();
     for entry in &mut tree.entries {
-        entry.data = Known(true);
+        entry.data = Remembered(true);
     }
     tree
 }
 
-fn known(tree: &Tree<Known>) -> Vec<String> {
+fn known(tree: &LiveTree<Remembered>) -> Vec<String> {
     let entries = (0..tree.entries.len()).filter(|at| {
         let entry = &tree.entries[*at];
         entry.is_there && entry.kind == EntryKind::File && entry.data.0
@@ -83,7 +83,7 @@ fn nothing_is_read_again_while_nothing_but_files_changes() {
 
 #[test]
 fn a_file_system_that_others_may_change_is_refused() {
-    let read = Tree::<Known>::read(
+    let read = LiveTree::<Remembered>::read(
         Path::new("/proc/self/task"),
         Path::new("/proc/self/task"),
         1,
@@ -91,7 +91,7 @@ fn a_file_system_that_others_may_change_is_refused() {
         &|| false,
     );
     assert!(read.is_err());
-    let read = Tree::<Known>::read(
+    let read = LiveTree::<Remembered>::read(
         Path::new("/sys/kernel"),
         Path::new("/"),
         1,

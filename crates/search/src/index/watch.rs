@@ -1,6 +1,6 @@
 //! What the kernel says has changed, read at the moment it is asked for.
 //!
-//! The kernel queues an event inside the very call that makes the change. So whoever drains the
+//! The kernel queues an event inside the very call that makes the change. So who drains the
 //! queue knows of every change that was finished before: no thread waits for events, and nothing is
 //! delayed. `tree` has what the kernel does not tell.
 

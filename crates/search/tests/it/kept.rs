@@ -283,6 +283,8 @@ fn a_file_written_by_another_name_outside_is_seen() {
     // A second name inside, of a file that had one.
     fs::hard_link(tree.root.join("a.txt"), tree.root.join("sub/also")).unwrap();
     assert!(both.has(&tree, "sub/also"));
+    fs::write(tree.root.join("sub/also"), "hay and hay\n").unwrap();
+    both.check(&tree);
     fs::write(tree.root.join("sub/also"), "hay\n").unwrap();
     assert!(!both.has(&tree, "sub/also") && !both.has(&tree, "a.txt"));
 }

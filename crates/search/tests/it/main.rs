@@ -6,9 +6,11 @@ mod against_rg;
 mod glob;
 #[cfg(test)]
 mod grep;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod kept;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod kept_random;
 #[cfg(test)]
 mod random;
