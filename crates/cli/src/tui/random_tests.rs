@@ -145,7 +145,7 @@ fn happens(bench: &mut Bench, step: Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 5, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_is_drawn_and_only_what_was_asked_is_answered(
