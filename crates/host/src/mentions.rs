@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::event::Events;
 
-/// So many of them come with one prompt.
+/// At most this many of them come with one prompt.
 const MOST: usize = 20;
 
 /// What a mention stands for.

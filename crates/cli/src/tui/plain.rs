@@ -296,6 +296,7 @@ impl PlainFace {
         }
         self.drop_abandoned()?;
         match event {
+            SessionEvent::Notification { .. } => show::control(&TerminalControl::Bell),
             SessionEvent::Result(result) => {
                 self.cost = result.run.ledger.total_cost();
                 if result.run.duration >= LONG_RUN {

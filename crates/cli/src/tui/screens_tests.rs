@@ -1,7 +1,8 @@
 //! The screens of the specification.
 
-use haft::{Card, CardPiece, DiffHunk};
+use haft::{Card, CardPiece, DiffHunk, TaskEvent, TaskKind, TaskNotice, TaskStatus};
 use haft_agent::AgentEvent;
+use haft_host::{ScheduledPrompt, SessionEvent};
 use haft_models::ModelEvent;
 use haft_terminal::Key;
 use serde_json::json;
@@ -231,6 +232,36 @@ fn a_question_of_the_models_own() {
     bench.wait(100);
     bench.key(Key::char('2'));
     insta::assert_snapshot!(format!("{first}\n\n{}", bench.rows()));
+}
+
+#[test]
+fn what_comes_by_itself_is_shown_and_cannot_act_on_the_terminal() {
+    let mut bench = Bench::new(72, 16);
+    bench.session(SessionEvent::Scheduled {
+        prompt: Box::new(ScheduledPrompt {
+            id: "6678540b".to_owned(),
+            words: "every 10 minutes".to_owned(),
+            prompt: "look at the build\n\u{1b}[2Jand say \u{7}what fails".to_owned(),
+            is_last: false,
+        }),
+        uuid: uuid::Uuid::nil(),
+    });
+    let lines: Vec<String> = (1..9)
+        .map(|number| format!("\u{1b}[31merror {number}"))
+        .collect();
+    bench.session(SessionEvent::Task(TaskEvent::Reported(TaskNotice {
+        id: "monitor_1".to_owned(),
+        kind: TaskKind::Monitor,
+        status: TaskStatus::Running,
+        summary: "Monitor \"Errors\"".to_owned(),
+        result: lines.join("\n"),
+        notes: Vec::new(),
+        output_file: None,
+        tool_use_id: None,
+        usage: None,
+    })));
+    bench.update(Input::Tick);
+    insta::assert_snapshot!(bench.rows());
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn place(path: &Path) -> Option<PathBuf> {
         .find_map(|line| Some(PathBuf::from(line["cwd"].as_str()?)))
 }
 
-/// What was said in a conversation: the last exchanges of it, so many. Branches that were left do not count.
+/// What was said in a conversation: the last exchanges of it, this many. Branches that were left do not count.
 pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
     let lines = chain(&fs::read_to_string(transcript)?, None);
     let mut all: Vec<Exchange> = Vec::new();

@@ -87,7 +87,7 @@ pub(super) struct ChipTable {
 impl ChipTable {
     pub(super) fn add(&mut self, chip: Chip) -> (ChipId, char) {
         let most = (LAST - FIRST) as usize;
-        // So many chips in one session are none of a person's: the last is used again.
+        // This many chips in one session are none of a person's: the last is used again.
         if self.chips.len() > most {
             self.chips.truncate(most);
         }
