@@ -150,21 +150,36 @@ impl Face {
 
     /// Waits for this behind so many bytes; where it ends, and when it was there.
     pub(crate) fn until(&self, from: usize, wanted: &[u8]) -> (usize, Instant) {
+        self.until_within(from, wanted, PATIENCE)
+            .unwrap_or_else(|| {
+                let bytes = self.seen.bytes.lock().unwrap();
+                let end = &bytes[bytes.len().saturating_sub(2_000)..];
+                let (wanted, end) = (
+                    String::from_utf8_lossy(wanted),
+                    String::from_utf8_lossy(end),
+                );
+                panic!("waited in vain for {wanted:?}: {end}")
+            })
+    }
+
+    /// The same, for one that may never come.
+    pub(crate) fn until_within(
+        &self,
+        from: usize,
+        wanted: &[u8],
+        patience: Duration,
+    ) -> Option<(usize, Instant)> {
         let started = Instant::now();
         let mut bytes = self.seen.bytes.lock().unwrap();
         loop {
-            let place = find(&bytes[from..], wanted);
-            if let Some(at) = place {
-                return (from + at + wanted.len(), Instant::now());
+            if let Some(at) = find(&bytes[from..], wanted) {
+                return Some((from + at + wanted.len(), Instant::now()));
             }
-            assert!(
-                started.elapsed() < PATIENCE,
-                "waited in vain for {:?}: {}",
-                String::from_utf8_lossy(wanted),
-                String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(2_000)..])
-            );
-            let wait = self.seen.changed.wait_timeout(bytes, PATIENCE);
-            bytes = wait.unwrap().0;
+            let left = patience.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return None;
+            }
+            bytes = self.seen.changed.wait_timeout(bytes, left).unwrap().0;
         }
     }
 

@@ -14,7 +14,7 @@ use haft_engine::{
     Engine, EngineBuilder, Registry, SessionContext,
     conditions::read,
     hooks::{HookMoment, HookOutcome, HookStage, Hooks, Identity},
-    permissions::{Bases, Scope},
+    permissions::{Bases, List, Scope},
     settings::{Flags, SettingsPlaces, Watch},
 };
 use haft_testkit::{TempProject, until};
@@ -328,6 +328,56 @@ async fn hooks_hear_that_a_person_is_asked_and_the_answer_need_not_wait_for_them
     assert!(rig.bash("touch ran").await.metadata.denied.is_some());
     rig.scheduler.engine().hooks().end().await;
     assert!(!rig.ran("asked"));
+}
+
+/// Asks a person while it runs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InquireInput {}
+
+struct Inquire;
+
+impl Tool for Inquire {
+    type Input = InquireInput;
+    const NAME: &'static str = "Inquire";
+
+    async fn call(&self, _: &InquireInput, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let question = ApprovalRequest {
+            tool: "Inquire".to_owned(),
+            reason: "it wants more".to_owned(),
+            ..ApprovalRequest::default()
+        };
+        let answer = cx.services.approver().ask(question).await;
+        Ok(ToolOutput::text(format!("{answer:?}")))
+    }
+}
+
+#[tokio::test]
+async fn hooks_hear_of_a_question_that_a_tool_puts_itself() {
+    let command = "cat > asked.tmp; mv asked.tmp asked.json";
+    let hooks = json!({"Notification": [{"hooks": [{"type": "command", "command": command}]}]});
+    let files = [(Scope::User, hooks)];
+    let answer = Arc::new(Notify::new());
+    let approver: Arc<dyn Approver> = Arc::new(Slow(Arc::clone(&answer)));
+    let asks = |builder: EngineBuilder| {
+        let services = Services::none().with_approver(approver);
+        builder.tool(Inquire).unwrap().services(services)
+    };
+    let rules = [(List::Allow, "Inquire")];
+    let mut rig = Rig::with(&files, &rules, |hooks| hooks, asks).await;
+    let asked = rig.project.path("work/asked.json");
+    let answers = async {
+        until("the hook ran", || asked.exists()).await;
+        answer.notify_one();
+    };
+    let mut turn = rig.scheduler.turn().await;
+    turn.push(tool_use("Inquire", json!({})));
+    let (finished, ()) = tokio::join!(turn.next(), answers);
+    assert_eq!(finished.unwrap().text(), "Allow");
+    let told: Value = serde_json::from_str(&rig.project.read("work/asked.json")).unwrap();
+    assert_eq!(told["notification_type"], "permission_prompt");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains("Inquire: it wants more"), "{told}");
 }
 
 fn places(project: &TempProject) -> SettingsPlaces {
