@@ -180,6 +180,7 @@ impl AcpServer {
             forms: has(&can["elicitation"]["form"]),
             notices: has(&can["session"]["notices"]),
             compaction: has(&can["session"]["compaction"]),
+            terminal_output: has(&can["_meta"]["terminal_output"]),
         });
         let methods = match can_ask(&self.agent.config) {
             true => json!([]),

@@ -42,6 +42,8 @@ pub(crate) struct ClientAbilities {
     pub(crate) notices: bool,
     /// It shows that a conversation is summarized.
     pub(crate) compaction: bool,
+    /// It shows output as it comes, as that of a terminal.
+    pub(crate) terminal_output: bool,
 }
 
 /// A session of an editor.

@@ -52,6 +52,8 @@ struct ShownCall {
     runs: bool,
     /// A person is asked about it.
     is_asked: bool,
+    /// Its output is shown as that of a terminal.
+    has_terminal: bool,
 }
 
 impl Updates {
@@ -139,6 +141,10 @@ impl EventSink for Updates {
                 drop(state);
                 session.update(chunk("agent_message_chunk", text, &id));
             }
+            SessionEvent::Scheduled { prompt, uuid } => {
+                let id = uuid.to_string();
+                session.update(chunk("user_message_chunk", &prompt.text(), &id));
+            }
             SessionEvent::Result(result) => {
                 let open = std::mem::take(&mut self.state().calls);
                 for call in open.into_values() {
@@ -202,7 +208,14 @@ impl UpdateState {
                     session.update(plan::update(&self.board));
                 }
                 if let Some(call) = self.calls.remove(&finished.id) {
-                    session.update(calls::answered(&call.id, finished, &session.cwd));
+                    let mut update = calls::answered(&call.id, finished, &session.cwd);
+                    if call.has_terminal {
+                        let code = i32::from(finished.is_error);
+                        update["_meta"] = json!({"terminal_exit": {
+                            "terminal_id": call.id, "exit_code": code, "signal": null,
+                        }});
+                    }
+                    session.update(update);
                 }
             }
             AgentEvent::Added {
@@ -304,6 +317,11 @@ impl UpdateState {
         if let Some(agent) = agent {
             call["_meta"] = json!({"haft": {"parentToolCallId": &*agent.tool_use_id}});
         }
+        let has_terminal = session.client_can.terminal_output && name == "Bash";
+        if has_terminal {
+            call["content"] = json!([{"type": "terminal", "terminalId": shown}]);
+            call["_meta"]["terminal_info"] = json!({"terminal_id": shown, "cwd": session.cwd});
+        }
         session.update(call);
         let open = ShownCall {
             id: shown,
@@ -311,6 +329,7 @@ impl UpdateState {
             shown: None,
             runs: false,
             is_asked: false,
+            has_terminal,
         };
         self.calls.insert(id.to_owned(), open);
     }
@@ -338,6 +357,16 @@ impl UpdateState {
         let Some(call) = self.calls.get_mut(id) else {
             return;
         };
+        if call.has_terminal {
+            // Terminals want to be told where a line begins.
+            let data = text.replace('\n', "\r\n");
+            session.update(json!({
+                "sessionUpdate": "tool_call_update",
+                "toolCallId": call.id,
+                "_meta": {"terminal_output": {"terminal_id": call.id, "data": data}},
+            }));
+            return;
+        }
         call.output.push_str(text);
         let extra = call.output.len().saturating_sub(SHOWN_OUTPUT);
         let cut = call.output.ceil_char_boundary(extra);

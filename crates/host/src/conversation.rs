@@ -191,9 +191,21 @@ pub(crate) fn taken_over(session: &Session, config: &SessionConfig) -> Vec<Conte
         && path.is_dir()
         && inside(&path)
     {
+        patches.extend(worktree_of(&path));
         patches.push(ContextPatch::SetCwd { path });
     }
     patches
+}
+
+/// The worktree around a directory, if it is one that sessions make: rules about the checkout count there.
+fn worktree_of(path: &Path) -> Option<ContextPatch> {
+    let root = path.ancestors().find(|above| {
+        let folder = above.parent();
+        folder.is_some_and(|folder| folder.ends_with(".claude/worktrees"))
+    })?;
+    let main = root.ancestors().nth(3)?.to_path_buf();
+    let path = root.to_path_buf();
+    Some(ContextPatch::EnterWorktree { main, path })
 }
 
 /// Removes what a session that is not to be kept has left.

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use uuid::Uuid;
 
 use crate::{
-    ExtensionNames, QueuedMessage, RewindKind, ServerList, progress::OpenCalls,
+    ExtensionNames, QueuedMessage, RewindKind, ScheduledPrompt, ServerList, progress::OpenCalls,
     telemetry::SessionTelemetry,
 };
 
@@ -85,6 +85,13 @@ pub enum SessionEvent {
     /// A message that waited is answered from now on. One that steers a run comes as
     /// [`AgentEvent::Added`] instead, under its id.
     Delivered(Box<QueuedMessage>),
+    /// A prompt whose time has come is answered from now on, under this id.
+    Scheduled {
+        /// The prompt.
+        prompt: Box<ScheduledPrompt>,
+        /// The id of the message.
+        uuid: Uuid,
+    },
     /// A command that begins with a slash was answered without the model; a result follows.
     CommandAnswered {
         /// As it was typed.

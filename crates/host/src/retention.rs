@@ -1,4 +1,4 @@
-//! `cleanupPeriodDays`: sessions that were not written to for so long are removed.
+//! `cleanupPeriodDays`: sessions that were not written to for this long are removed.
 
 use std::{
     path::Path,

@@ -86,7 +86,7 @@ pub enum ModelEvent {
     Retry {
         /// Counted from 1.
         attempt: u32,
-        /// At most so many.
+        /// At most this many.
         max_retries: u32,
         /// The wait.
         delay: Duration,

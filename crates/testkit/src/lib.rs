@@ -7,7 +7,8 @@
 //! - [`bash`]: one in the place of Bash, which runs nothing; [`testing_permission`]: one that asks in every mode
 //! - [`contract`]: what every tool must keep to, as one function
 //! - [`http`]: a server with prepared replies; [`anthropic`]: such replies; [`strict`]: what providers refuse
-//! - [`obedient`]: a model that does what prompts ask for
+//! - [`obedient`]: a model that does what prompts ask for; [`model_line`]: one that a benchmark steers
+//! - [`measure`]: what benchmarks report
 //! - [`tasks`]: one in the background; [`tmux`]: a real terminal
 //! - [`skip`](mod@skip): what cannot be tried here; [`wait`]: waiting that ends
 
@@ -16,6 +17,8 @@ pub mod bash;
 pub mod contract;
 mod control_file;
 pub mod http;
+pub mod measure;
+pub mod model_line;
 pub mod obedient;
 pub mod project;
 pub mod skip;
@@ -28,6 +31,7 @@ pub mod wait;
 
 pub use bash::Bash;
 pub use control_file::ControlFile;
+pub use model_line::ModelLine;
 pub use project::TempProject;
 pub use skip::skip;
 pub use testing_permission::TestingPermission;

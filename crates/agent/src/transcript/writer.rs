@@ -236,6 +236,18 @@ impl Transcript {
         state.write(&*self.store, &line);
     }
 
+    /// Records what has changed of what the session keeps beside its conversation.
+    pub(crate) fn keep(&self) {
+        self.write_kept(&mut self.state());
+    }
+
+    fn write_kept(&self, state: &mut WriterState) {
+        for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {
+            let line = state.facts.kept(&name, &kept);
+            state.write(&*self.store, &line);
+        }
+    }
+
     /// A line that is no message.
     pub(crate) fn note(&self, line: &Value) {
         self.state().write(&*self.store, line);
@@ -300,10 +312,7 @@ impl CallObserver for Transcript {
         let more = line::answer(&result, structured, metadata.waited, is_refused);
         let mut state = self.state();
         // Before the answer: the one who reads that it was done finds what was done.
-        for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {
-            let line = state.facts.kept(&name, &kept);
-            state.write(&*self.store, &line);
-        }
+        self.write_kept(&mut state);
         state.message(&*self.store, "user", uuid, more);
         state.answers.insert(result.tool_use_id, uuid);
     }

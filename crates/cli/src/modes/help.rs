@@ -27,6 +27,16 @@ const TOPICS: &[(&str, &str, &str)] = &[
         include_str!("../../docs/mcp-servers.md"),
     ),
     (
+        "worktrees",
+        "copies of a checkout to work in, and what stays of them",
+        include_str!("../../docs/worktrees.md"),
+    ),
+    (
+        "web",
+        "pages and searches: where they may go, who searches",
+        include_str!("../../docs/web.md"),
+    ),
+    (
         "exec-protocol",
         "the lines that `haft exec` reads and writes",
         include_str!("../../docs/exec-protocol.md"),
@@ -40,6 +50,11 @@ const TOPICS: &[(&str, &str, &str)] = &[
         "mcp-serve",
         "haft's tools in an editor or a desktop app",
         include_str!("../../docs/mcp-serve.md"),
+    ),
+    (
+        "schedules",
+        "prompts that are said later, and monitors",
+        include_str!("../../docs/schedules.md"),
     ),
     (
         "script",

@@ -734,3 +734,44 @@ fn a_question_is_a_form_or_a_choice() {
         assert!(words.contains("Blue"), "{words}");
     }
 }
+
+#[test]
+fn output_is_shown_as_it_comes_where_an_editor_has_terminals_for_it() {
+    let dir = project();
+    let go = dir.path().join("go");
+    let line = format!(
+        "echo first; until [ -e {} ]; do sleep 0.01; done; echo second",
+        go.display()
+    );
+    let script = script(
+        dir.path(),
+        &[call("Bash", json!({"command": line})), text("ok")],
+    );
+    let mut editor = Editor::start(dir.path(), &["--script", &script]);
+    let can = json!({"_meta": {"terminal_output": true}});
+    editor.ask(
+        "initialize",
+        json!({"protocolVersion": 1, "clientCapabilities": can}),
+    );
+    editor.opens(dir.path());
+    let params = editor.prompt_of(json!([{"type": "text", "text": "run"}]));
+    let id = editor.send("session/prompt", params);
+    let first = editor.until("output", |message| {
+        message["params"]["update"]["_meta"]["terminal_output"].is_object()
+    });
+    let terminal = &first["params"]["update"]["_meta"]["terminal_output"];
+    assert_eq!(terminal["data"], "first\r\n");
+    fs::write(go, "").unwrap();
+    assert_eq!(editor.answer(id)["result"]["stopReason"], "end_turn");
+    let begun = editor.updates("tool_call");
+    assert_eq!(begun[0]["content"][0]["type"], "terminal");
+    assert_eq!(
+        begun[0]["_meta"]["terminal_info"]["terminal_id"],
+        terminal["terminal_id"]
+    );
+    let ends = editor.updates("tool_call_update");
+    let ends = ends
+        .iter()
+        .find(|update| update["_meta"]["terminal_exit"].is_object());
+    assert_eq!(ends.unwrap()["_meta"]["terminal_exit"]["exit_code"], 0);
+}

@@ -22,6 +22,7 @@
 //! - `terminal`: what arrives at a terminal, and what is typed there
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
+//! - `web`: pages and searches
 //! - `words`: of what people and models read; `workspace`: dependency graph, licences, duplicates
 //! - `docs`: what the documents say is so; `console`: what they show is what happens; `examples`: what the examples do; `faces`: what the binary leaves to the host
 
@@ -77,5 +78,7 @@ mod vectors;
 mod waits;
 #[cfg(target_os = "linux")]
 mod weak_sandbox;
+#[cfg(feature = "web")]
+mod web;
 mod words;
 mod workspace;

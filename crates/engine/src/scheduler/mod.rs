@@ -11,7 +11,7 @@
 mod call;
 pub mod claims;
 mod listener;
-mod nested;
+mod notifying_approver;
 mod observer;
 mod person;
 mod slots;
@@ -33,7 +33,11 @@ pub(crate) use slots::Slot;
 pub use turn::CallBatch;
 
 use crate::{
-    Engine, SessionContext, hooks::HookMoment, pool::ToolOffer, settings::watch::POLICY, tighten,
+    Engine, SessionContext,
+    hooks::HookMoment,
+    pool::{PoolView, ToolOffer},
+    settings::watch::POLICY,
+    tighten,
 };
 
 /// Runs the calls of one session.
@@ -100,11 +104,21 @@ impl Scheduler {
         let mut context = self.shared.context();
         context.context.apply(patch);
         context.version += 1;
+        drop(context);
+        self.shared.engine.hooks.moved();
     }
 
     /// From now on, calls are this model's.
     pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
         *self.shared.model() = Some(model.into());
+    }
+
+    /// From now on the agent is of this kind, and has what the view leaves of the tools. What the model is
+    /// sent begins anew: a tool that it no longer has is not offered to it.
+    pub fn set_kind(&mut self, kind: Option<String>, view: Option<PoolView>) {
+        self.shared.engine.set_kind(kind, view);
+        let offer = self.shared.offer.lock();
+        *offer.unwrap_or_else(PoisonError::into_inner) = ToolOffer::default();
     }
 
     /// The tools whose definitions the model is sent now: what it was sent before comes first, unchanged, so
@@ -121,7 +135,7 @@ impl Scheduler {
 
     /// Calls beside the model's own.
     pub fn aside(&self) -> NestedCalls {
-        nested::beside(&self.shared)
+        call::beside(&self.shared)
     }
 
     /// Fires to end the whole session: every turn and every call in it.

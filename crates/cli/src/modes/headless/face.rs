@@ -43,6 +43,7 @@ impl EventSink for Output {
                     entries: vec![entry],
                 }));
             }
+            SessionEvent::Scheduled { prompt, uuid } => self.put_scheduled(prompt, *uuid),
             SessionEvent::Continues => self.goes_on(),
             SessionEvent::Result(result) => {
                 self.put_result(result);
