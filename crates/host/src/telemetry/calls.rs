@@ -15,7 +15,8 @@ impl CallListener for SessionTelemetry {
             if state.recorded.len() < MOST_OPEN {
                 state.recorded.insert(result.call);
             }
-            state.parents.remove(&result.call)
+            let agent = ended.agent.id.as_ref();
+            agent.and_then(|agent| state.launches.get(agent).copied())
         };
         let (decision, source) = decided(ended);
         let mut attributes = about(result);
@@ -51,8 +52,11 @@ impl CallListener for SessionTelemetry {
 
 impl SessionTelemetry {
     /// A call that was answered before anything could be decided about it: it fits no tool, or was interrupted.
-    pub(super) fn record_unjudged(&self, result: &CallResult) {
-        let parent = self.state().parents.remove(&result.call);
+    pub(super) fn record_unjudged(
+        &self,
+        result: &CallResult,
+        parent: Option<haft_telemetry::SpanId>,
+    ) {
         self.record(result, SystemTime::now(), parent, about(result));
     }
 

@@ -52,8 +52,8 @@ struct TraceState {
     run: Option<RunSpan>,
     /// Calls under way, by the provider's ids.
     calls: HashMap<String, CallId>,
-    /// The spans that calls of subagents are in.
-    parents: HashMap<CallId, SpanId>,
+    /// The spans that calls of subagents are in, by the subagents' ids.
+    launches: HashMap<String, SpanId>,
     /// Calls that were recorded, until they are answered.
     recorded: HashSet<CallId>,
     hooks: HashMap<String, SystemTime>,
@@ -135,19 +135,21 @@ impl SessionTelemetry {
             }
             AgentEvent::Calling {
                 call, tool_use_id, ..
-            } => self.state().calls(*call, tool_use_id, None),
-            AgentEvent::Answered { finished, .. } => self.answered(finished),
-            AgentEvent::Subagent { agent, event } => match &**event {
-                AgentEvent::Calling {
-                    call, tool_use_id, ..
-                } => {
-                    let mut state = self.state();
-                    let launched = state.calls.get(&*agent.tool_use_id).copied();
-                    state.calls(*call, tool_use_id, launched.map(span_of));
+            } => self.state().calls(*call, tool_use_id),
+            AgentEvent::Answered { finished, .. } => self.answered(finished, None),
+            AgentEvent::Subagent { agent, event } => {
+                // Whatever it is: a call of its may end before it is reported that it begins.
+                self.state().launched(&agent.id, &agent.tool_use_id);
+                match &**event {
+                    AgentEvent::Calling {
+                        call, tool_use_id, ..
+                    } => self.state().calls(*call, tool_use_id),
+                    AgentEvent::Answered { finished, .. } => {
+                        self.answered(finished, Some(&agent.id));
+                    }
+                    _ => {}
                 }
-                AgentEvent::Answered { finished, .. } => self.answered(finished),
-                _ => {}
-            },
+            }
             AgentEvent::Compacted {
                 trigger,
                 pre_tokens,
@@ -169,14 +171,15 @@ impl SessionTelemetry {
     }
 
     /// A call has its answer. One that no tool has seen was not recorded before.
-    fn answered(&self, finished: &CallResult) {
-        let was_recorded = {
+    fn answered(&self, finished: &CallResult, agent: Option<&str>) {
+        let (was_recorded, parent) = {
             let mut state = self.state();
             state.calls.remove(&finished.id);
-            state.recorded.remove(&finished.call)
+            let parent = agent.and_then(|agent| state.launches.get(agent).copied());
+            (state.recorded.remove(&finished.call), parent)
         };
         if !was_recorded {
-            self.record_unjudged(finished);
+            self.record_unjudged(finished, parent);
         }
     }
 
@@ -342,12 +345,19 @@ impl SessionTelemetry {
 
 impl TraceState {
     /// A call begins.
-    fn calls(&mut self, call: CallId, tool_use_id: &str, parent: Option<SpanId>) {
+    fn calls(&mut self, call: CallId, tool_use_id: &str) {
         if self.calls.len() < MOST_OPEN {
             self.calls.insert(tool_use_id.to_owned(), call);
         }
-        if let Some(parent) = parent.filter(|_| self.parents.len() < MOST_OPEN) {
-            self.parents.insert(call, parent);
+    }
+
+    /// There is a subagent, which this call launched.
+    fn launched(&mut self, agent: &str, tool_use_id: &str) {
+        if let Some(call) = self.calls.get(tool_use_id)
+            && self.launches.len() < MOST_OPEN
+            && !self.launches.contains_key(agent)
+        {
+            self.launches.insert(agent.to_owned(), span_of(*call));
         }
     }
 
@@ -355,7 +365,7 @@ impl TraceState {
     fn forget_run(&mut self) {
         self.run = None;
         if self.calls.is_empty() {
-            self.parents.clear();
+            self.launches.clear();
             self.recorded.clear();
         }
     }
