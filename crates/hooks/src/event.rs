@@ -74,12 +74,20 @@ impl HookMoment {
     pub const CWD_CHANGED: Self = Self("CwdChanged");
     /// One more working directory.
     pub const DIRECTORY_ADDED: Self = Self("DirectoryAdded");
+    /// An MCP server wants to know something of a person.
+    pub const ELICITATION: Self = Self("Elicitation");
+    /// A person has answered that, and the server is about to learn it.
+    pub const ELICITATION_RESULT: Self = Self("ElicitationResult");
     /// A file that someone wanted watched has changed.
     pub const FILE_CHANGED: Self = Self("FileChanged");
     /// A file was read that tells the model what to do.
     pub const INSTRUCTIONS_LOADED: Self = Self("InstructionsLoaded");
+    /// The model's words are shown.
+    pub const MESSAGE_DISPLAY: Self = Self("MessageDisplay");
     /// The person should know of something.
     pub const NOTIFICATION: Self = Self("Notification");
+    /// A call was refused because no one is asked.
+    pub const PERMISSION_DENIED: Self = Self("PermissionDenied");
     /// A person would be asked.
     pub const PERMISSION_REQUEST: Self = Self("PermissionRequest");
     /// The conversation was summarized.
@@ -116,6 +124,10 @@ impl HookMoment {
     pub const USER_PROMPT_EXPANSION: Self = Self("UserPromptExpansion");
     /// The person says something.
     pub const USER_PROMPT_SUBMIT: Self = Self("UserPromptSubmit");
+    /// A copy of the project is to be made.
+    pub const WORKTREE_CREATE: Self = Self("WorktreeCreate");
+    /// A copy of the project goes.
+    pub const WORKTREE_REMOVE: Self = Self("WorktreeRemove");
 
     /// The event of this name.
     pub fn named(name: &str) -> Option<Self> {
@@ -190,6 +202,11 @@ impl HookMoment {
         ["CwdChanged", "FileChanged", "SessionStart", "Setup"].contains(&self.0)
     }
 
+    /// Can its handler say which paths are to be watched?
+    pub fn watches(self) -> bool {
+        ["CwdChanged", "FileChanged", "SessionStart"].contains(&self.0)
+    }
+
     /// Can its handler end everything, with `continue: false`?
     pub fn can_stop(self) -> bool {
         self.can_message()
@@ -259,9 +276,13 @@ mod tests {
             HookMoment::CONFIG_CHANGE,
             HookMoment::CWD_CHANGED,
             HookMoment::DIRECTORY_ADDED,
+            HookMoment::ELICITATION,
+            HookMoment::ELICITATION_RESULT,
             HookMoment::FILE_CHANGED,
             HookMoment::INSTRUCTIONS_LOADED,
+            HookMoment::MESSAGE_DISPLAY,
             HookMoment::NOTIFICATION,
+            HookMoment::PERMISSION_DENIED,
             HookMoment::PERMISSION_REQUEST,
             HookMoment::POST_COMPACT,
             HookMoment::POST_TOOL_BATCH,
@@ -280,6 +301,8 @@ mod tests {
             HookMoment::TASK_CREATED,
             HookMoment::USER_PROMPT_EXPANSION,
             HookMoment::USER_PROMPT_SUBMIT,
+            HookMoment::WORKTREE_CREATE,
+            HookMoment::WORKTREE_REMOVE,
         ] {
             assert_eq!(HookMoment::named(event.name()), Some(event));
         }

@@ -44,7 +44,7 @@ pub(crate) struct Chosen {
     /// Where everything is recorded.
     record: Option<PathBuf>,
     retries: RetryPolicy,
-    /// Who brings a model knows its name.
+    /// The model was brought by the embedder, who knows its name.
     is_given: bool,
     /// No provider is asked.
     is_offline: bool,
@@ -153,6 +153,19 @@ impl Chosen {
         }
         self.model = model;
         Ok(())
+    }
+
+    /// Who answers, as the conventions of telemetry name it.
+    pub(crate) fn provider_name(
+        &self,
+        choice: &ModelChoice,
+        environment: &Environment,
+    ) -> &'static str {
+        match provider(choice, environment) {
+            _ if self.is_offline => "haft.scripted",
+            ModelProvider::Anthropic => "anthropic",
+            ModelProvider::OpenAi => "openai",
+        }
     }
 
     /// How much the model can read and write, as far as it is known. Says whether that is known.

@@ -57,12 +57,16 @@ pub enum RpcId {
     Text(String),
 }
 
+/// A longer id is none, in bytes.
+const LONGEST_ID: usize = 1_024;
+
 impl RpcId {
-    /// From JSON; `None` for what is neither a whole number nor a text.
+    /// From JSON; `None` for what is neither a whole number nor a text of a reasonable length.
     pub fn parse(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => number.as_i64().map(Self::Number),
-            Value::String(text) => Some(Self::Text(text.clone())),
+            // It is repeated in the answer, which may have to wait.
+            Value::String(text) if text.len() <= LONGEST_ID => Some(Self::Text(text.clone())),
             _ => None,
         }
     }

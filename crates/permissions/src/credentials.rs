@@ -97,19 +97,18 @@ pub(super) fn is_store(path: &Path, home: Option<&Path>) -> bool {
         .into_iter()
         .chain(MACHINE.homes.iter().map(PathBuf::as_path));
     let mut below = own.filter_map(|home| rest_below(path, home));
-    below.any(|rest| is_below_store(&rest))
-        || below_homes(path).is_some_and(|rest| is_below_store(&rest))
+    below.any(is_below_store) || below_homes(path).is_some_and(is_below_store)
 }
 
 /// What follows a home in a path; homes too are compared without case.
-fn rest_below(path: &Path, home: &Path) -> Option<PathBuf> {
+fn rest_below<'a>(path: &'a Path, home: &Path) -> Option<&'a Path> {
     let mut parts = path.components();
     for part in home.components() {
         if !is_same(parts.next()?.as_os_str(), part.as_os_str()) {
             return None;
         }
     }
-    Some(parts.as_path().to_path_buf())
+    Some(parts.as_path())
 }
 
 /// The same name, to a disk that ignores case?
@@ -121,21 +120,21 @@ fn is_same(one: &OsStr, other: &OsStr) -> bool {
 }
 
 /// What follows the home of whatever user.
-fn below_homes(path: &Path) -> Option<PathBuf> {
+fn below_homes(path: &Path) -> Option<&Path> {
     let rest = rest_below(path, Path::new(HOMES))?;
     let mut parts = rest.components();
     parts.next()?;
-    Some(parts.as_path().to_path_buf())
+    Some(parts.as_path())
 }
 
 fn is_below_store(rest: &Path) -> bool {
-    let rest = folded(&rest.to_string_lossy());
-    let rest = Path::new(&rest);
     let first = rest.components().next();
-    let first = first.and_then(|first| first.as_os_str().to_str());
-    let Some(stores) = first.and_then(|first| BY_FIRST_NAME.get(first)) else {
+    let first = first.map(|first| folded(&first.as_os_str().to_string_lossy()));
+    let Some(stores) = first.and_then(|first| BY_FIRST_NAME.get(first.as_str())) else {
         return false;
     };
+    let rest = folded(&rest.to_string_lossy());
+    let rest = Path::new(&rest);
     stores.iter().any(|store| rest.starts_with(store))
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    BoundCall, CallContext, JudgedPath, JudgedPaths, Permission, Reach, RuleMatch,
+    BoundCall, CallContext, Effects, JudgedPath, JudgedPaths, Permission, Reach, RuleMatch,
 };
 use haft_shell::ReadLine;
 use serde_json::Value;
@@ -111,7 +111,12 @@ impl Facts {
     /// Gathers what is known of a call that is about to run, but for its command line
     /// ([`Self::read_command`]). Follows links, reads nothing else.
     pub fn of(bound: &dyn BoundCall, cx: &CallContext) -> Self {
-        let mut facts = Self::of_call(bound);
+        Self::of_effects(bound, bound.effects(), cx)
+    }
+
+    /// The same with the call's effects, where they are known already.
+    pub fn of_effects(bound: &dyn BoundCall, effects: Effects, cx: &CallContext) -> Self {
+        let mut facts = Self::touching(bound, effects);
         facts.command = bound.classifier_input();
         facts.opinion = bound.permission(cx);
         facts
@@ -144,7 +149,10 @@ impl Facts {
 
     /// The same without the tool's own word: what rules are held against.
     pub fn of_call(bound: &dyn BoundCall) -> Self {
-        let effects = bound.effects();
+        Self::touching(bound, bound.effects())
+    }
+
+    fn touching(bound: &dyn BoundCall, effects: Effects) -> Self {
         let paths = |reach: &Reach| match reach {
             Reach::Paths(paths) => paths.iter().map(|path| Touched::new(path)).collect(),
             Reach::Nothing | Reach::Anything => Vec::new(),

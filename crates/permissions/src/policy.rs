@@ -49,20 +49,28 @@ impl Policy {
 
     /// A policy without rules for these directories, whose links are followed.
     pub fn of_directories(mode: PermissionMode, directories: &[PathBuf]) -> Self {
-        let real = directories.iter().map(|dir| resolve::real(dir));
+        let real = directories.iter().map(|dir| resolve::real_directory(dir));
         Self::new(mode, real.collect())
     }
 
     /// The same with a home directory, whose links are followed.
     #[must_use]
     pub fn with_home(mut self, home: Option<&Path>) -> Self {
-        self.home = home.map(resolve::real);
+        self.home = home.map(resolve::real_directory);
         self
     }
 
     /// Is it inside the working directories? By whole components of a real path.
     pub fn is_inside(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    /// The same with this plan, a real path: it may be read.
+    #[must_use]
+    pub fn with_plan(mut self, plan: Option<PathBuf>) -> Self {
+        self.readable.extend(plan.clone());
+        self.plan = plan;
+        self
     }
 
     /// Is it the plan, while there is one to be made?

@@ -141,6 +141,9 @@ pub fn is_systems_own(path: &Path) -> bool {
 /// into another process. Names are compared without case here too.
 pub fn sensitive(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     let keys = || credentials::is_store(path, home).then_some(KEYS);
+    if !may_be_of_system(path) {
+        return keys();
+    }
     let path = PathBuf::from(folded(&path.to_string_lossy()));
     // Shared memory is a place for plain files, also for a working directory.
     if path.starts_with("/dev/shm") {
@@ -148,6 +151,19 @@ pub fn sensitive(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     }
     let system = SYSTEM.iter().find(|(store, _)| path.starts_with(store));
     system.map(|(_, what)| *what).or_else(keys)
+}
+
+/// Is its first name one of those in the list of the system's places? Nearly none is, and each call asks.
+fn may_be_of_system(path: &Path) -> bool {
+    const FIRST_NAMES: [&str; 6] = ["dev", "etc", "proc", "run", "sys", "var"];
+    let Some(first) = path.components().nth(1) else {
+        return true;
+    };
+    let first = first.as_os_str();
+    !first.as_encoded_bytes().is_ascii()
+        || FIRST_NAMES
+            .iter()
+            .any(|name| first.eq_ignore_ascii_case(name))
 }
 
 /// All of these places, for a walk that is to leave them out. Looked up at most once a second.
@@ -164,6 +180,18 @@ pub fn stores(home: Option<&Path>) -> Arc<[PathBuf]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_place_of_the_system_is_looked_for_by_its_first_name() {
+        for (place, _) in SYSTEM {
+            for path in [place.to_owned(), place.to_uppercase(), format!("{place}/x")] {
+                assert!(may_be_of_system(Path::new(&path)), "{path}");
+                assert!(sensitive(Path::new(&path), None).is_some(), "{path}");
+            }
+        }
+        assert!(sensitive(Path::new("/\u{17f}ys/x"), None).is_some());
+        assert!(!may_be_of_system(Path::new("/home/u/dev")));
+    }
 
     #[test]
     fn control_files_are_known_whatever_their_case() {

@@ -267,14 +267,19 @@ impl SettingsFile {
 
 /// The administrator's files, the base file first.
 pub(super) fn managed(places: &SettingsPlaces) -> Vec<PathBuf> {
-    let mut files = vec![places.managed.join("managed-settings.json")];
-    files.extend(drop_ins(&places.managed.join("managed-settings.d")));
+    let mut files = vec![managed_base(places)];
+    files.extend(drop_ins(&places.managed));
     files
 }
 
-/// `*.json` in order of their names, hidden ones left out.
-fn drop_ins(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else {
+/// The administrator's base file.
+pub(super) fn managed_base(places: &SettingsPlaces) -> PathBuf {
+    places.managed.join("managed-settings.json")
+}
+
+/// What the administrator puts beside it: `*.json` in order of their names, hidden ones left out.
+pub(super) fn drop_ins(managed: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(managed.join("managed-settings.d")) else {
         return Vec::new();
     };
     let mut files: Vec<PathBuf> = entries

@@ -441,6 +441,11 @@ const TERMINAL: &[SettingKey] = &[
         "`false`: `@` finds ignored files, too",
     ),
     light(
+        "searchIndex",
+        Flag,
+        "`false`: searches keep nothing between calls, and no index files (as `HAFT_SEARCH_INDEX=off`)",
+    ),
+    light(
         "respondToBashCommands",
         Flag,
         "`false`: the model does not answer to `!command`",

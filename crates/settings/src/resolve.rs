@@ -4,7 +4,9 @@ use std::{
     collections::VecDeque,
     ffi::OsString,
     fs,
+    os::unix::fs::MetadataExt,
     path::{Component, Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 /// As many links as the kernel follows.
@@ -17,6 +19,54 @@ pub fn real(path: &Path) -> PathBuf {
         return path.to_path_buf();
     }
     fs::canonicalize(path).unwrap_or_else(|_| walk(path))
+}
+
+/// The same for a directory that is asked for at every call: where it was found last is looked at once or twice, instead
+/// of each name on the way to it.
+///
+/// Whatever lies below the answer lies in the directory that the path leads to now: both were found to be the same one
+/// just now, and nothing lies below a link.
+pub fn real_directory(path: &Path) -> PathBuf {
+    static KNOWN: Mutex<Vec<KnownDirectory>> = Mutex::new(Vec::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(found) = identity(path).filter(|_| path.is_absolute()) else {
+        return real(path);
+    };
+    let kept = known().iter().find(|known| known.path == path).cloned();
+    if let Some(kept) = kept
+        && kept.identity == found
+        && (kept.real == path || identity(&kept.real) == Some(found))
+    {
+        return kept.real;
+    }
+    let real = real(path);
+    let mut known = known();
+    known.retain(|known| known.path != path);
+    if known.len() >= MOST_KNOWN {
+        known.remove(0);
+    }
+    known.push(KnownDirectory {
+        path: path.to_path_buf(),
+        real: real.clone(),
+        identity: found,
+    });
+    real
+}
+
+/// More directories are not remembered: a session has a few.
+const MOST_KNOWN: usize = 16;
+
+#[derive(Clone)]
+struct KnownDirectory {
+    path: PathBuf,
+    real: PathBuf,
+    identity: (u64, u64),
+}
+
+/// What tells a directory from every other one that there is now.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
+    Some((found.dev(), found.ino()))
 }
 
 /// Looking for a link at each name of a path takes one call of the kernel a name. From this many on it is cheaper to
@@ -107,6 +157,65 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    /// What lies below the answer must lie in the directory that the path leads to now, whatever was there before.
+    #[test]
+    fn a_directory_that_is_asked_for_again_is_found_where_it_is_now() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        for name in ["one", "two", "three/deep"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let link = root.join("link");
+        let point = |to: &str| {
+            let _ = fs::remove_file(&link);
+            symlink(root.join(to), &link).unwrap();
+        };
+        let holds = |path: &Path, expected: &str| {
+            for _ in 0..2 {
+                assert_eq!(
+                    real_directory(path),
+                    root.join(expected),
+                    "{}",
+                    path.display()
+                );
+            }
+        };
+        holds(&root.join("one"), "one");
+        point("one");
+        holds(&link, "one");
+        point("two");
+        holds(&link, "two");
+        // The same directory under another name, and another one under its old name.
+        fs::rename(root.join("two"), root.join("moved")).unwrap();
+        fs::create_dir(root.join("two")).unwrap();
+        point("moved");
+        holds(&link, "moved");
+        point("three/deep");
+        holds(&link, "three/deep");
+        fs::rename(root.join("three"), root.join("four")).unwrap();
+        fs::create_dir_all(root.join("three/deep")).unwrap();
+        holds(&link, "three/deep");
+        point("four/deep");
+        holds(&link, "four/deep");
+        // A directory that is a link now.
+        fs::rename(root.join("one"), root.join("other")).unwrap();
+        symlink(root.join("other"), root.join("one")).unwrap();
+        let now = real_directory(&root.join("one"));
+        assert!(
+            !now.join("x").starts_with(root.join("two")),
+            "{}",
+            now.display()
+        );
+        fs::remove_dir(root.join("other")).unwrap();
+        assert_eq!(real_directory(&root.join("one")), root.join("other"));
+        // More of them than are remembered.
+        for number in 0..2 * MOST_KNOWN {
+            let name = format!("n{number}");
+            fs::create_dir(root.join(&name)).unwrap();
+            holds(&root.join(&name), &name);
+        }
+    }
 
     #[test]
     fn links_are_followed_also_to_what_does_not_exist_yet() {

@@ -3,37 +3,50 @@
 use std::{
     fs,
     os::unix::fs::MetadataExt,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use super::{
     Flags, Settings, SettingsPlaces, Trust,
     files::{self, LOCAL},
 };
-/// Looks whether settings files have changed.
+
+/// Checks whether settings files have changed.
 #[derive(Debug)]
 pub struct Watch {
     places: SettingsPlaces,
     flags: Flags,
-    seen: Mutex<Vec<Stamp>>,
+    /// Those that have fixed places.
+    files: Vec<NamedFile>,
+    seen: Mutex<Vec<SeenFile>>,
 }
 
 /// What hooks know the administrator's files by.
 pub const POLICY: &str = "policy_settings";
 
+/// A file, with the name that hooks know its scope by.
+type NamedFile = (&'static str, PathBuf);
+
 /// What tells one version of a file from another without reading it: which file it is, when its
 /// content and when anything about it changed, and how long it is.
-type Stamp = Option<(PathBuf, u64, [i64; 4], u64)>;
+type Stamp = (u64, [i64; 4], u64);
 
-/// One that has seen as much: who has a copy of a session's context watches over it for themselves.
+/// A file that was there when it was looked for last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SeenFile {
+    named: NamedFile,
+    stamp: Stamp,
+}
+
+/// One that has seen as much: every copy of a session's context is watched by itself.
 impl Clone for Watch {
     fn clone(&self) -> Self {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         Self {
             places: self.places.clone(),
             flags: self.flags.clone(),
-            seen: Mutex::new(seen.clone()),
+            files: self.files.clone(),
+            seen: Mutex::new(self.seen().clone()),
         }
     }
 }
@@ -42,27 +55,30 @@ impl Watch {
     /// Watches from now on.
     pub fn new(places: SettingsPlaces, flags: Flags) -> Self {
         let watch = Self {
+            files: fixed(&places, &flags),
             places,
             flags,
             seen: Mutex::default(),
         };
-        let now = watch.stamps();
-        *watch.seen.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        let now = watch.look();
+        *watch.seen() = now;
         watch
     }
 
     /// The files that have changed since the last look, each with the name that hooks know its scope
     /// by; a few `stat` calls.
     pub fn changed(&self) -> Vec<(&'static str, PathBuf)> {
-        let now = self.stamps();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.look();
+        let mut seen = self.seen();
         if *seen == now {
             return Vec::new();
         }
         let before = std::mem::replace(&mut *seen, now.clone());
-        let files = self.files().into_iter().enumerate();
-        let changed = files.filter(|(at, _)| before.get(*at) != now.get(*at));
-        changed.map(|(_, (source, file))| (source, file)).collect()
+        drop(seen);
+        let changed = now.iter().filter(|file| !before.contains(file));
+        let is_gone = |file: &&SeenFile| now.iter().all(|other| other.named != file.named);
+        let gone = before.iter().filter(is_gone);
+        changed.chain(gone).map(|file| file.named.clone()).collect()
     }
 
     /// What the files say now.
@@ -73,38 +89,80 @@ impl Watch {
         settings
     }
 
-    fn stamps(&self) -> Vec<Stamp> {
-        let stamp = |file: PathBuf| {
-            let metadata = fs::metadata(&file).ok()?;
-            let times = [
-                metadata.mtime(),
-                metadata.mtime_nsec(),
-                metadata.ctime(),
-                metadata.ctime_nsec(),
-            ];
-            Some((file, metadata.ino(), times, metadata.len()))
+    /// The files that are there now. This is done before every turn, and mostly there are none: a folder is looked for
+    /// before the files in it.
+    fn look(&self) -> Vec<SeenFile> {
+        let mut found = Vec::new();
+        let mut look = |named: &NamedFile| {
+            let stamp = stamp(&named.1);
+            found.extend(stamp.map(|stamp| SeenFile {
+                named: named.clone(),
+                stamp,
+            }));
         };
-        let files = self.files().into_iter();
-        files.map(|(_, file)| stamp(file)).collect()
+        let mut folders = KnownFolders::default();
+        for named in &self.files {
+            let folder = named.1.parent().unwrap_or(Path::new("/"));
+            if folders.is_there(folder) {
+                look(named);
+            }
+        }
+        if folders.is_there(&self.places.managed) {
+            for file in files::drop_ins(&self.places.managed) {
+                look(&(POLICY, file));
+            }
+        }
+        found
     }
 
-    /// The files, each with the name that hooks know its scope by.
-    fn files(&self) -> Vec<(&'static str, PathBuf)> {
-        let (local, project, user) = ("local_settings", "project_settings", "user_settings");
-        let managed = files::managed(&self.places).into_iter();
-        let mut files: Vec<_> = managed.map(|file| (POLICY, file)).collect();
-        let root = files::local_root(&self.places);
-        if root != self.places.cwd {
-            files.push((local, root.join(LOCAL)));
-        }
-        files.extend([
-            (local, self.places.cwd.join(LOCAL)),
-            (project, self.places.cwd.join(".claude/settings.json")),
-            (user, self.places.user.join("settings.json")),
-        ]);
-        // The one of the command line is the user's own.
-        let given = self.flags.settings.as_ref();
-        files.extend(given.map(|given| (user, self.places.cwd.join(given))));
-        files
+    fn seen(&self) -> MutexGuard<'_, Vec<SeenFile>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Folders that were looked for in one look.
+#[derive(Default)]
+struct KnownFolders<'a>(Vec<(&'a Path, bool)>);
+
+impl<'a> KnownFolders<'a> {
+    fn is_there(&mut self, folder: &'a Path) -> bool {
+        let known = self.0.iter().find(|(path, _)| *path == folder);
+        if let Some((_, is_there)) = known {
+            return *is_there;
+        }
+        // One that may not be looked into may hold anything.
+        let is_there = folder.try_exists().unwrap_or(true);
+        self.0.push((folder, is_there));
+        is_there
+    }
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let metadata = fs::metadata(file).ok()?;
+    let times = [
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ctime(),
+        metadata.ctime_nsec(),
+    ];
+    Some((metadata.ino(), times, metadata.len()))
+}
+
+/// The files whose places are known when a session begins.
+fn fixed(places: &SettingsPlaces, flags: &Flags) -> Vec<NamedFile> {
+    let (local, project, user) = ("local_settings", "project_settings", "user_settings");
+    let mut fixed = vec![(POLICY, files::managed_base(places))];
+    let root = files::local_root(places);
+    if root != places.cwd {
+        fixed.push((local, root.join(LOCAL)));
+    }
+    fixed.extend([
+        (local, places.cwd.join(LOCAL)),
+        (project, places.cwd.join(".claude/settings.json")),
+        (user, places.user.join("settings.json")),
+    ]);
+    // The one of the command line is the user's own.
+    let given = flags.settings.as_ref();
+    fixed.extend(given.map(|given| (user, places.cwd.join(given))));
+    fixed
 }

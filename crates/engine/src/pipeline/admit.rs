@@ -18,12 +18,13 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    Author, Denied, EarlyResult, Prepared, confinement,
-    hooks::{self, Notes, Requested},
+    ApprovalSource, Author, Denied, EarlyResult, Prepared, confinement,
+    hooks::{self, Before, Notes, Requested},
     refusal::{WOULD_ALLOW, denial, interrupted, rejected, remedy, stopped, unasked},
 };
 use crate::{
     Engine, SessionContext,
+    hooks::HookMoment,
     permissions::{
         Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide, parts, suggest,
     },
@@ -87,7 +88,7 @@ pub(crate) async fn admit(
         cx,
         context,
         engine,
-        policy: engine.policy(context),
+        policy: engine.policy_but_plan(context),
         setting: PathContext {
             cwd: cx.cwd.to_path_buf(),
             ..context.place()
@@ -123,6 +124,8 @@ pub(crate) struct JudgedState {
     pub(crate) patches: Vec<ContextPatch>,
     /// What hooks want said.
     pub(crate) notes: Notes,
+    /// Who permitted it.
+    pub(crate) approval: ApprovalSource,
 }
 
 struct Judge<'a> {
@@ -152,7 +155,10 @@ impl Judge<'_> {
             prepared = self.again(&prepared, input)?;
         }
         loop {
-            let mut facts = Facts::of(&*prepared.bound, self.cx);
+            let mut facts = Facts::of_effects(&*prepared.bound, prepared.take_effects(), self.cx);
+            if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
+                self.policy = self.policy.clone().with_plan(self.context.real_plan());
+            }
             // What is denied or lies outside is not even looked at before it is permitted.
             let early = decide(&self.policy, &facts);
             let unseen = early.behavior == Behavior::Deny
@@ -167,11 +173,18 @@ impl Judge<'_> {
                 facts.read_command(&self.setting);
                 None
             } else {
-                let hooks = hooks::before(self.engine, &prepared, self.context, &self.setting);
-                let reading = read_command(facts, self.setting.clone());
-                let (before, read) = tokio::join!(hooks, reading);
-                facts = read;
-                Some(before)
+                let engine = self.engine;
+                let silent = engine.hooks.is_silent(HookMoment::PRE_TOOL_USE);
+                if silent && !facts.has_command() {
+                    Some(Before::default())
+                } else {
+                    let hooks = hooks::before(engine, &prepared, self.context, &self.setting);
+                    let reading = read_command(facts, self.setting.clone());
+                    // In a box, as everything that few calls need: each call would be as large as the largest.
+                    let (before, read) = Box::pin(async { tokio::join!(hooks, reading) }).await;
+                    facts = read;
+                    Some(before)
+                }
             };
             heard = true;
             let mut denied = None;
@@ -210,7 +223,10 @@ impl Judge<'_> {
                     ..stopped(&prepared, DEFERRED.to_owned())
                 });
             }
-            let (decision, ready) = self.confined(decision, &facts).await;
+            let (decision, ready) = match facts.shell {
+                Some(_) => Box::pin(self.confined(decision, &facts)).await,
+                None => (decision, None),
+            };
             if decision.behavior == Behavior::Deny {
                 return Err(self.refused(&prepared, &facts, &decision.because));
             }
@@ -223,9 +239,10 @@ impl Judge<'_> {
             let unasked = because.is_none();
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
+                    self.denied_unasked(&prepared, &because).await;
                     return Err(self.refused(&prepared, &facts, &because));
                 }
-                if let Some(input) = self.ask(&prepared, &facts, &because).await? {
+                if let Some(input) = Box::pin(self.ask(&prepared, &facts, &because)).await? {
                     // What a hook wrote is judged like any other call, but its consent stands.
                     prepared = self.again(&prepared, input)?;
                     word = HookWord::Answer;
@@ -234,7 +251,8 @@ impl Judge<'_> {
             }
             if checked.is_none()
                 && let Check::Ask(reason) = self.check(&prepared, &facts).await?
-                && let Some(input) = self.ask(&prepared, &facts, &Because::Tool(reason)).await?
+                && let Some(input) =
+                    Box::pin(self.ask(&prepared, &facts, &Because::Tool(reason))).await?
             {
                 prepared = self.again(&prepared, input)?;
                 word = HookWord::Answer;
@@ -247,7 +265,8 @@ impl Judge<'_> {
             let judged = facts.judged();
             let confinement = match ready {
                 Some(ready) => ready,
-                None => confinement::of(&self.policy, facts).await,
+                None if facts.shell.is_none() => Confinement::default(),
+                None => Box::pin(confinement::of(&self.policy, facts)).await,
             };
             let terms = Terms {
                 granted,
@@ -270,7 +289,7 @@ impl Judge<'_> {
         decision: Decision,
         facts: &Facts,
     ) -> (Decision, Option<Confinement>) {
-        if decision.behavior != Behavior::Allow || facts.shell.is_none() {
+        if decision.behavior != Behavior::Allow {
             return (decision, None);
         }
         let confinement = confinement::of(&self.policy, facts.clone()).await;
@@ -369,6 +388,7 @@ impl Judge<'_> {
                     .patches
                     .extend(updates.iter().flat_map(suggest::patches));
                 self.rewritten = updated_input.is_some();
+                self.kept.approval = ApprovalSource::Hook;
                 return Ok(updated_input);
             }
             Requested::Deny(message) => {
@@ -421,12 +441,16 @@ impl Judge<'_> {
                     answer = cx.services.approver().ask(question) => Some(answer),
                     () = cx.cancel.cancelled() => None,
                     // Only where the answer does not come at once: then a person was asked.
-                    never = hooks::asked(engine, &asked, setting) => match never {},
+                    never = hooks::asked(engine, &asked, &setting.cwd) => match never {},
                 }
             })
             .await;
         let name = prepared.name();
         let mut denied = Denied::Person;
+        self.kept.approval = match answer {
+            Some(ApprovalAnswer::Always) => ApprovalSource::PersonAlways,
+            _ => ApprovalSource::Person,
+        };
         let message = match answer {
             Some(ApprovalAnswer::Allow) => return Ok(None),
             Some(ApprovalAnswer::Changed { input }) => {
@@ -475,6 +499,7 @@ impl Judge<'_> {
                     facts,
                     &rules,
                 );
+                self.denied_unasked(prepared, because).await;
                 denied = Denied::Unasked {
                     kind: because.kind().into(),
                     reason: because.to_string(),
@@ -488,6 +513,13 @@ impl Judge<'_> {
             None => return Err(interrupted(prepared)),
         };
         Err(rejected(prepared, denied, message))
+    }
+
+    /// No one is asked: hooks learn of it.
+    async fn denied_unasked(&mut self, prepared: &Prepared, because: &Because) {
+        let (engine, context, setting) = (self.engine, self.context, &self.setting);
+        let (reason, notes) = (because.to_string(), &mut self.kept.notes);
+        hooks::denied(engine, prepared, &reason, context, setting, notes).await;
     }
 
     /// Refused without a question.

@@ -2,7 +2,7 @@
 //!
 //! Name and alias, repair, filling in, validation, absolute paths, binding. No file is touched.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use haft_contract::{
     BoundCall, BoxFuture, CallContext, CallId, Card, CardPiece, Effects, ToolError, ToolOutput,
@@ -28,6 +28,8 @@ pub struct Prepared {
     pub(super) repairs: Vec<ArgumentRepair>,
     /// What holds of its effects whatever the files are at the moment.
     kind: OnceLock<EffectsKind>,
+    /// Its effects, as they were found last, for the one who judges it.
+    found: Mutex<Option<Effects>>,
 }
 
 /// What kind of effects a call has, as it was when they were first asked for: its claims were made by that.
@@ -46,7 +48,19 @@ impl Prepared {
     pub fn effects(&self) -> Effects {
         let effects = self.bound.effects();
         self.kind.get_or_init(|| EffectsKind::of(&effects));
+        *self.found() = Some(effects.clone());
         effects
+    }
+
+    /// What it touches, for the one who judges it. Where it changes nothing, what was found when it was its turn is good
+    /// enough, once: each path that it names is followed anew, and the tool holds itself to where they led.
+    pub(super) fn take_effects(&self) -> Effects {
+        let found = self.found().take().filter(Effects::is_read_only);
+        found.unwrap_or_else(|| self.bound.effects())
+    }
+
+    fn found(&self) -> MutexGuard<'_, Option<Effects>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What kind of effects it has; cheaper than the effects, for which files are looked at.
@@ -160,6 +174,7 @@ pub(super) fn fit(
                 bound,
                 repairs,
                 kind: OnceLock::new(),
+                found: Mutex::default(),
             })
         }
         // The schema let it pass and the type did not: still one problem of the input.

@@ -6,7 +6,7 @@ use crate::SessionInput;
 pub(super) static MCP: BuiltIn = BuiltIn {
     name: "mcp",
     hint: "[NAME | reconnect NAME | enable NAME | disable NAME]",
-    description: "Show MCP servers, what they say and offer; connect one again",
+    description: "Show MCP servers, what they say, offer and log; connect one again",
     acts: Acts::Anytime(|input, arguments| Box::pin(mcp(input, arguments))),
 };
 
@@ -69,6 +69,12 @@ fn one(input: &SessionInput, name: &str) -> CommandAnswer {
         let said = tool["description"].as_str().unwrap_or_default();
         let name = tool["name"].as_str().unwrap_or_default();
         text += &format!("\n  {name}  {}", short(said, 80));
+    }
+    if !server.log.is_empty() {
+        text += "\nlog, the last lines";
+        for line in server.log {
+            text += &format!("\n  {line}");
+        }
     }
     Ok(text)
 }

@@ -2,7 +2,8 @@
 //!
 //! - `sources`: the places where servers are named; `policy`, `approvals`: which of them, and which of their tools, may be used
 //! - `agent_servers`: servers that kinds of agents name
-//! - `session_host`: what servers may ask of this session; `pending`: those whose tools are still to come
+//! - `session_host`: what servers may ask of this session; `elicitation_hooks`: hooks that have a say in it;
+//!   `pending`: those whose tools are still to come
 //! - `server_sandbox`: how their processes are confined
 //! - `edit`: files of servers, changed; `check`: servers, looked at without a session; `account`: logins
 //!
@@ -14,6 +15,7 @@ mod approvals;
 mod check;
 mod differences;
 mod edit;
+mod elicitation_hooks;
 mod hook_servers;
 mod pending;
 mod policy;
@@ -26,6 +28,7 @@ pub(crate) use agent_servers::AgentServers;
 pub(crate) use approvals::Decides;
 pub use check::{approve_server, check_servers, forget_approvals, named_servers};
 pub use edit::{add_server, remove_server};
+pub(crate) use elicitation_hooks::ElicitationHooks;
 pub(crate) use hook_servers::HookServers;
 pub(crate) use pending::PendingOf;
 pub use session_host::ElicitationHost;

@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     approvals::{Decides, PinnedTools},
+    elicitation_hooks::ElicitationHooks,
     server_sandbox,
 };
 use crate::{Environment, SessionConfig, event::Events, settings::Permitted};
@@ -46,6 +47,7 @@ pub(crate) struct SessionHost {
     pub(crate) events: Arc<Events>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) program: Option<Arc<dyn ElicitationHost>>,
+    pub(crate) hooks: ElicitationHooks,
     pub(crate) roots: Arc<Mutex<Vec<PathBuf>>>,
 }
 
@@ -64,46 +66,55 @@ impl ClientHost for SessionHost {
     }
 
     fn can_elicit(&self) -> bool {
-        self.program().is_some() || self.approver.is_there()
+        self.program().is_some() || self.approver.is_there() || self.hooks.may_answer()
     }
 
     fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async move {
-            if let Some(program) = self.program()
-                && let Some(answer) = program.elicit(&asked).await
-            {
+            if let Some(answer) = self.hooks.before(&asked).await {
                 return answer;
             }
-            let fields = fields(&asked);
-            if fields.is_empty() {
-                return ElicitationAnswer::Decline;
-            }
-            let questions: Vec<Value> = fields.iter().map(|field| field.question.clone()).collect();
-            let input = json!({"questions": questions});
-            let request = ApprovalRequest {
-                kind: ApprovalKind::Question,
-                call: CallId::new(),
-                tool: format!("mcp__{}", asked.server),
-                card: Card::default(),
-                reason: format!("the MCP server {} asks", asked.server),
-                rules: Vec::new(),
-                asked: Some(ToolUse {
-                    id: String::new(),
-                    name: "AskUserQuestion".to_owned(),
-                    input,
-                }),
-                ..ApprovalRequest::default()
-            };
-            match self.approver.ask(request).await {
-                ApprovalAnswer::Changed { input } => answered(&asked, &fields, &input["answers"]),
-                ApprovalAnswer::Deny { .. } => ElicitationAnswer::Decline,
-                _ => ElicitationAnswer::Cancel,
-            }
+            let answer = self.ask(&asked).await;
+            self.hooks.after(&asked, answer).await
         })
     }
 }
 
 impl SessionHost {
+    /// Puts it to a person.
+    async fn ask(&self, asked: &Elicitation) -> ElicitationAnswer {
+        if let Some(program) = self.program()
+            && let Some(answer) = program.elicit(asked).await
+        {
+            return answer;
+        }
+        let fields = fields(asked);
+        if fields.is_empty() {
+            return ElicitationAnswer::Decline;
+        }
+        let questions: Vec<Value> = fields.iter().map(|field| field.question.clone()).collect();
+        let input = json!({"questions": questions});
+        let request = ApprovalRequest {
+            kind: ApprovalKind::Question,
+            call: CallId::new(),
+            tool: format!("mcp__{}", asked.server),
+            card: Card::default(),
+            reason: format!("the MCP server {} asks", asked.server),
+            rules: Vec::new(),
+            asked: Some(ToolUse {
+                id: String::new(),
+                name: "AskUserQuestion".to_owned(),
+                input,
+            }),
+            ..ApprovalRequest::default()
+        };
+        match self.approver.ask(request).await {
+            ApprovalAnswer::Changed { input } => answered(asked, &fields, &input["answers"]),
+            ApprovalAnswer::Deny { .. } => ElicitationAnswer::Decline,
+            _ => ElicitationAnswer::Cancel,
+        }
+    }
+
     fn program(&self) -> Option<&Arc<dyn ElicitationHost>> {
         self.program.as_ref().filter(|program| program.is_there())
     }

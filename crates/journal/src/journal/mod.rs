@@ -142,6 +142,20 @@ impl Journal {
         Ok(page)
     }
 
+    /// The same for a text file that is there, where it is named, and has at most so many bytes: that takes one look.
+    /// `None`: it is another one, or cannot be read; [`read`](Self::read) says what it is.
+    pub fn read_small(
+        &self,
+        target: &FileTarget,
+        request: &PageRequest,
+        longest: u64,
+    ) -> Option<TextPage> {
+        let real = target.led_to_itself()?;
+        let (page, content) = page::read_small_page(real, request, longest)?;
+        self.ledger.record(real, page.sight.clone(), Some(content));
+        Some(page)
+    }
+
     fn missing(&self, path: &Path) -> JournalError {
         let near = nearby(path, self.root.as_deref());
         JournalError::DoesNotExist {

@@ -78,6 +78,25 @@ pub(crate) fn read_page(
     Ok((finish(real, request, opened.stamp, reading)?, None))
 }
 
+/// Reads one page of a file that has some bytes, and not more than that; `None` where it is another one or anything else is
+/// odd.
+pub(crate) fn read_small_page(
+    real: &Path,
+    request: &PageRequest,
+    longest: u64,
+) -> Option<(TextPage, Vec<u8>)> {
+    let opened = open_regular(real).ok()?;
+    // Size 0 may also be a file of /proc, whose reading may take its time.
+    let longest = longest.min(KEPT_EACH as u64);
+    if !(1..=longest).contains(&opened.stamp.size) {
+        return None;
+    }
+    let content = read_all(&opened).ok().filter(|content| content.ended)?;
+    let reading = read_memory(real, &content, request).ok()?;
+    let page = finish(real, request, opened.stamp, reading).ok()?;
+    Some((page, content.bytes))
+}
+
 fn binary(real: &Path, head: &[u8], size: u64) -> JournalError {
     JournalError::Binary {
         path: real.to_path_buf(),

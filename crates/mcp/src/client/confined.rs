@@ -28,8 +28,9 @@ use tokio::{
 };
 
 use super::{
+    log::Words,
     stdio::{self, BUFFER, GRACE, LineSink},
-    transport::{Opened, TransportControl},
+    transport::{MOST_WAITING, Opened, TransportControl},
 };
 use crate::{
     message::RpcMessage,
@@ -100,7 +101,7 @@ pub(crate) async fn open(
     let mut running = started.map_err(|error| failed(error.to_string()))?;
     let kept = Arc::new(Mutex::new(VecDeque::new()));
     let reading_words = tokio::spawn(stdio::keep_words(stderr, Arc::clone(&kept)));
-    let (sender, receiver) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::channel(MOST_WAITING);
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
     tokio::spawn(write(stdin, receiver));
     let (ended, end) = watch::channel(None);
@@ -168,7 +169,7 @@ fn quoted(word: &OsStr) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-async fn write(mut stdin: pipe::Sender, mut messages: mpsc::UnboundedReceiver<RpcMessage>) {
+async fn write(mut stdin: pipe::Sender, mut messages: mpsc::Receiver<RpcMessage>) {
     while let Some(message) = messages.recv().await {
         if stdin.write_all(&message.to_line()).await.is_err() {
             return; // its end is seen elsewhere
@@ -228,15 +229,18 @@ impl Reading {
             None => how.unwrap_or_else(|| "it ended".to_owned()),
         };
         if let Some(peer) = self.peer.upgrade() {
-            peer.close(stdio::with_last_line(how, &self.program.last_words()));
+            peer.close(stdio::with_last_line(
+                how,
+                &stdio::words(&self.program.words),
+            ));
         }
     }
 }
 
 struct ConfinedProgram {
     /// Taken away, its input is closed once everything is written.
-    input: Mutex<Option<mpsc::UnboundedSender<RpcMessage>>>,
-    words: Arc<Mutex<VecDeque<u8>>>,
+    input: Mutex<Option<mpsc::Sender<RpcMessage>>>,
+    words: Words,
     end: watch::Receiver<Option<String>>,
     ending: watch::Sender<bool>,
 }
@@ -256,8 +260,8 @@ impl TransportControl for ConfinedProgram {
         })
     }
 
-    fn last_words(&self) -> String {
-        stdio::words(&self.words)
+    fn words(&self) -> Option<Words> {
+        Some(Arc::clone(&self.words))
     }
 }
 

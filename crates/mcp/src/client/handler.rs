@@ -10,8 +10,9 @@ use std::{
 
 use haft_contract::BoxFuture;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 
+use super::log::ServerLog;
 use crate::{
     message::{RpcError, RpcId, code},
     peer::PeerHandler,
@@ -96,34 +97,36 @@ pub(crate) trait InputRequests: Send + Sync {
     ) -> BoxFuture<'a, Result<Value, RpcError>>;
 }
 
-/// A list of a server is another one than it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ServerNews {
-    Tools,
-    Prompts,
-    Resources,
+/// How often a server said that a list is another one than it was. A count, since a flood of that must not pile up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ServerNews {
+    pub(crate) tools: u64,
+    pub(crate) prompts: u64,
 }
 
 /// Our side of a connection.
 pub(crate) struct ClientHandler {
     server: String,
     host: Arc<dyn ClientHost>,
-    news: mpsc::UnboundedSender<ServerNews>,
+    news: watch::Sender<ServerNews>,
     /// A server that does not keep to the protocol is spoken of once.
     has_warned: AtomicBool,
+    log: Arc<ServerLog>,
 }
 
 impl ClientHandler {
     pub(crate) fn new(
         server: &str,
         host: &Arc<dyn ClientHost>,
-        news: mpsc::UnboundedSender<ServerNews>,
+        news: watch::Sender<ServerNews>,
+        log: &Arc<ServerLog>,
     ) -> Self {
         Self {
             server: server.to_owned(),
             host: Arc::clone(host),
             news,
             has_warned: AtomicBool::new(false),
+            log: Arc::clone(log),
         }
     }
 
@@ -219,10 +222,9 @@ impl PeerHandler for ClientHandler {
     }
 
     fn notification(&self, method: &str, params: Value) {
-        let news = match method {
-            "notifications/tools/list_changed" => ServerNews::Tools,
-            "notifications/prompts/list_changed" => ServerNews::Prompts,
-            "notifications/resources/list_changed" => ServerNews::Resources,
+        match method {
+            "notifications/tools/list_changed" => self.news.send_modify(|news| news.tools += 1),
+            "notifications/prompts/list_changed" => self.news.send_modify(|news| news.prompts += 1),
             "notifications/message" => {
                 let level = params["level"].as_str().unwrap_or("info");
                 let text = match &params["data"] {
@@ -231,7 +233,7 @@ impl PeerHandler for ClientHandler {
                 };
                 let text: String = text.chars().take(2_000).collect();
                 tracing::info!(server = self.server, level, text, "an MCP server logs");
-                return;
+                self.log.add(level, &text);
             }
             other => {
                 tracing::debug!(
@@ -239,10 +241,8 @@ impl PeerHandler for ClientHandler {
                     method = other,
                     "an MCP server tells something"
                 );
-                return;
             }
-        };
-        let _ = self.news.send(news); // the session may be over
+        }
     }
 
     fn problem(&self, what: &str) {

@@ -18,7 +18,7 @@ use tokio::{
 use super::{
     param_headers::{ParamHeaders, header_value},
     remote::RemoteAccess,
-    transport::{Opened, QueueSink, TransportControl},
+    transport::{MOST_WAITING, Opened, QueueSink, TransportControl},
 };
 use crate::{
     frames::LONGEST_FRAME,
@@ -42,7 +42,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Opens the way to a server at an address. Nothing is sent yet.
 pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opened {
-    let (sender, receiver) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::channel(MOST_WAITING);
     let way = Arc::new(HttpWay {
         access,
         state: Mutex::default(),
@@ -79,7 +79,7 @@ struct WayState {
 
 /// Sends one message after the other. A request may take long, so others pass it; what wants no answer is over
 /// before the next is sent.
-async fn send_all(mut messages: mpsc::UnboundedReceiver<RpcMessage>, way: Arc<HttpWay>) {
+async fn send_all(mut messages: mpsc::Receiver<RpcMessage>, way: Arc<HttpWay>) {
     while let Some(message) = messages.recv().await {
         match &message {
             RpcMessage::Request { id, .. } => {

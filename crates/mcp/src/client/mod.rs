@@ -5,7 +5,7 @@
 //!   `param_headers`: what is sent with them;
 //!   `confined`: a program in a sandbox
 //! - `handler`: what servers may ask of us; `connection`: what we may ask of them
-//! - `server`: one server, kept connected; `opening`: the way to it; `servers`: those of a session; `cache`: what is known from the last time
+//! - `server`: one server, kept connected; `opening`: the way to it; `log`: what it says beside its answers; `servers`: those of a session; `cache`: what is known from the last time
 //! - `resources`, `prompts`: what else servers offer
 //! - `definition`, `schema`, `tool`, `result`: its tools as tools of ours
 //!
@@ -21,6 +21,7 @@ mod entry;
 mod expand;
 mod handler;
 mod http;
+mod log;
 pub mod oauth;
 mod opening;
 mod options;

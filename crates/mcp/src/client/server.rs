@@ -11,7 +11,7 @@ use std::{
 use haft_contract::{CancellationToken, DynTool};
 use serde_json::{Value, json};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::watch,
     time::{Instant, sleep, timeout},
 };
 
@@ -21,6 +21,7 @@ use super::{
     connection::Greeting,
     definition::{Defaults, Definition},
     handler::{ClientHandler, ServerNews},
+    log::ServerLog,
     tool::ServerTool,
 };
 use crate::{
@@ -89,12 +90,13 @@ pub struct ServerHandle {
     version: AtomicU64,
     shared: OnceLock<Arc<ClientShared>>,
     stop: Mutex<CancellationToken>,
+    log: Arc<ServerLog>,
 }
 
 /// A server that was connected just now.
 struct Greeted {
     connection: Arc<Connection>,
-    news: mpsc::UnboundedReceiver<ServerNews>,
+    news: watch::Receiver<ServerNews>,
     /// What it offers, approved or not.
     offered: Offered,
 }
@@ -120,6 +122,7 @@ impl ServerHandle {
             version: AtomicU64::new(0),
             shared: OnceLock::new(),
             stop: Mutex::default(),
+            log: Arc::default(),
         }
     }
 
@@ -197,6 +200,11 @@ impl ServerHandle {
     /// Its tools as it lists them; those of the last time until it is connected.
     pub(super) fn listed_tools(&self) -> Vec<Value> {
         self.offered().tools.clone()
+    }
+
+    /// What it said last beside its answers.
+    pub(super) fn log(&self) -> Vec<String> {
+        self.log.lines()
     }
 
     /// Its prompts as it lists them.
@@ -386,23 +394,22 @@ impl ServerHandle {
         &self,
         shared: &Arc<ClientShared>,
         connection: &Arc<Connection>,
-        mut news: mpsc::UnboundedReceiver<ServerNews>,
+        mut news: watch::Receiver<ServerNews>,
     ) -> String {
         let listening = connection.listen();
         tokio::pin!(listening);
         let mut is_listening = true;
+        let mut seen = ServerNews::default();
         loop {
             tokio::select! {
                 why = connection.closed() => return why,
                 _ = &mut listening, if is_listening => is_listening = false,
-                Some(first) = news.recv() => {
+                Ok(()) = news.changed() => {
                     // One change seldom comes alone.
                     sleep(SETTLED).await;
-                    let mut changed = vec![first];
-                    while let Ok(next) = news.try_recv() {
-                        changed.push(next);
-                    }
-                    self.refresh(shared, connection, &changed).await;
+                    let now = *news.borrow_and_update();
+                    self.refresh(shared, connection, seen, now).await;
+                    seen = now;
                 }
             }
         }
@@ -413,10 +420,11 @@ impl ServerHandle {
         &self,
         shared: &Arc<ClientShared>,
         connection: &Connection,
-        changed: &[ServerNews],
+        seen: ServerNews,
+        now: ServerNews,
     ) {
         let limit = Patience::of(shared.options.connect);
-        if changed.contains(&ServerNews::Tools) {
+        if now.tools != seen.tools {
             match connection.list_tools(limit).await {
                 Ok(tools) => {
                     let tools = self.approved(shared, tools).await;
@@ -429,7 +437,7 @@ impl ServerHandle {
                 }
             }
         }
-        if changed.contains(&ServerNews::Prompts)
+        if now.prompts != seen.prompts
             && let Ok(prompts) = connection.list_prompts(limit).await
         {
             self.offered().prompts = prompts;
@@ -450,10 +458,12 @@ impl ServerHandle {
         };
         let capabilities = capabilities(&*shared.host);
         let (connection, news) = loop {
-            let (sender, news) = mpsc::unbounded_channel();
-            let handler = Arc::new(ClientHandler::new(self.name(), &shared.host, sender));
+            let (sender, news) = watch::channel(ServerNews::default());
+            let (name, host) = (self.name(), &shared.host);
+            let handler = Arc::new(ClientHandler::new(name, host, sender, &self.log));
             let opened = self.open(shared, &handler).await;
             let opened = opened.map_err(PeerError::Transport)?;
+            self.log.follow(opened.control.words());
             match Connection::greet(opened, greeting, &capabilities, handler).await {
                 Ok(connection) => break (Arc::new(connection), news),
                 Err(failed) if failed.is_old => greeting = Greeting::Initialize,

@@ -63,6 +63,8 @@ pub struct ServerDetails {
     pub tools: Option<Vec<Value>>,
     /// Its prompts, as the commands that people type, once it is connected.
     pub commands: Vec<String>,
+    /// The last lines that it wrote beside its answers, or logged.
+    pub log: Vec<String>,
 }
 
 /// What came of setting servers.
@@ -533,6 +535,7 @@ impl Servers {
                 scope: entry.scope.name(),
                 target: entry.in_short(),
                 config: entry.config.clone(),
+                log: server.log(),
                 ..ServerDetails::default()
             };
             match &status {

@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     remote::{RemoteAccess, within},
-    transport::{Opened, QueueSink, TransportControl},
+    transport::{MOST_WAITING, Opened, QueueSink, TransportControl},
 };
 use crate::{
     frames::LONGEST_FRAME,
@@ -25,7 +25,7 @@ const FIRST_BYTE: Duration = Duration::from_secs(60);
 
 /// Opens the way to a server. The stream is opened at once.
 pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opened {
-    let (sender, messages) = mpsc::unbounded_channel();
+    let (sender, messages) = mpsc::channel(MOST_WAITING);
     let way = Arc::new(SseWay {
         access,
         peer: OnceLock::new(),
@@ -117,7 +117,7 @@ impl SseWay {
         Ok(())
     }
 
-    async fn send_all(self: Arc<Self>, mut messages: mpsc::UnboundedReceiver<RpcMessage>) {
+    async fn send_all(self: Arc<Self>, mut messages: mpsc::Receiver<RpcMessage>) {
         let mut place = self.place.subscribe();
         while let Some(message) = messages.recv().await {
             let url = match place.wait_for(Option::is_some).await {

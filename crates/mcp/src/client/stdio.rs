@@ -19,7 +19,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::transport::{Opened, ServerLaunch, TransportControl};
+use super::{
+    log::Words,
+    transport::{MOST_WAITING, Opened, ServerLaunch, TransportControl, enqueue},
+};
 use crate::{
     frames::{Frame, FrameReader, LONGEST_FRAME},
     message::RpcMessage,
@@ -69,7 +72,7 @@ pub(crate) fn open(
     };
     let words = Arc::new(Mutex::new(VecDeque::new()));
     let reading_words = tokio::spawn(keep_words(stderr, Arc::clone(&words)));
-    let (sender, receiver) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::channel(MOST_WAITING);
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
     tokio::spawn(write(stdin, receiver, peer.downgrade()));
     let (ended, end) = watch::channel(None);
@@ -128,11 +131,11 @@ pub(super) fn find(
 
 /// Where messages wait to be written.
 pub(super) struct LineSink {
-    sender: mpsc::WeakUnboundedSender<RpcMessage>,
+    sender: mpsc::WeakSender<RpcMessage>,
 }
 
 impl LineSink {
-    pub(super) fn new(sender: &mpsc::UnboundedSender<RpcMessage>) -> Self {
+    pub(super) fn new(sender: &mpsc::Sender<RpcMessage>) -> Self {
         Self {
             sender: sender.downgrade(),
         }
@@ -143,15 +146,11 @@ impl MessageSink for LineSink {
     fn send(&self, message: RpcMessage) -> Result<(), PeerError> {
         let closed = || PeerError::Closed("its input is closed".to_owned());
         let sender = self.sender.upgrade().ok_or_else(closed)?;
-        sender.send(message).map_err(|_| closed())
+        enqueue(&sender, message)
     }
 }
 
-async fn write(
-    mut stdin: ChildStdin,
-    mut messages: mpsc::UnboundedReceiver<RpcMessage>,
-    peer: WeakPeer,
-) {
+async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<RpcMessage>, peer: WeakPeer) {
     while let Some(message) = messages.recv().await {
         let mut bytes = message.to_line();
         // What waits already goes with it.
@@ -201,7 +200,7 @@ async fn follow(
         (None, Ok(status)) => format!("it ended ({status})"),
         (None, Err(error)) => format!("it ended ({error})"),
     };
-    let why = with_last_line(why, &program.last_words());
+    let why = with_last_line(why, &words(&program.words));
     let _ = ended.send(Some(why.clone())); // no one may wait for it
     if let Some(peer) = peer.upgrade() {
         peer.close(why);
@@ -265,8 +264,8 @@ struct Program {
     pid: Option<u32>,
     is_guarded: bool,
     /// Taken away, its input is closed once everything is written.
-    input: Mutex<Option<mpsc::UnboundedSender<RpcMessage>>>,
-    words: Arc<Mutex<VecDeque<u8>>>,
+    input: Mutex<Option<mpsc::Sender<RpcMessage>>>,
+    words: Words,
     end: watch::Receiver<Option<String>>,
     name: String,
 }
@@ -312,7 +311,7 @@ impl TransportControl for Program {
         })
     }
 
-    fn last_words(&self) -> String {
-        words(&self.words)
+    fn words(&self) -> Option<Words> {
+        Some(Arc::clone(&self.words))
     }
 }

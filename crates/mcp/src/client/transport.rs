@@ -9,9 +9,12 @@ use std::{
 use haft_contract::BoxFuture;
 use haft_sandbox::SandboxProfile;
 use serde_json::Value;
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::{
+    sync::mpsc::{self, error::TrySendError},
+    task::AbortHandle,
+};
 
-use super::ServerSandbox;
+use super::{ServerSandbox, log::Words};
 
 use crate::{
     message::{RpcId, RpcMessage},
@@ -48,9 +51,9 @@ pub(crate) trait TransportControl: Send + Sync {
         Box::pin(async {})
     }
 
-    /// What the server wrote beside its messages, the last of it.
-    fn last_words(&self) -> String {
-        String::new()
+    /// What the server writes beside its messages, the last of it.
+    fn words(&self) -> Option<Words> {
+        None
     }
 }
 
@@ -109,15 +112,30 @@ pub(crate) fn open_link(
 
 /// Messages that wait to be sent by a task, in order.
 pub(super) struct QueueSink {
-    pub(super) sender: mpsc::UnboundedSender<RpcMessage>,
+    pub(super) sender: mpsc::Sender<RpcMessage>,
     pub(super) control: Arc<dyn TransportControl>,
 }
 
 impl MessageSink for QueueSink {
     fn send(&self, message: RpcMessage) -> Result<(), PeerError> {
-        let closed = |_| PeerError::Closed("the connection is closed".to_owned());
-        self.sender.send(message).map_err(closed)
+        enqueue(&self.sender, message)
     }
+}
+
+/// So many messages wait to be sent. A server that asks and asks and reads no answer gets no more of them.
+pub(super) const MOST_WAITING: usize = 4_096;
+
+/// Puts a message behind those that wait, if there is room.
+pub(super) fn enqueue(
+    sender: &mpsc::Sender<RpcMessage>,
+    message: RpcMessage,
+) -> Result<(), PeerError> {
+    sender.try_send(message).map_err(|refused| match refused {
+        TrySendError::Full(_) => PeerError::Transport(format!(
+            "it does not read what it is sent: {MOST_WAITING} messages wait already"
+        )),
+        TrySendError::Closed(_) => PeerError::Closed("the connection is closed".to_owned()),
+    })
 }
 
 impl Drop for QueueSink {

@@ -431,3 +431,44 @@ async fn connections_that_never_ask_do_not_keep_others_out() {
     drop(silent);
     served.end().await;
 }
+
+/// The rest never comes, so nothing here depends on how fast anything is.
+#[tokio::test]
+async fn a_head_or_a_body_that_never_ends_is_given_up() {
+    let mut options = HttpServerOptions::new(HttpAccess::open());
+    (options.head, options.body) = (Duration::from_millis(200), Duration::from_millis(200));
+    let served = serve(options).await;
+    let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\n";
+    let slow = [
+        ("half a head", head.to_owned(), None),
+        ("nothing at all", String::new(), None),
+        (
+            "a body shorter than announced",
+            format!("{head}content-length: 100\r\n{USUAL}\r\n{{\"jsonrpc\":"),
+            Some("HTTP/1.1 408"),
+        ),
+        (
+            "a chunk that does not end",
+            format!("{head}transfer-encoding: chunked\r\n{USUAL}\r\n64\r\n{{\"jsonrpc\":"),
+            Some("HTTP/1.1 408"),
+        ),
+        (
+            "chunks without an end",
+            format!("{head}transfer-encoding: chunked\r\n{USUAL}\r\n1\r\n{{\r\n"),
+            Some("HTTP/1.1 408"),
+        ),
+    ];
+    for (what, text, expected) in slow {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let answer = rest(&mut stream).await;
+        match expected {
+            Some(expected) => assert!(answer.starts_with(expected), "{what}: {answer}"),
+            None => assert!(!answer.contains("200"), "{what}: {answer}"),
+        }
+    }
+    let session = served.begin("2025-11-25").await;
+    let ping = request(1, "ping", json!({}));
+    assert_eq!(served.post(&session, &ping).await.status, 200);
+    served.end().await;
+}

@@ -65,6 +65,23 @@ def call(request):
             sys.stderr.write("noise " * 200 + "\n")
         sys.stderr.flush()
         return answer(request, text("loud"))
+    if what == "log":
+        for step in range(50):
+            send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "warning", "data": f"step {step}"}})
+        send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": {}, "data": {"odd": 1}}})
+        return answer(request, text("logged"))
+    if what == "pings":
+        # Asks and asks, and reads no answer.
+        for number in range(50000):
+            sys.stdout.write('{"jsonrpc":"2.0","id":"p%d","method":"ping"}\n' % number)
+        sys.stdout.write('{"jsonrpc":"2.0","id":"%s","method":"ping"}\n' % ("long" * 1000))
+        return answer(request, text("asked"))
+    if what == "pongs":
+        return answer(request, text(str(state["pongs"])))
+    if what == "news":
+        for _ in range(20000):
+            sys.stdout.write('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n')
+        return answer(request, text("told"))
     if what == "progress":
         for step in range(1, 4):
             send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": params["_meta"]["progressToken"], "progress": step, "total": 3, "message": f"step {step}"}})
@@ -112,6 +129,9 @@ if "child" in modes and os.fork() == 0:
 for line in sys.stdin:
     message = json.loads(line)
     method = message.get("method")
+    if method is None:
+        state["pongs"] = state.get("pongs", 0) + 1
+        continue
     if method == "server/discover" and "strict" in modes:
         sys.exit(1)
     if method == "server/discover" and "modern" in modes:

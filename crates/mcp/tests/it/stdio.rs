@@ -131,6 +131,26 @@ async fn what_a_server_does_wrong_is_survived_and_said() {
     assert_eq!(setting.status("s").0, "connected");
 }
 
+/// What people are shown of a server that does not work, or talks too much.
+#[tokio::test]
+async fn the_last_lines_that_a_server_writes_or_logs_are_kept() {
+    let log = |setting: &Setting| setting.servers.list().servers[0].log.clone();
+    let dead = one(&["dies"]).await;
+    assert_eq!(dead.status("s").0, "failed");
+    assert_eq!(log(&dead), ["cannot work here"]);
+    dead.servers.close().await;
+    let setting = one(&[]).await;
+    assert!(log(&setting).is_empty());
+    assert_eq!(setting.act("log").await, "logged");
+    let logged = log(&setting);
+    assert_eq!(logged.len(), 20);
+    assert_eq!(logged[18..], ["[warning] step 49", "[info] {\"odd\":1}"]);
+    // What a server wrote is still there when it is gone.
+    assert!(setting.act("crash").await.contains("going down now"));
+    assert_eq!(log(&setting)[0], "going down now");
+    setting.servers.close().await;
+}
+
 #[tokio::test]
 async fn a_crash_is_reported_once_and_the_server_started_again() {
     let setting = one(&[]).await;

@@ -37,8 +37,7 @@ pub(crate) use write::Write;
 
 use crate::{
     blocking::blocking,
-    judged::must_lead,
-    paths::{shown, spelt},
+    paths::{must_lead, shown, spelt},
 };
 
 /// Rules for `Edit` hold what it writes, and so do those that keep from reading.

@@ -119,3 +119,118 @@ fn without_anyone_to_ask_servers_are_not_told_that_they_may() {
     assert!(!told.contains("elicitation"), "{told}");
     assert_eq!(talk.end().1, 0);
 }
+
+/// Settings with a hook of each of these events that keeps what it gets in a file of that name, and prints this.
+fn hooked(dir: &std::path::Path, events: &[(&str, Value)]) -> String {
+    let handlers = events.iter().map(|(event, printed)| {
+        let said = dir.join(format!("{event}.said"));
+        std::fs::write(&said, printed.to_string()).unwrap();
+        let got = dir.join(format!("{event}.json"));
+        let command = format!("cat > '{}'; cat '{}'", got.display(), said.display());
+        let entry = json!([{"matcher": "s", "hooks": [{"type": "command", "command": command}]}]);
+        ((*event).to_owned(), entry)
+    });
+    let hooks: serde_json::Map<String, Value> = handlers.collect();
+    json!({"hooks": hooks}).to_string()
+}
+
+fn got(dir: &std::path::Path, event: &str) -> Value {
+    let text = std::fs::read_to_string(dir.join(format!("{event}.json"))).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// No one else is there to ask, and servers are told that they may.
+#[test]
+fn a_hook_answers_in_the_place_of_a_person() {
+    let specific = |action: &str| json!({"hookSpecificOutput": {"hookEventName": "Elicitation", "action": action, "content": {"name": "Grace"}}});
+    for (action, expected) in [
+        (
+            "accept",
+            json!({"action": "accept", "content": {"name": "Grace", "n": 7}}),
+        ),
+        ("decline", json!({"action": "decline"})),
+        ("cancel", json!({"action": "cancel"})),
+    ] {
+        let dir = tempdir().unwrap();
+        let settings = hooked(
+            dir.path(),
+            &[
+                ("Elicitation", specific(action)),
+                ("ElicitationResult", json!({})),
+            ],
+        );
+        let mut talk = talk(dir.path(), "ask", &["--settings", &settings]);
+        talk.user("go");
+        let heard = talk.hear_until("result");
+        let answer: Value = serde_json::from_str(&result(&heard)).unwrap();
+        assert_eq!(answer, expected);
+        assert_eq!(talk.end().1, 0);
+        let event = got(dir.path(), "Elicitation");
+        assert_eq!(event["hook_event_name"], "Elicitation");
+        assert_eq!(event["mcp_server_name"], "s");
+        assert_eq!(event["message"], "Who?");
+        assert_eq!(event["mode"], "form");
+        assert_eq!(event["permission_mode"], "default");
+        assert_eq!(event["requested_schema"]["type"], "object");
+        // No person has answered.
+        assert!(!dir.path().join("ElicitationResult.json").exists());
+    }
+}
+
+#[test]
+fn a_hook_sees_what_a_person_answers_and_may_change_it() {
+    let changed = json!({"hookSpecificOutput": {"hookEventName": "ElicitationResult", "action": "accept", "content": {"name": "Grace", "n": 1}}});
+    let refused =
+        json!({"hookSpecificOutput": {"hookEventName": "ElicitationResult", "action": "decline"}});
+    for (printed, expected) in [
+        (
+            changed,
+            json!({"action": "accept", "content": {"name": "Grace", "n": 1}}),
+        ),
+        (refused, json!({"action": "decline"})),
+        (
+            json!({}),
+            json!({"action": "accept", "content": {"name": "Ada", "n": 7}}),
+        ),
+    ] {
+        let dir = tempdir().unwrap();
+        let events = [("Elicitation", json!({})), ("ElicitationResult", printed)];
+        let settings = hooked(dir.path(), &events);
+        let mut talk = talk(dir.path(), "ask", &["--settings", &settings]);
+        talk.request("i", &json!({"subtype": "initialize", "hooks": null}));
+        talk.hear_until("control_response");
+        talk.user("go");
+        let asked = talk.hear_until("control_request").pop().unwrap();
+        talk.respond(
+            &asked,
+            &json!({"action": "accept", "content": {"name": "Ada"}}),
+        );
+        let heard = talk.hear_until("result");
+        let answer: Value = serde_json::from_str(&result(&heard)).unwrap();
+        assert_eq!(answer, expected);
+        assert_eq!(talk.end().1, 0);
+        let event = got(dir.path(), "ElicitationResult");
+        assert_eq!(event["mcp_server_name"], "s");
+        assert_eq!(event["action"], "accept");
+        assert_eq!(event["content"], json!({"name": "Ada"}));
+        assert_eq!(event["mode"], "form");
+    }
+}
+
+/// Exit code 2 declines; a handler for another server has no say.
+#[test]
+fn a_hook_declines_for_a_person_who_is_not_even_asked() {
+    let dir = tempdir().unwrap();
+    let handler = |command: &str| json!([{"type": "command", "command": command}]);
+    let settings = json!({"hooks": {"Elicitation": [
+        {"matcher": "other", "hooks": handler("echo '{\"hookSpecificOutput\": {\"hookEventName\": \"Elicitation\", \"action\": \"accept\"}}'")},
+        {"matcher": "s", "hooks": handler("echo no >&2; exit 2")},
+    ]}});
+    let mut talk = talk(dir.path(), "visit", &["--settings", &settings.to_string()]);
+    talk.request("i", &json!({"subtype": "initialize", "hooks": null}));
+    talk.hear_until("control_response");
+    talk.user("go");
+    let heard = talk.hear_until("result");
+    assert!(result(&heard).contains("visit it first"));
+    assert_eq!(talk.end().1, 0);
+}

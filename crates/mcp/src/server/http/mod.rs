@@ -39,10 +39,6 @@ use crate::frames::LONGEST_FRAME;
 
 /// So many connections are open at once.
 const MOST_CONNECTIONS: usize = 256;
-/// So long a client may take for the head of a request.
-const HEAD_PATIENCE: Duration = Duration::from_secs(30);
-/// And so long for its body.
-const BODY_PATIENCE: Duration = Duration::from_secs(120);
 /// The longest head.
 const LONGEST_HEAD: usize = 64 * 1024;
 
@@ -62,6 +58,10 @@ pub struct HttpServerOptions {
     pub idle: Duration,
     /// What runs in a session is called off when its client was not heard of for so long and has no connection.
     pub gone: Duration,
+    /// So long a client may take for the head of a request.
+    pub head: Duration,
+    /// And so long for its body.
+    pub body: Duration,
 }
 
 impl HttpServerOptions {
@@ -73,6 +73,8 @@ impl HttpServerOptions {
             longest: LONGEST_FRAME,
             idle: Duration::from_secs(30 * 60),
             gone: Duration::from_secs(30),
+            head: Duration::from_secs(30),
+            body: Duration::from_secs(120),
         }
     }
 }
@@ -152,7 +154,7 @@ impl HttpServer {
                 });
                 let serving = http1::Builder::new()
                     .timer(TokioTimer::new())
-                    .header_read_timeout(HEAD_PATIENCE)
+                    .header_read_timeout(state.options.head)
                     .max_buf_size(LONGEST_HEAD)
                     .serve_connection(TokioIo::new(stream), service);
                 if let Err(error) = serving.await {
@@ -195,7 +197,7 @@ impl HttpState {
             return Err(too_long());
         }
         let limited = http_body_util::Limited::new(body, longest);
-        let Ok(collected) = tokio::time::timeout(BODY_PATIENCE, limited.collect()).await else {
+        let Ok(collected) = tokio::time::timeout(self.options.body, limited.collect()).await else {
             let words = "the body took too long";
             return Err(reply::error(StatusCode::REQUEST_TIMEOUT, words));
         };

@@ -13,7 +13,7 @@ pub(super) fn result(finished: CallResult, revision: Revision, kept: &KeptResult
     let link = has_links.then(|| link(&finished, kept)).flatten();
     let mut content: Vec<Value> = finished.content.into_iter().map(block).collect();
     content.extend(link);
-    let mut result = Map::new();
+    let mut result = Map::with_capacity(3);
     result.insert("content".to_owned(), Value::Array(content));
     // Structured content must be an object.
     if has_links && let Some(structured @ Value::Object(_)) = finished.structured {

@@ -46,6 +46,10 @@ impl KeptResults {
 
     /// The file of a result that a tool kept by itself, and names in what it says.
     pub(super) fn named_in(&self, text: &str) -> Option<PathBuf> {
+        // Most results are short, and to look for a long text has its price.
+        if text.len() < self.prefix.len() {
+            return None;
+        }
         let rest = &text[text.find(&self.prefix)? + self.prefix.len()..];
         let name = &rest[..rest.find(".txt")? + ".txt".len()];
         let path = self.folder.join(name);

@@ -14,14 +14,14 @@ use std::path::Path;
 use std::{
     fmt::Write,
     fs::{self, Metadata},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use haft_contract::{
     Access, CallContext, Card, Check, Content, Effects, Profile, RuleMatch, Services, Tool,
     ToolError, ToolOutput, output::MediaSource, view::plain,
 };
-use haft_journal::{FileTarget, Journal, JournalError, resolve, respelt};
+use haft_journal::{FileTarget, Journal, JournalError, PageRequest, TextPage, resolve, respelt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -152,6 +152,9 @@ impl Tool for Read {
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
+        }
+        if let Some((found, path)) = at_once(input, cx)? {
+            return dedupe::once(found, &path, cx);
         }
         let meant = meant(input, cx).await?;
         let (target, path) = (&meant.target, meant.target.path());
@@ -285,6 +288,19 @@ async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> 
     }
 }
 
+/// Reads a short text that is there as it is named, as nearly every file that is read: without looking twice.
+fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadAnswer, PathBuf)>, ToolError> {
+    let path = cx.cwd.join(&input.file_path);
+    if is_notebook(&path) || input.pages().is_some() {
+        return Ok(None);
+    }
+    let journal = cx.services.get::<Journal>()?;
+    let (target, request) = (target(&path, cx)?, text::request(input));
+    let page = journal.read_small(&target, &request, READ_DIRECTLY);
+    let found = page.map(|page| text_found(&page, &request, &path, &shown(&path, &cx.cwd), None));
+    Ok(found.map(|found| (found, path)))
+}
+
 /// Reads the file as what it turns out to be.
 async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<ReadAnswer, ToolError> {
     let journal = cx.services.get::<Journal>()?;
@@ -341,15 +357,26 @@ async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<Read
             "{name} is text, and `pages` is only for PDFs: leave it out, or use offset and limit."
         )));
     }
-    let mut text = text::answer(&page, &request, &name);
+    Ok(text_found(&page, &request, path, &name, note))
+}
+
+/// What is answered of a text.
+fn text_found(
+    page: &TextPage,
+    request: &PageRequest,
+    path: &Path,
+    name: &str,
+    note: Option<String>,
+) -> ReadAnswer {
+    let mut text = text::answer(page, request, name);
     if let Some(note) = note.filter(|_| !page.empty) {
         let _ = write!(text, "\n[{note}]");
     }
-    Ok(ReadAnswer {
+    ReadAnswer {
         real: page.real.clone(),
-        output: ToolOutput::text(text).with_structured(text::structured(&page, path)),
-        part: (!page.empty).then(|| text::range(&page, &request, None)),
-    })
+        output: ToolOutput::text(text).with_structured(text::structured(page, path)),
+        part: (!page.empty).then(|| text::range(page, request, None)),
+    }
 }
 
 /// Reads a file that was fetched and kept by this program, as Read would.

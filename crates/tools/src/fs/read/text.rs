@@ -3,7 +3,7 @@
 use std::{env, fmt::Write, path::Path};
 
 use haft_journal::{BreakStyle, Encoding, PageLine, PageRequest, TextPage};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::Input;
 
@@ -158,17 +158,21 @@ fn peculiarities(page: &TextPage) -> Option<String> {
 /// What programs read.
 pub(super) fn structured(page: &TextPage, path: &Path) -> Value {
     let lines: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
-    let mut file = json!({
-        "filePath": path.to_string_lossy(),
-        "content": lines.join("\n"),
-        "numLines": lines.len(),
-        "startLine": page.first.max(1),
-        "totalLines": page.total_lines,
-    });
+    // As large as it will be: every Read makes one.
+    let mut file = Map::with_capacity(6);
+    let mut put = |name: &str, value: Value| file.insert(name.to_owned(), value);
+    put("filePath", path.to_string_lossy().into());
+    put("content", lines.join("\n").into());
+    put("numLines", lines.len().into());
+    put("startLine", page.first.max(1).into());
+    put("totalLines", page.total_lines.into());
     if page.truncated_by_tokens {
-        file["truncatedByTokenCap"] = json!(true);
+        put("truncatedByTokenCap", true.into());
     }
-    json!({"type": "text", "file": file})
+    let mut structured = Map::with_capacity(2);
+    structured.insert("type".to_owned(), "text".into());
+    structured.insert("file".to_owned(), file.into());
+    structured.into()
 }
 
 #[cfg(test)]

@@ -1,0 +1,143 @@
+//! The hooks of what MCP servers want to know of a person: one may answer in their place (`Elicitation`), another
+//! changes what they answered (`ElicitationResult`).
+
+use std::sync::{Arc, Weak};
+
+use haft_agent::NoticeLevel;
+use haft_engine::{
+    Engine, SessionContext,
+    hooks::{Heard, HookFormAction, HookFormAnswer, HookMoment},
+};
+use haft_mcp::client::{Elicitation, ElicitationAnswer, ElicitationKind};
+use serde_json::{Map, Value, json};
+
+use crate::{event::Events, input::SharedState};
+
+/// The hooks of a session. Keeps no session alive.
+pub(crate) struct ElicitationHooks {
+    session: Weak<SharedState>,
+    events: Arc<Events>,
+    /// There are some already before the session is set up.
+    is_expected: bool,
+}
+
+/// What is known of a session that has been set up.
+type SetUp = (Arc<Engine>, SessionContext);
+
+impl ElicitationHooks {
+    /// `is_expected`: some were given with the first message.
+    pub(crate) fn new(session: &Arc<SharedState>, events: &Arc<Events>, is_expected: bool) -> Self {
+        Self {
+            is_expected: is_expected || !session.permitted.hooks.is_silent(HookMoment::ELICITATION),
+            session: Arc::downgrade(session),
+            events: Arc::clone(events),
+        }
+    }
+
+    /// Is there one that may answer?
+    pub(crate) fn may_answer(&self) -> bool {
+        match self.session() {
+            Some((engine, _)) => !engine.hooks().is_silent(HookMoment::ELICITATION),
+            None => self.is_expected,
+        }
+    }
+
+    /// What hooks answer in the place of a person, if any does.
+    pub(crate) async fn before(&self, asked: &Elicitation) -> Option<ElicitationAnswer> {
+        let Some(session) = self.session() else {
+            // It is too early to run them, and what they might forbid is not let pass.
+            return self.is_expected.then_some(ElicitationAnswer::Cancel);
+        };
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+        put("mcp_server_name", json!(asked.server));
+        put("message", json!(asked.message));
+        put("mode", json!(mode(asked)));
+        match &asked.kind {
+            ElicitationKind::Form { schema } => put("requested_schema", schema.clone()),
+            ElicitationKind::Url { url, id } => {
+                put("url", json!(url));
+                put("elicitation_id", json!(id))
+            }
+        };
+        let answer = self.fire(&session, HookMoment::ELICITATION, asked, fields);
+        Some(in_place_of_a_person(answer.await?))
+    }
+
+    /// What a server is told of what a person answered.
+    pub(crate) async fn after(
+        &self,
+        asked: &Elicitation,
+        answer: ElicitationAnswer,
+    ) -> ElicitationAnswer {
+        let Some(session) = self.session() else {
+            return answer;
+        };
+        let (action, content) = match &answer {
+            ElicitationAnswer::Accept(content) => (HookFormAction::Accept, content.clone()),
+            ElicitationAnswer::Decline => (HookFormAction::Decline, Value::Null),
+            ElicitationAnswer::Cancel => (HookFormAction::Cancel, Value::Null),
+        };
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+        put("mcp_server_name", json!(asked.server));
+        put("action", json!(action.as_str()));
+        if !content.is_null() {
+            put("content", content.clone());
+        }
+        put("mode", json!(mode(asked)));
+        if let ElicitationKind::Url { id, .. } = &asked.kind {
+            put("elicitation_id", json!(id));
+        }
+        let changed = self.fire(&session, HookMoment::ELICITATION_RESULT, asked, fields);
+        match changed.await {
+            None => answer,
+            // What it leaves out stays as the person wrote it.
+            Some(HookFormAnswer {
+                action: HookFormAction::Accept,
+                content: None,
+            }) => ElicitationAnswer::Accept(content),
+            Some(changed) => in_place_of_a_person(changed),
+        }
+    }
+
+    fn session(&self) -> Option<SetUp> {
+        self.session.upgrade()?.access.engine()
+    }
+
+    async fn fire(
+        &self,
+        (engine, context): &SetUp,
+        event: HookMoment,
+        asked: &Elicitation,
+        fields: Map<String, Value>,
+    ) -> Option<HookFormAnswer> {
+        let heard = engine.fire(event, &asked.server, fields, context).await;
+        for Heard { label, said, .. } in &heard {
+            if let Some(failure) = &said.failure {
+                let text = format!("{label} hook error: {failure}");
+                self.events.notice(NoticeLevel::Warning, text);
+            }
+        }
+        HookFormAnswer::of(&heard)
+    }
+}
+
+/// How it is asked.
+fn mode(asked: &Elicitation) -> &'static str {
+    match &asked.kind {
+        ElicitationKind::Form { .. } => "form",
+        ElicitationKind::Url { .. } => "url",
+    }
+}
+
+fn in_place_of_a_person(answer: HookFormAnswer) -> ElicitationAnswer {
+    match answer.action {
+        HookFormAction::Accept => {
+            let content = answer.content.map(Value::Object);
+            ElicitationAnswer::Accept(content.unwrap_or_default())
+        }
+        HookFormAction::Decline => ElicitationAnswer::Decline,
+        HookFormAction::Cancel => ElicitationAnswer::Cancel,
+    }
+}
