@@ -100,8 +100,14 @@ async fn bad_tls_is_refused_and_said_to_be() {
             "{why}"
         );
     }
-    let plain = HttpFake::start([HttpReply::new(200, "text/html", "x")]);
-    let port = plain.url.rsplit(':').next().unwrap();
+    let plain = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = plain.local_addr().unwrap().port();
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = plain.accept() {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+            let _ = stream.read(&mut [0; 1024]);
+        }
+    });
     let why = failure(&format!("https://site.example:{port}/"), &["127.0.0.1"]).await;
     assert!(why.contains("does not speak TLS"), "{why}");
 }

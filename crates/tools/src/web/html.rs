@@ -11,9 +11,6 @@ use url::Url;
 
 use super::tame::{TamePage, tame};
 
-/// In larger pages the main content is not searched for, which would take longer than all the rest: it is where the
-/// page says it is.
-const SEARCHED: usize = 512 << 10;
 /// A main content shorter than this is none…
 const LEAST_CONTENT: usize = 250;
 /// …and so is one that leaves out more than this part of the text.
@@ -56,7 +53,7 @@ fn convert(page: &TamePage) -> (String, bool) {
 }
 
 fn main_content(page: &TamePage) -> Option<String> {
-    if page.html.len() > SEARCHED {
+    if page.is_large {
         let main = page.html.get(page.main.clone()?)?;
         return (main.len() >= page.html.len() / LEAST_SHARE).then(|| main.to_owned());
     }

@@ -68,7 +68,7 @@ impl Page {
 
 /// What an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AnswerKind {
     Html,
     Markdown,
     Text,
@@ -92,8 +92,8 @@ pub(super) async fn read(
     let kind = kind(&media_type, address.url.path(), &bytes);
     let length = bytes.len();
     let body = match kind {
-        Kind::File(extension) => file(&bytes, extension, &media_type, web, cx).await?,
-        Kind::Html | Kind::Markdown | Kind::Text => {
+        AnswerKind::File(extension) => file(&bytes, extension, &media_type, web, cx).await?,
+        AnswerKind::Html | AnswerKind::Markdown | AnswerKind::Text => {
             let url = url.clone();
             // Converting takes longer than others should wait.
             blocking(move || text(kind, &media_type, &bytes, &url)).await?
@@ -107,10 +107,10 @@ pub(super) async fn read(
     })
 }
 
-fn text(kind: Kind, media_type: &str, bytes: &[u8], url: &str) -> PageBody {
-    let decoded = decode(media_type, bytes, kind == Kind::Html);
+fn text(kind: AnswerKind, media_type: &str, bytes: &[u8], url: &str) -> PageBody {
+    let decoded = decode(media_type, bytes, kind == AnswerKind::Html);
     let text = match kind {
-        Kind::Html => {
+        AnswerKind::Html => {
             let page = html::to_markdown(&decoded, url);
             let has_heading = page.text.starts_with("# ");
             match page.title.as_str() {
@@ -123,7 +123,7 @@ fn text(kind: Kind, media_type: &str, bytes: &[u8], url: &str) -> PageBody {
     };
     PageBody::Text {
         text,
-        is_markdown: kind == Kind::Markdown,
+        is_markdown: kind == AnswerKind::Markdown,
     }
 }
 
@@ -163,31 +163,31 @@ async fn file(
 }
 
 /// What it is: by its first bytes where they say it, else by its media type, else by its address.
-fn kind(media_type: &str, path: &str, bytes: &[u8]) -> Kind {
+fn kind(media_type: &str, path: &str, bytes: &[u8]) -> AnswerKind {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     if starts(b"%PDF-") {
-        return Kind::File("pdf");
+        return AnswerKind::File("pdf");
     }
     if starts(b"\x89PNG\r\n\x1a\n") {
-        return Kind::File("png");
+        return AnswerKind::File("png");
     }
     if starts(b"\xff\xd8\xff") {
-        return Kind::File("jpg");
+        return AnswerKind::File("jpg");
     }
     if starts(b"GIF87a") || starts(b"GIF89a") {
-        return Kind::File("gif");
+        return AnswerKind::File("gif");
     }
     if starts(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return Kind::File("webp");
+        return AnswerKind::File("webp");
     }
     let essence = essence(media_type);
     let lower = path.to_ascii_lowercase();
     if lower.ends_with(".ipynb") || essence == "application/x-ipynb+json" {
-        return Kind::File("ipynb");
+        return AnswerKind::File("ipynb");
     }
     match essence.as_str() {
-        "text/html" | "application/xhtml+xml" => return Kind::Html,
-        "text/markdown" | "text/x-markdown" => return Kind::Markdown,
+        "text/html" | "application/xhtml+xml" => return AnswerKind::Html,
+        "text/markdown" | "text/x-markdown" => return AnswerKind::Markdown,
         _ => {}
     }
     let looks_binary = || {
@@ -214,21 +214,21 @@ fn kind(media_type: &str, path: &str, bytes: &[u8]) -> Kind {
         .contains(&essence.as_str());
     let is_unknown = essence.is_empty() || essence == "application/octet-stream";
     if looks_binary() || !(is_text || is_unknown) {
-        return Kind::File("bin");
+        return AnswerKind::File("bin");
     }
     if is_unknown {
         let head = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]).to_ascii_lowercase();
         let head = head.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']);
         if head.starts_with("<!doctype html") || head.starts_with("<html") {
-            return Kind::Html;
+            return AnswerKind::Html;
         }
         if !essence.is_empty() && str::from_utf8(bytes).is_err() {
-            return Kind::File("bin");
+            return AnswerKind::File("bin");
         }
     }
     match lower.ends_with(".md") || lower.ends_with(".markdown") {
-        true if essence == "text/plain" => Kind::Markdown,
-        _ => Kind::Text,
+        true if essence == "text/plain" => AnswerKind::Markdown,
+        _ => AnswerKind::Text,
     }
 }
 
@@ -287,34 +287,54 @@ mod tests {
 
     #[test]
     fn what_a_page_is_its_bytes_say_first() {
-        let cases: [(&str, &str, &[u8], Kind); 17] = [
-            ("text/html", "/x", b"<p>", Kind::Html),
-            ("TEXT/HTML; charset=x", "/x", b"<p>", Kind::Html),
-            ("text/html", "/x", b"%PDF-1.7", Kind::File("pdf")),
-            ("image/png", "/x", b"\x89PNG\r\n\x1a\n", Kind::File("png")),
-            ("text/plain", "/x", b"\xff\xd8\xff\xe0", Kind::File("jpg")),
-            ("", "/x", b"GIF89a", Kind::File("gif")),
-            ("image/webp", "/x", b"RIFF1234WEBP", Kind::File("webp")),
-            ("image/svg+xml", "/x", b"<svg>", Kind::Text),
-            ("application/json", "/x.ipynb", b"{}", Kind::File("ipynb")),
-            ("application/json", "/x", b"{}", Kind::Text),
-            ("text/markdown", "/x", b"# a", Kind::Markdown),
+        let cases: [(&str, &str, &[u8], AnswerKind); 17] = [
+            ("text/html", "/x", b"<p>", AnswerKind::Html),
+            ("TEXT/HTML; charset=x", "/x", b"<p>", AnswerKind::Html),
+            ("text/html", "/x", b"%PDF-1.7", AnswerKind::File("pdf")),
+            (
+                "image/png",
+                "/x",
+                b"\x89PNG\r\n\x1a\n",
+                AnswerKind::File("png"),
+            ),
+            (
+                "text/plain",
+                "/x",
+                b"\xff\xd8\xff\xe0",
+                AnswerKind::File("jpg"),
+            ),
+            ("", "/x", b"GIF89a", AnswerKind::File("gif")),
+            (
+                "image/webp",
+                "/x",
+                b"RIFF1234WEBP",
+                AnswerKind::File("webp"),
+            ),
+            ("image/svg+xml", "/x", b"<svg>", AnswerKind::Text),
+            (
+                "application/json",
+                "/x.ipynb",
+                b"{}",
+                AnswerKind::File("ipynb"),
+            ),
+            ("application/json", "/x", b"{}", AnswerKind::Text),
+            ("text/markdown", "/x", b"# a", AnswerKind::Markdown),
             (
                 "text/plain; charset=utf-8",
                 "/README.md",
                 b"# a",
-                Kind::Markdown,
+                AnswerKind::Markdown,
             ),
-            ("text/plain", "/x", b"a\0b", Kind::File("bin")),
-            ("application/zip", "/x", b"PK", Kind::File("bin")),
-            ("application/octet-stream", "/x", b"plain", Kind::Text),
+            ("text/plain", "/x", b"a\0b", AnswerKind::File("bin")),
+            ("application/zip", "/x", b"PK", AnswerKind::File("bin")),
+            ("application/octet-stream", "/x", b"plain", AnswerKind::Text),
             (
                 "application/octet-stream",
                 "/x",
                 b"\xc3\x28",
-                Kind::File("bin"),
+                AnswerKind::File("bin"),
             ),
-            ("", "/x", b" \n<!DOCTYPE html>", Kind::Html),
+            ("", "/x", b" \n<!DOCTYPE html>", AnswerKind::Html),
         ];
         for (media_type, path, bytes, expected) in cases {
             assert_eq!(

@@ -9,6 +9,9 @@ use std::{collections::HashSet, ops::Range};
 
 use url::Url;
 
+/// In larger pages the main content is not searched for, which would take longer than all the rest: it is where the
+/// page says it is.
+const LARGE: usize = 512 << 10;
 /// Elements inside each other.
 const DEEPEST: usize = 160;
 /// Elements of a page; beyond that only the text counts.
@@ -24,6 +27,8 @@ pub(super) struct TamePage {
     pub(super) title: String,
     /// Where the largest `main` or `article` stands in it, if there is one.
     pub(super) main: Option<Range<usize>>,
+    /// Larger than [`LARGE`].
+    pub(super) is_large: bool,
 }
 
 /// Left out with all that is in them.
@@ -98,12 +103,14 @@ pub(super) fn tame(html: &str, base: Option<&Url>) -> TamePage {
         text_bytes: 0,
         title: String::new(),
         main: None,
+        is_large: html.len() > LARGE,
     };
     while tamer.step() {}
     tamer.close_from(0);
     TamePage {
         html: tamer.out,
         main: tamer.main,
+        is_large: tamer.is_large,
         text_bytes: tamer.text_bytes,
         title: tamer.title.split_whitespace().collect::<Vec<_>>().join(" "),
     }
@@ -123,6 +130,7 @@ struct Tamer<'a> {
     text_bytes: usize,
     title: String,
     main: Option<Range<usize>>,
+    is_large: bool,
 }
 
 struct OpenElement {
@@ -301,6 +309,12 @@ impl<'a> Tamer<'a> {
             let Some(name) = ATTRIBUTES.iter().find(|own| own.eq_ignore_ascii_case(name)) else {
                 continue;
             };
+            // Those of other elements serve only to find the main content.
+            let names_code = *name == "class" && matches!(tag.name.as_str(), "code" | "pre");
+            let marks_only = ["class", "id", "role", "itemprop"].contains(name);
+            if self.is_large && marks_only && !names_code {
+                continue;
+            }
             kept += 1;
             if kept > ATTRIBUTES.len() || value.len() > LONGEST_VALUE {
                 continue;
