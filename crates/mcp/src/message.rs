@@ -394,7 +394,7 @@ mod tests {
             ("[]", "a batch without messages"),
             (
                 r#"{"id": 1, "method": "ping", "method": "tools/call"}"#,
-                "a message says nothing twice: duplicate field `method` at line 1 column 35",
+                "a message says nothing twice: duplicate field `method` at line 1 column 36",
             ),
         ];
         for (text, why) in cases {
