@@ -58,7 +58,7 @@ pub enum RpcId {
 }
 
 /// A longer id is none, in bytes.
-const LONGEST_ID: usize = 1_024;
+const LONGEST_ID: usize = 16 * 1_024;
 
 impl RpcId {
     /// From JSON; `None` for what is neither a whole number nor a text of a reasonable length.
