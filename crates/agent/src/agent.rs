@@ -1,13 +1,16 @@
-//! Setting an agent up.
+//! Setting up an agent.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
 
-use haft_contract::{ContextPatch, PendingInput, SessionId, SessionState};
+use haft_contract::{BoxFuture, ContextPatch, NestedCalls, PendingInput, SessionId, SessionState};
 use haft_engine::{Scheduler, SessionContext};
 use haft_models::{Conversation, Model, Prices, Thinking};
 
 use crate::{
-    Control, Session, SubagentPool, UsageLedger,
+    Control, Prompt, Session, SubagentPool, UsageLedger,
     client::ModelClient,
     compaction::Compaction,
     cost::SharedUsage,
@@ -28,7 +31,7 @@ pub struct ModelSettings {
     pub name: String,
     /// Another one in plan mode.
     pub plan_name: Option<String>,
-    /// At most so many tokens in a reply.
+    /// At most this many tokens in a reply.
     pub max_tokens: u32,
     /// Whether and how it thinks first.
     pub thinking: Thinking,
@@ -45,12 +48,12 @@ pub struct ModelSettings {
 pub struct AutoCompact {
     /// It is not: one that no longer fits is refused by the provider.
     pub is_off: bool,
-    /// As if the model could read only so many tokens.
+    /// As if the model could read only this many tokens.
     pub window: Option<u64>,
 }
 
 impl AutoCompact {
-    /// How many tokens a conversation with a model may have that can read so many.
+    /// How many tokens a conversation with a model may have that can read this many.
     pub fn window_of(self, window: u64) -> u64 {
         self.window.map_or(window, |most| most.min(window))
     }
@@ -70,7 +73,7 @@ impl ModelSettings {
         }
     }
 
-    /// At most so many tokens in a reply.
+    /// At most this many tokens in a reply.
     #[must_use]
     pub fn max_tokens(mut self, most: u32) -> Self {
         self.max_tokens = most;
@@ -103,25 +106,25 @@ impl ModelSettings {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RunLimits {
-    /// After so many rounds of tools.
+    /// After this many rounds of tools.
     pub max_turns: Option<u32>,
-    /// After so much money, all runs of this agent together.
+    /// After this much money, all runs of this agent together.
     pub max_budget_usd: Option<f64>,
-    /// So many rounds in a row got nowhere: the model gets a reminder…
+    /// After this many rounds in a row that got nowhere the model gets a reminder…
     pub warn_after_repeats: u32,
-    /// …and after so many the run ends.
+    /// …and after this many the run ends.
     pub stop_after_repeats: u32,
 }
 
 impl RunLimits {
-    /// After so many rounds of tools.
+    /// After this many rounds of tools.
     #[must_use]
     pub fn max_turns(mut self, most: u32) -> Self {
         self.max_turns = Some(most);
         self
     }
 
-    /// After so much money, all runs of the agent together.
+    /// After this much money, all runs of the agent together.
     #[must_use]
     pub fn max_budget_usd(mut self, most: f64) -> Self {
         self.max_budget_usd = Some(most);
@@ -166,7 +169,13 @@ pub struct Agent {
     /// Those of the session, if this is the main agent.
     pub(crate) subagents: Option<SubagentPool>,
     pub(crate) session: SessionProgress,
+    /// What is done with a message that comes during a run.
+    pub(crate) attach: Option<Box<Attach>>,
 }
+
+/// Adds to a message what it names: read by these calls, in this directory.
+pub type Attach =
+    dyn Fn(Prompt, NestedCalls, Arc<Path>) -> BoxFuture<'static, Prompt> + Send + Sync;
 
 /// Which session it is, and how far it has come.
 pub(crate) struct SessionProgress {
@@ -176,12 +185,14 @@ pub(crate) struct SessionProgress {
     pub(crate) start: SessionContext,
     /// Some run has begun.
     pub(crate) has_begun: bool,
-    /// Hooks want nothing to begin: why.
+    /// Hooks block the beginning: why.
     pub(crate) held_up: Option<String>,
     /// A run was dropped in the middle: what is in memory lags behind the transcript.
     pub(crate) is_behind: bool,
     /// What the next run is permitted.
     pub(crate) permitted: Vec<ContextPatch>,
+    /// Working directories that hooks do not know of yet.
+    pub(crate) added: Vec<PathBuf>,
 }
 
 /// Sets an agent up.
@@ -204,7 +215,7 @@ pub struct AgentBuilder {
 }
 
 impl Agent {
-    /// Sets one up that asks this model and runs calls here.
+    /// Sets up one that asks this model and runs calls here.
     pub fn builder(
         scheduler: Scheduler,
         model: Arc<dyn Model>,
@@ -232,6 +243,11 @@ impl Agent {
     /// The handle by which it is interrupted, steered and changed while it runs.
     pub fn control(&self) -> Control {
         self.control.clone()
+    }
+
+    /// Messages that come during a run are given to this before the model reads them.
+    pub fn attach_with(&mut self, attach: Box<Attach>) {
+        self.attach = Some(attach);
     }
 
     /// The session.
@@ -287,6 +303,9 @@ impl Agent {
     /// Takes over what was asked for through the handle.
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
+        if let Some(change) = &changes.main_agent {
+            self.change_main_agent(change);
+        }
         self.client.change(&changes);
         if let Some(model) = changes.model {
             self.scheduler.set_model(model.as_str());
@@ -298,6 +317,7 @@ impl Agent {
             self.scheduler.apply(&ContextPatch::AddRule { list, rule });
         }
         for path in changes.directories {
+            self.session.added.push(path.clone());
             self.scheduler.apply(&ContextPatch::AddDirectory { path });
         }
         if let Some(spawner) = &self.spawner {
@@ -384,7 +404,7 @@ impl AgentBuilder {
         self
     }
 
-    /// What it spends goes into this.
+    /// What it spends is counted here.
     pub(crate) fn purse(mut self, purse: SharedUsage) -> Self {
         self.purse = purse;
         self
@@ -446,7 +466,7 @@ impl AgentBuilder {
         if let Ok(attention) = services.get::<PendingInput>() {
             self.control.gets(attention);
         }
-        let agent_id = engine.agent().id.clone();
+        let agent_id = engine.agent().id;
         let transcript = Arc::new(Transcript::new(
             session.store,
             session.id,
@@ -487,7 +507,9 @@ impl AgentBuilder {
                 held_up: None,
                 is_behind: false,
                 permitted: Vec::new(),
+                added: Vec::new(),
             },
+            attach: None,
         };
         agent.note_place();
         for result in &loaded.made_up {

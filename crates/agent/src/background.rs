@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use haft_contract::{BackgroundTask, BackgroundTasks, Content, TaskKind, TaskNotice, TaskStatus};
+use haft_contract::{
+    BackgroundTask, BackgroundTasks, Content, Schedules, TaskKind, TaskNotice, TaskStatus,
+};
 use haft_engine::Engine;
 use serde_json::{Value, json};
 
 use crate::{Added, dialogue::Dialogue, hooks::RunContext, transcript::Kind};
 
-/// So many characters of what a task is for are passed to hooks.
+/// At most this many characters of what a task is for are passed to hooks.
 const MOST_TOLD: usize = 1000;
 
 /// What goes on in the background of a session; `None` where nothing ever does.
@@ -46,6 +48,19 @@ pub(crate) fn running_tasks(engine: &Engine) -> Vec<Value> {
         .collect()
 }
 
+/// What is said later, as hooks receive it.
+pub(crate) fn schedules(engine: &Engine) -> Vec<Value> {
+    let Ok(schedules) = engine.services().get::<Schedules>() else {
+        return Vec::new();
+    };
+    let known = schedules.0.known().into_iter();
+    let told = known.map(|job| {
+        let prompt: String = job.prompt.chars().take(MOST_TOLD).collect();
+        json!({"id": job.id, "schedule": job.cron, "recurring": job.recurring, "prompt": prompt})
+    });
+    told.collect()
+}
+
 fn hooked(task: BackgroundTask) -> Value {
     let description: String = task.description.chars().take(MOST_TOLD).collect();
     let mut told = json!({
@@ -62,6 +77,11 @@ fn hooked(task: BackgroundTask) -> Value {
             told["type"] = json!("subagent");
             told["agent_type"] = json!(task.agent_type);
         }
+        TaskKind::Monitor => {
+            told["type"] = json!("monitor");
+            told["command"] = json!(task.prompt);
+        }
+        TaskKind::Schedule => told["type"] = json!("schedule"),
     }
     told
 }

@@ -10,6 +10,7 @@ use haft_models::{
 
 use crate::{
     ModelSettings, UsageLedger, compaction::text_tokens, control::Changes, cost::SharedUsage,
+    prompt::SystemPrompt, subagents::MainAgentModel,
 };
 
 /// A model with its settings, its prices and what every request to it begins with.
@@ -35,17 +36,33 @@ impl ModelClient {
         scheduler: &Scheduler,
     ) -> Self {
         let tools = scheduler.offer();
-        let kind = scheduler.engine().agent().kind.clone();
         Self {
             model,
             settings,
             prices,
             usage,
-            agent: kind.unwrap_or_else(|| "main".to_owned()),
+            agent: name_of(scheduler),
             prefix: prefix(&system, &tools),
             system,
             tools,
         }
+    }
+
+    /// Requests begin with this from now on, and with the tools that the scheduler has now.
+    pub(crate) fn become_agent(&mut self, system: &SystemPrompt, scheduler: &Scheduler) {
+        self.agent = name_of(scheduler);
+        self.system = system.blocks();
+        self.tools = scheduler.offer();
+        self.prefix = prefix(&self.system, &self.tools);
+    }
+
+    /// Asks this model from now on.
+    pub(crate) fn ask_for(&mut self, model: &MainAgentModel) {
+        let settings = &mut self.settings;
+        settings.name.clone_from(&model.name);
+        settings.plan_name.clone_from(&model.plan_name);
+        settings.window = model.window;
+        settings.effort.clone_from(&model.effort);
     }
 
     /// What is sent now.
@@ -56,13 +73,16 @@ impl ModelClient {
     ) -> ModelRequest {
         self.offer_tools(scheduler);
         let planned = self.settings.plan_name.as_ref();
-        let planned = planned.filter(|_| scheduler.context().mode == PermissionMode::Plan);
-        let name = planned.unwrap_or(&self.settings.name).clone();
+        let context = scheduler.context();
+        let planned = planned.filter(|_| context.mode == PermissionMode::Plan);
+        let of_turn = context.turn_model.as_ref();
+        let name = of_turn.or(planned).unwrap_or(&self.settings.name).clone();
         let prefix = Arc::clone(&self.prefix);
         let mut request = ModelRequest::new(name, prefix, conversation.history());
         request.max_tokens = self.settings.max_tokens;
         request.thinking = self.settings.thinking;
-        request.effort.clone_from(&self.settings.effort);
+        let effort = context.turn_effort.as_ref();
+        request.effort = effort.or(self.settings.effort.as_ref()).cloned();
         request
     }
 
@@ -124,6 +144,12 @@ impl ModelClient {
         });
         (system, tools.collect())
     }
+}
+
+/// Who asks.
+fn name_of(scheduler: &Scheduler) -> String {
+    let kind = scheduler.engine().agent().kind;
+    kind.unwrap_or_else(|| "main".to_owned())
 }
 
 fn prefix(system: &[SystemBlock], tools: &ToolOffer) -> Arc<Prefix> {

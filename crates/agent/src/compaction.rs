@@ -31,7 +31,7 @@ use crate::{
 
 /// Old results give way from this part of the window on, in percent…
 const PRUNE_AT: u64 = 70;
-/// …and not again before it has filled by so much more.
+/// …and not again before it has filled by this much more.
 const PRUNE_AGAIN: u64 = 10;
 /// The conversation is summarized from this part on.
 const COMPACT_AT: u64 = 85;
@@ -39,10 +39,10 @@ const COMPACT_AT: u64 = 85;
 const KEEP: usize = 8;
 /// What an image costs, about.
 const IMAGE_TOKENS: u64 = 1600;
-/// At most so many files are named after a summary.
+/// At most this many files are named after a summary.
 const MOST_FILES: usize = 200;
 
-/// So often the beginning of a conversation is left out of what is to be compacted.
+/// How often the beginning of a conversation may be left out of what is to be compacted.
 const MOST_HALVINGS: u32 = 5;
 const PRUNED: &str =
     "[This old result was removed to make room. Call the tool again if you need it.]";

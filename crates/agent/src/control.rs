@@ -11,7 +11,7 @@ use haft_contract::{CancellationToken, PendingInput, PermissionMode, RuleList};
 use haft_models::{Thinking, Usage};
 use uuid::Uuid;
 
-use crate::Prompt;
+use crate::{Prompt, subagents::MainAgentChange};
 
 /// A handle on a running agent. Cheap to clone; every clone means the same agent.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +45,8 @@ pub(crate) struct Changes {
     pub(crate) rules: Vec<(RuleList, String)>,
     /// Further working directories.
     pub(crate) directories: Vec<PathBuf>,
+    /// Who the main agent is.
+    pub(crate) main_agent: Option<MainAgentChange>,
     /// What others have spent for this agent.
     pub(crate) spent: Vec<(String, Usage)>,
 }
@@ -78,7 +80,7 @@ impl Control {
         self.state().said.iter().cloned().collect()
     }
 
-    /// Takes back the message of this id, if it was not delivered yet.
+    /// Withdraws the message of this id, if it was not delivered yet.
     pub fn take_back(&self, uuid: Uuid) -> Option<Prompt> {
         let mut state = self.state();
         let at = state.said.iter().position(|one| one.uuid == Some(uuid))?;
@@ -99,9 +101,14 @@ impl Control {
         self.state().changes.model = Some(model.into());
     }
 
-    /// From the next request on, the model is known to read so many tokens.
+    /// From the next request on, the model is known to read this many tokens.
     pub fn set_window(&self, window: u64) {
         self.state().changes.window = Some(window);
+    }
+
+    /// From the next request on, the main agent is of another kind.
+    pub fn set_main_agent(&self, change: MainAgentChange) {
+        self.state().changes.main_agent = Some(change);
     }
 
     /// From the next request on, this permission mode.
@@ -163,7 +170,7 @@ impl Control {
         mem::take(&mut self.state().changes)
     }
 
-    /// Takes back what was said and not delivered yet.
+    /// Withdraws what was said and not delivered yet.
     pub fn take_said(&self) -> Vec<Prompt> {
         let mut state = self.state();
         let said = state.said.drain(..).collect();

@@ -10,7 +10,7 @@ use std::{
 use haft_contract::ToolRole;
 use haft_engine::{Pool, Scheduler};
 
-/// So many characters of names are listed at once; what is beyond them can be searched for.
+/// At most this many characters of names are listed at once; what is beyond them can be searched for.
 const LONGEST: usize = 8_000;
 
 /// What the model has read the names of.

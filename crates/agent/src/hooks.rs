@@ -12,14 +12,16 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::{
-    AgentEvent, NoticeLevel, Sink, background::running_tasks, model_turn::Answer,
+    AgentEvent, NoticeLevel, Sink,
+    background::{running_tasks, schedules},
+    model_turn::Answer,
     transcript::Transcript,
 };
 
 /// What the hooks of one event said, taken together.
 #[derive(Debug, Default)]
 pub(crate) struct HookWord {
-    /// They hold it up: why.
+    /// They block it: why.
     pub(crate) block: Option<String>,
     /// What the model should know.
     pub(crate) context: Vec<String>,
@@ -44,6 +46,21 @@ pub struct LoadedInstructions {
     pub trigger: Option<PathBuf>,
     /// The file that names it, if one does.
     pub parent: Option<PathBuf>,
+}
+
+/// A command of a person's that becomes a prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptExpansion<'a> {
+    /// `slash_command` or `mcp_prompt`.
+    pub kind: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What was typed behind it.
+    pub arguments: &'a str,
+    /// Whose it is.
+    pub source: &'a str,
+    /// All that was typed.
+    pub typed: &'a str,
 }
 
 /// Fires the events of one agent.
@@ -162,7 +179,7 @@ impl HookRunner {
             return match source {
                 "compact" => HookWord::default(),
                 _ => {
-                    self.fire(HookMoment::SUBAGENT_START, kind, json!({}), to)
+                    self.fire(HookMoment::SUBAGENT_START, &kind, json!({}), to)
                         .await
                 }
             };
@@ -173,10 +190,10 @@ impl HookRunner {
     }
 
     /// The kind of the subagent that this is, if it is one.
-    fn subagent(&self) -> Option<&str> {
+    fn subagent(&self) -> Option<String> {
         let agent = self.engine.agent();
-        agent.id.as_ref()?;
-        agent.kind.as_deref()
+        agent.id?;
+        agent.kind
     }
 
     /// Someone says something.
@@ -187,6 +204,56 @@ impl HookRunner {
         let fields = json!({"prompt": prompt});
         self.fire(HookMoment::USER_PROMPT_SUBMIT, "", fields, to)
             .await
+    }
+
+    /// A file has changed that says how the session works. Do hooks object?
+    pub(crate) async fn config_changed(
+        &self,
+        source: &str,
+        file: &Path,
+        to: RunContext<'_>,
+    ) -> bool {
+        let fields = json!({"source": source, "file_path": file.to_string_lossy()});
+        let event = HookMoment::CONFIG_CHANGE;
+        self.fire(event, source, fields, to).await.block.is_some()
+    }
+
+    /// The model's words are shown, all at once.
+    pub(crate) async fn displayed(&self, message: &str, text: &str, to: RunContext<'_>) {
+        if self.subagent().is_some() || text.trim().is_empty() {
+            return;
+        }
+        let turn = self.engine.hooks().situation().prompt_id;
+        let fields = json!({
+            "turn_id": turn.unwrap_or_default(),
+            "message_id": message,
+            "index": 0,
+            "final": true,
+            "delta": text,
+        });
+        self.fire(HookMoment::MESSAGE_DISPLAY, "", fields, to).await;
+    }
+
+    /// Does a hook want skills looked for again? A subagent's launcher asks.
+    pub(crate) fn wants_skills_again(&self) -> bool {
+        self.subagent().is_none() && self.engine.hooks().take_reload()
+    }
+
+    /// A command of a person's becomes a prompt.
+    pub(crate) async fn expansion(
+        &self,
+        what: &PromptExpansion<'_>,
+        to: RunContext<'_>,
+    ) -> HookWord {
+        let fields = json!({
+            "expansion_type": what.kind,
+            "command_name": what.name,
+            "command_args": what.arguments,
+            "command_source": what.source,
+            "prompt": what.typed,
+        });
+        let event = HookMoment::USER_PROMPT_EXPANSION;
+        self.fire(event, what.name, fields, to).await
     }
 
     /// All calls of a reply are answered.
@@ -212,12 +279,14 @@ impl HookRunner {
             "stop_hook_active": again,
             "last_assistant_message": text,
             "background_tasks": running_tasks(&self.engine),
-            "session_crons": [],
+            "session_crons": schedules(&self.engine),
         });
         if let Some(kind) = self.subagent() {
             let path = self.transcript.path().map(Path::to_string_lossy);
             fields["agent_transcript_path"] = json!(path.unwrap_or_default());
-            return self.fire(HookMoment::SUBAGENT_STOP, kind, fields, to).await;
+            return self
+                .fire(HookMoment::SUBAGENT_STOP, &kind, fields, to)
+                .await;
         }
         self.fire(HookMoment::STOP, "", fields, to).await
     }

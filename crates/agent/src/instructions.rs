@@ -161,6 +161,28 @@ impl Instructions {
         dialogue.add_reported(texts.collect(), Kind::Meta, Added::Knowledge, to);
     }
 
+    /// Looks for skills again: what was found before they were made ready counts no more.
+    pub(crate) fn reload_skills(&self, to: RunContext<'_>) {
+        if let Some(skills) = &self.knowledge.skills {
+            tell_warnings(&skills.reload(), to);
+        }
+    }
+
+    /// Takes over skills whose files have changed, unless hooks object.
+    pub(crate) async fn follow_skills(&self, hooks: &HookRunner, to: RunContext<'_>) {
+        let Some(skills) = self.counted() else {
+            return;
+        };
+        let changed = skills.changed_files();
+        for file in &changed {
+            let objects = hooks.config_changed("skills", file, to).await;
+            skills.hold(file, objects);
+        }
+        if !changed.is_empty() {
+            tell_warnings(&skills.reload(), to);
+        }
+    }
+
     /// Names the tools of servers that can be loaded and that the model does not know of yet.
     pub(crate) fn tell_deferred(&mut self, scheduler: &Scheduler, dialogue: &mut Dialogue) {
         if let Some(text) = self.deferred.news(scheduler) {

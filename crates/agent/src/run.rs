@@ -7,33 +7,33 @@ use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
 
 use crate::{
-    Added, Agent, AgentEvent, Began, Denial, EndReason, NoticeLevel, RunResult, Sink, Subtype,
-    Trigger,
+    Added, Agent, AgentEvent, Denial, EndReason, NoticeLevel, RunResult, Sink, Subtype, Trigger,
     background::{has_notices, tell_notices},
     clock,
     compaction::text_of,
     cost,
+    deferred_call::TakenUp,
     hooks::RunContext,
     model_turn::{Answer, Done, End, Round},
     repeats::Repeats,
-    transcript::{Kind, Terms, result_of},
+    transcript::{Kind, result_of},
     user_message::Prompt,
 };
 
 /// The marker that session readers look for where a person interrupted the model.
 const INTERRUPTED: &str = "[Request interrupted by user]";
 
-/// Stop hooks may send the model on so many times in a row.
+/// Stop hooks may send the model on this many times in a row.
 const MOST_STOP_BLOCKS: u32 = 8;
 
-/// A provider may pause a reply so many times in a row.
+/// A provider may pause a reply this many times in a row.
 const MOST_PAUSES: u32 = 16;
 
 /// What a run has come to so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) api: Duration,
-    /// Summing up failed or was refused: not tried again in this run.
+    /// Compaction failed or was refused: it is not tried again in this run.
     pub(crate) compaction_refused: bool,
     first_token: Option<Duration>,
     usage: Usage,
@@ -61,6 +61,13 @@ impl Left {
             api_error: None,
             errors: Vec::new(),
             deferred: None,
+        }
+    }
+
+    fn deferred(call: Denial) -> Self {
+        Self {
+            deferred: Some(call),
+            ..Self::well(EndReason::ToolDeferred, "")
         }
     }
 
@@ -161,6 +168,18 @@ impl Agent {
             to.notice(NoticeLevel::Warning, why.clone());
             return Left::well(EndReason::HookStopped, why);
         }
+        let was_deferred = self.has_deferred_call();
+        match self.take_up_deferred(to).await {
+            TakenUp::Done => {}
+            TakenUp::Again(call) => return Left::deferred(call),
+            TakenUp::Gone(tool) => {
+                let what = format!(
+                    "the call that was put off cannot be made: no tool is called {tool} here"
+                );
+                let reason = EndReason::ToolDeferredUnavailable;
+                return Left::badly(Subtype::DuringExecution, reason, what);
+            }
+        }
         let mut last = Vec::new();
         if let Some(prompt) = prompt {
             let id = prompt.uuid.unwrap_or_else(clock::random_id);
@@ -173,6 +192,7 @@ impl Agent {
                 return Left::well(EndReason::HookStopped, why);
             }
             self.speaks_again();
+            self.instructions.follow_skills(&self.hooks, to).await;
             let window = self.client.settings.window;
             self.instructions
                 .open(window, &mut self.dialogue, &self.hooks, to)
@@ -181,7 +201,7 @@ impl Agent {
                 .add(prompt.content.clone(), Kind::Prompt, Some(id));
             self.dialogue.add_context(&word.context, to);
             last = prompt.content;
-        } else if !has_notices(self.scheduler.engine()) && !self.hooks.is_woken() {
+        } else if !was_deferred && !has_notices(self.scheduler.engine()) && !self.hooks.is_woken() {
             return Left::well(EndReason::Completed, "");
         }
         let mut course = Course {
@@ -207,10 +227,20 @@ impl Agent {
         tally: &mut Tally,
     ) -> Option<Left> {
         self.take_changes();
+        for path in std::mem::take(&mut self.session.added) {
+            let source = "register_repo_root";
+            self.hooks.directory_added(&path, source, to).await;
+        }
         if let Some(left) = self.over_budget() {
             return Some(left);
         }
         for prompt in self.control.take_said() {
+            let prompt = match &self.attach {
+                Some(attach) if !prompt.mentions.is_empty() => {
+                    attach(prompt, self.scheduler.aside(), self.context().cwd).await
+                }
+                _ => prompt,
+            };
             course.last.extend(prompt.content.iter().cloned());
             self.dialogue.add_steering(prompt, to);
         }
@@ -238,6 +268,7 @@ impl Agent {
         };
         let done = round.run(&mut self.scheduler, request).await;
         self.note_place();
+        let message = done.reply.id.clone().unwrap_or_default();
         let Taken {
             end,
             answers,
@@ -251,6 +282,9 @@ impl Agent {
                 return Some(Left::badly(subtype, reason, what));
             }
         };
+        if matches!(end, End::Complete) {
+            self.hooks.displayed(&message, &text, to).await;
+        }
         match end {
             End::Interrupted => return Some(self.interrupted(!answers.is_empty(), to)),
             End::Failed(error) => return self.failed(error, course, to, tally).await,
@@ -358,15 +392,13 @@ impl Agent {
         if let [Answer { input, finished }] = answers
             && finished.metadata.deferred
         {
-            let deferred = Some(Denial {
+            let deferred = Denial {
                 tool_name: finished.name.clone(),
                 tool_use_id: finished.id.clone(),
                 tool_input: input.clone(),
-            });
-            return Some(Left {
-                deferred,
-                ..Left::well(EndReason::ToolDeferred, "")
-            });
+            };
+            self.put_off(&deferred);
+            return Some(Left::deferred(deferred));
         }
         if let Some(why) = answers
             .iter()
@@ -539,41 +571,6 @@ impl Agent {
         drop(self.scheduler.turn().await);
         if let Err(what) = self.dialogue.catch_up() {
             to.notice(NoticeLevel::Warning, what);
-        }
-    }
-
-    fn began(&self) -> Began {
-        let context = self.scheduler.context();
-        let pool = self.scheduler.engine().pool();
-        Began {
-            session: self.session.id,
-            cwd: context.cwd.to_path_buf(),
-            model: self.client.settings.name.clone(),
-            mode: context.mode,
-            tools: pool.iter().map(|tool| tool.spec().name.clone()).collect(),
-        }
-    }
-
-    pub(crate) fn note_place(&self) {
-        self.dialogue.note_place(&self.scheduler.context().cwd);
-    }
-
-    /// Records what the session came to be permitted and offered, once it has said anything at all.
-    fn note_terms(&self) {
-        if !self.dialogue.is_empty() {
-            let terms = Terms::between(&self.session.start, &self.scheduler.context());
-            let terms = terms.with_tools(&self.scheduler);
-            self.dialogue.transcript.set_terms(&terms);
-        }
-    }
-
-    /// A transcript that cannot be written ends nothing, but the person must know.
-    fn tell_trouble(&self, to: RunContext<'_>) {
-        if let Some(trouble) = self.dialogue.transcript.trouble() {
-            to.notice(
-                NoticeLevel::Warning,
-                format!("this session is not recorded: {trouble}"),
-            );
         }
     }
 }

@@ -92,6 +92,8 @@ pub enum EndReason {
     HookStopped,
     /// A hook put the only call of a reply off.
     ToolDeferred,
+    /// The tool of a call that was put off is gone.
+    ToolDeferredUnavailable,
     /// The model could not answer.
     ApiError,
     /// The conversation is too long, also after it was summarized.
@@ -115,6 +117,7 @@ impl EndReason {
             Self::AbortedTools => "aborted_tools",
             Self::HookStopped => "hook_stopped",
             Self::ToolDeferred => "tool_deferred",
+            Self::ToolDeferredUnavailable => "tool_deferred_unavailable",
             Self::ApiError => "api_error",
             Self::PromptTooLong => "prompt_too_long",
             Self::RepeatedCalls => "repeated_calls",

@@ -8,8 +8,12 @@ use haft_models::{ErrorKind, ModelError};
 use uuid::Uuid;
 
 use crate::{
-    Agent, LoadedInstructions, Session, Sink, Trigger, background::background, hooks::RunContext,
-    prompt::reminder, run::Tally, transcript::Kind,
+    Agent, Began, LoadedInstructions, NoticeLevel, PromptExpansion, Session, Sink, Trigger,
+    background::background,
+    hooks::RunContext,
+    prompt::reminder,
+    run::Tally,
+    transcript::{Kind, Terms},
 };
 
 impl Agent {
@@ -30,6 +34,9 @@ impl Agent {
         let word = self.hooks.session_start(origin, model, to).await;
         self.instructions.open_with(word.context);
         self.session.held_up = self.session.held_up.take().or(word.stop);
+        if self.hooks.wants_skills_again() {
+            self.instructions.reload_skills(to);
+        }
         word.first_words
     }
 
@@ -57,6 +64,21 @@ impl Agent {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.instructions(loaded, to).await;
+    }
+
+    /// Tells hooks that a command becomes a prompt: what they want the model to know, or why it must not.
+    pub async fn prompt_expands(
+        &self,
+        what: &PromptExpansion<'_>,
+        sink: &dyn Sink,
+    ) -> Result<Vec<String>, String> {
+        let never = CancellationToken::new();
+        let to = RunContext::new(sink, &never);
+        let word = self.hooks.expansion(what, to).await;
+        match word.block.or(word.stop) {
+            Some(why) => Err(why),
+            None => Ok(word.context),
+        }
     }
 
     /// Returns when a hook that runs beside the session wants the model to read something: it is sent
@@ -89,8 +111,8 @@ impl Agent {
         }
     }
 
-    /// Sums the conversation up, because a person asked for it. `false`: there was nothing to sum up, a
-    /// hook held it up, or it was interrupted.
+    /// Compacts the conversation, because a person asked for it. `false`: there was nothing to compact, a
+    /// hook blocked it, or it was interrupted.
     pub async fn compact(
         &mut self,
         instructions: &str,
@@ -191,5 +213,40 @@ impl Agent {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.session_end(reason, to).await;
+    }
+
+    pub(crate) fn began(&self) -> Began {
+        let context = self.scheduler.context();
+        let pool = self.scheduler.engine().pool();
+        Began {
+            session: self.session.id,
+            cwd: context.cwd.to_path_buf(),
+            model: self.client.settings.name.clone(),
+            mode: context.mode,
+            tools: pool.iter().map(|tool| tool.spec().name.clone()).collect(),
+        }
+    }
+
+    pub(crate) fn note_place(&self) {
+        self.dialogue.note_place(&self.scheduler.context().cwd);
+    }
+
+    /// Records what the session came to be permitted and offered, once it has said anything at all.
+    pub(crate) fn note_terms(&self) {
+        if !self.dialogue.is_empty() {
+            let terms = Terms::between(&self.session.start, &self.scheduler.context());
+            let terms = terms.with_tools(&self.scheduler);
+            self.dialogue.transcript.set_terms(&terms);
+        }
+    }
+
+    /// A transcript that cannot be written ends nothing, but the person must know.
+    pub(crate) fn tell_trouble(&self, to: RunContext<'_>) {
+        if let Some(trouble) = self.dialogue.transcript.trouble() {
+            to.notice(
+                NoticeLevel::Warning,
+                format!("this session is not recorded: {trouble}"),
+            );
+        }
     }
 }

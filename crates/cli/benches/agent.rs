@@ -4,7 +4,6 @@
 //! binary to its first request, from the end of one reply to the next request, from the end of a block
 //! to the start of its tool.
 
-#![expect(clippy::print_stdout, reason = "a benchmark reports on stdout")]
 #![expect(
     clippy::unwrap_used,
     reason = "a benchmark that cannot run should say so and stop"
@@ -12,15 +11,9 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{self, Receiver, Sender},
-    },
+    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
@@ -28,6 +21,11 @@ use std::{
 use haft::{CallContext, Effects, Haft, PermissionMode, Tool, ToolError, ToolOutput};
 use haft_agent::{Agent, AgentEvent, ModelSettings};
 use haft_models::{Anthropic, Http, HttpOptions, anthropic::AnthropicOptions};
+use haft_testkit::{
+    ModelLine,
+    measure::{self, median, memory, millis, row},
+    model_line::{call_block, text_block},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -39,8 +37,7 @@ const SESSIONS: usize = 5;
 const MARKS: usize = 101;
 
 fn main() {
-    // `cargo test` builds benches too and passes this; there is nothing to test here.
-    if std::env::args().any(|arg| arg == "--test") {
+    if measure::is_test_run() {
         return;
     }
     let dir = std::env::temp_dir().join(format!("haft-bench-agent-{}", std::process::id()));
@@ -51,147 +48,11 @@ fn main() {
             .collect();
         fs::write(dir.join(format!("file_{number}.txt")), text).unwrap();
     }
-    println!("| promise | measured | bound | |");
-    println!("|---|---|---|---|");
+    measure::table();
     start(&dir);
     turns(&dir);
     overlap(&dir);
     fs::remove_dir_all(&dir).unwrap();
-}
-
-/// A model that does as it is told, on whichever connection it is asked.
-struct Line {
-    url: String,
-    requests: Receiver<Request>,
-    writer: Option<TcpStream>,
-    connections: Arc<AtomicUsize>,
-}
-
-/// A request, when all of it was here, and where the answer goes.
-type Request = (Vec<u8>, Instant, TcpStream);
-
-impl Line {
-    fn open() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let (sender, requests) = mpsc::channel();
-        let connections = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&connections);
-        // It ends with this process.
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                counted.fetch_add(1, Ordering::Relaxed);
-                let sender = sender.clone();
-                thread::spawn(move || serve(&stream.unwrap(), &sender));
-            }
-        });
-        Self {
-            url,
-            requests,
-            writer: None,
-            connections,
-        }
-    }
-
-    /// The next request, and when all of it was here.
-    fn request(&mut self) -> (Vec<u8>, Instant) {
-        let patience = Duration::from_secs(30);
-        let (body, at, writer) = self.requests.recv_timeout(patience).unwrap();
-        self.writer = Some(writer);
-        (body, at)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.writer.as_mut().unwrap().write_all(bytes).unwrap();
-    }
-
-    fn begin(&mut self) {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
-                    transfer-encoding: chunked\r\n\r\n";
-        self.write(head.as_bytes());
-        let message = json!({
-            "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
-            "stop_reason": null, "stop_sequence": null,
-            "usage": {"input_tokens": 12, "output_tokens": 1},
-        });
-        self.say(&[json!({"type": "message_start", "message": message})]);
-    }
-
-    fn say(&mut self, events: &[Value]) {
-        let mut text = String::new();
-        for event in events {
-            let name = event["type"].as_str().unwrap();
-            text += &format!("event: {name}\ndata: {event}\n\n");
-        }
-        let chunk = format!("{:x}\r\n{text}\r\n", text.len());
-        self.write(chunk.as_bytes());
-    }
-
-    /// The end of a reply, and when all of it was sent.
-    fn end(&mut self, stop: &str) -> Instant {
-        let delta = json!({"stop_reason": stop, "stop_sequence": null});
-        self.say(&[
-            json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 40}}),
-            json!({"type": "message_stop"}),
-        ]);
-        self.write(b"0\r\n\r\n");
-        Instant::now()
-    }
-
-    fn reply_with_text(&mut self) {
-        self.begin();
-        let block = json!({"type": "text", "text": ""});
-        let delta = json!({"type": "text_delta", "text": "done"});
-        self.say(&[
-            json!({"type": "content_block_start", "index": 0, "content_block": block}),
-            json!({"type": "content_block_delta", "index": 0, "delta": delta}),
-            json!({"type": "content_block_stop", "index": 0}),
-        ]);
-        self.end("end_turn");
-    }
-}
-
-fn call(index: usize, id: &str, name: &str, input: &Value) -> [Value; 3] {
-    let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-    let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
-    [
-        json!({"type": "content_block_start", "index": index, "content_block": block}),
-        json!({"type": "content_block_delta", "index": index, "delta": delta}),
-        json!({"type": "content_block_stop", "index": index}),
-    ]
-}
-
-/// Reads requests until the connection ends.
-fn serve(stream: &TcpStream, requests: &Sender<Request>) {
-    stream.set_nodelay(true).unwrap();
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut length = 0;
-        let mut line = String::new();
-        loop {
-            line.clear();
-            if reader.read_line(&mut line).unwrap_or(0) == 0 {
-                return;
-            }
-            if line.trim().is_empty() {
-                break;
-            }
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-        }
-        let mut body = vec![0; length];
-        if reader.read_exact(&mut body).is_err() {
-            return;
-        }
-        let at = Instant::now();
-        if requests
-            .send((body, at, stream.try_clone().unwrap()))
-            .is_err()
-        {
-            return;
-        }
-    }
 }
 
 fn haft(dir: &Path, url: &str) -> Child {
@@ -215,13 +76,13 @@ fn start(dir: &Path) {
     let mut samples = Vec::new();
     let mut first = Vec::new();
     for _ in 0..STARTS {
-        let mut line = Line::open();
+        let mut line = ModelLine::open();
         let started = Instant::now();
-        let mut child = haft(dir, &line.url);
+        let mut child = haft(dir, line.url());
         let (body, at) = line.request();
         samples.push(at - started);
         first = body;
-        line.reply_with_text();
+        line.reply().unwrap();
         assert!(child.wait().unwrap().success());
     }
     let took = millis(median(samples));
@@ -247,16 +108,17 @@ fn turns(dir: &Path) {
     let (mut all, mut early, mut late) = (Vec::new(), Vec::new(), Vec::new());
     let (mut peak, mut growth, mut connections) = (0, 0, 0);
     for _ in 0..SESSIONS {
-        let mut line = Line::open();
-        let mut child = haft(dir, &line.url);
+        let mut line = ModelLine::open();
+        let mut child = haft(dir, line.url());
         line.request();
         let mut at_20 = 0;
         for turn in 0..TURNS {
             let path = dir.join(format!("file_{turn}.txt"));
             let input = json!({"file_path": path});
-            line.begin();
-            line.say(&call(0, &format!("toolu_{turn}"), "Read", &input));
-            let ended = line.end("tool_use");
+            line.begin().unwrap();
+            line.say(&call_block(0, &format!("toolu_{turn}"), "Read", &input))
+                .unwrap();
+            let ended = line.end("tool_use").unwrap();
             let (body, at) = line.request();
             let read = contains(&body, &format!("{turn}: line 39 of it"));
             assert!(read, "turn {turn}: {}", String::from_utf8_lossy(&body));
@@ -268,13 +130,13 @@ fn turns(dir: &Path) {
                 _ => {}
             }
             if turn == 19 {
-                at_20 = memory(&child, "VmRSS");
+                at_20 = memory(child.id(), "VmRSS");
             }
         }
-        peak = peak.max(memory(&child, "VmHWM"));
-        growth = growth.max(memory(&child, "VmRSS").saturating_sub(at_20));
-        connections = connections.max(line.connections.load(Ordering::Relaxed));
-        line.reply_with_text();
+        peak = peak.max(memory(child.id(), "VmHWM"));
+        growth = growth.max(memory(child.id(), "VmRSS").saturating_sub(at_20));
+        connections = connections.max(line.connections());
+        line.reply().unwrap();
         assert!(child.wait().unwrap().success());
     }
     let took = millis(median(all));
@@ -315,13 +177,6 @@ fn contains(body: &[u8], text: &str) -> bool {
     body.windows(text.len()).any(|part| part == text.as_bytes())
 }
 
-/// In KB, as the kernel counts it.
-fn memory(child: &Child, what: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let line = status.lines().find(|line| line.starts_with(what)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
 /// Says when it was called.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -345,17 +200,18 @@ impl Tool for Mark {
 
 /// From the end of a call's block to the start of its tool, while the reply goes on.
 fn overlap(dir: &Path) {
-    let mut line = Line::open();
-    let url = line.url.clone();
+    let mut line = ModelLine::open();
+    let url = line.url().to_owned();
     let called = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&called);
     let server = thread::spawn(move || {
         let mut samples = Vec::new();
         for turn in 0..MARKS {
             line.request();
-            line.begin();
+            line.begin().unwrap();
             let sent = Instant::now();
-            line.say(&call(0, &format!("toolu_{turn}"), "Mark", &json!({})));
+            line.say(&call_block(0, &format!("toolu_{turn}"), "Mark", &json!({})))
+                .unwrap();
             let started = loop {
                 if let Some(started) = seen.lock().unwrap().take() {
                     break started;
@@ -367,17 +223,11 @@ fn overlap(dir: &Path) {
                 thread::sleep(Duration::from_millis(1));
             };
             samples.push(started - sent);
-            let block = json!({"type": "text", "text": ""});
-            let delta = json!({"type": "text_delta", "text": turn.to_string()});
-            line.say(&[
-                json!({"type": "content_block_start", "index": 1, "content_block": block}),
-                json!({"type": "content_block_delta", "index": 1, "delta": delta}),
-                json!({"type": "content_block_stop", "index": 1}),
-            ]);
-            line.end("tool_use");
+            line.say(&text_block(1, &turn.to_string())).unwrap();
+            line.end("tool_use").unwrap();
         }
         line.request();
-        line.reply_with_text();
+        line.reply().unwrap();
         samples
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -414,21 +264,5 @@ fn overlap(dir: &Path) {
         &format!("{took:.2} ms"),
         "≤ 5 ms",
         took <= 5.0,
-    );
-}
-
-fn median(mut samples: Vec<Duration>) -> Duration {
-    samples.sort();
-    samples[samples.len() / 2]
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-fn row(promise: &str, measured: &str, bound: &str, kept: bool) {
-    println!(
-        "| {promise} | {measured} | {bound} | {} |",
-        if kept { "kept" } else { "BROKEN" }
     );
 }

@@ -18,18 +18,17 @@ use std::{
 
 use haft::{Haft, PermissionMode, tools::ShellProgram};
 use haft_sandbox::{ExitKind, Line, Mechanism, Sandbox, SandboxProfile, Setup};
+use haft_testkit::measure::{self, median, row};
 use serde_json::json;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_haft");
 const ROUNDS: usize = 300;
 
 fn main() {
-    // `cargo test` builds benches too and passes this; there is nothing to test here.
-    if std::env::args().any(|arg| arg == "--test") {
+    if measure::is_test_run() {
         return;
     }
-    println!("| promise | measured | bound | |");
-    println!("|---|---|---|---|");
+    measure::table();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -237,11 +236,6 @@ async fn interrupt(dir: &Path) {
     );
 }
 
-fn median(mut samples: Vec<Duration>) -> Duration {
-    samples.sort();
-    samples[samples.len() / 2]
-}
-
 fn ratio(promise: &str, ours: Duration, peer: Duration, most: f64) {
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     let ratio = millis(ours) / millis(peer);
@@ -251,11 +245,4 @@ fn ratio(promise: &str, ours: Duration, peer: Duration, most: f64) {
         millis(peer)
     );
     row(promise, &measured, &format!("≤ {most}x"), ratio <= most);
-}
-
-fn row(promise: &str, measured: &str, bound: &str, kept: bool) {
-    println!(
-        "| {promise} | {measured} | {bound} | {} |",
-        if kept { "kept" } else { "BROKEN" }
-    );
 }

@@ -23,17 +23,16 @@ use haft_journal::{
     Journal, PageRequest, Patch,
     edit::{self, Change},
 };
+use haft_testkit::measure::{self, median, row};
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_haft");
 
 fn main() {
-    // `cargo test` builds benches too and passes this; there is nothing to test here.
-    if std::env::args().any(|arg| arg == "--test") {
+    if measure::is_test_run() {
         return;
     }
-    println!("| promise | measured | bound | |");
-    println!("|---|---|---|---|");
+    measure::table();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -184,18 +183,6 @@ fn decision() {
         "20 µs",
         each <= Duration::from_micros(20),
     );
-}
-
-fn row(promise: &str, measured: &str, bound: &str, kept: bool) {
-    println!(
-        "| {promise} | {measured} | {bound} | {} |",
-        if kept { "kept" } else { "BROKEN" }
-    );
-}
-
-fn median(mut samples: Vec<Duration>) -> Duration {
-    samples.sort();
-    samples[samples.len() / 2]
 }
 
 /// Does nothing.

@@ -18,8 +18,8 @@ use clap::{Args, FromArgMatches, Parser, ValueEnum, builder::Styles};
 use haft::PermissionMode;
 
 pub(crate) use commands::{
-    CallFlags, Command, Demo, ExecFlags, ModelChoiceCommand, Models, Permissions, Sessions, Tools,
-    Undo,
+    AcpFlags, CallFlags, Command, Demo, ExecFlags, ModelChoiceCommand, Models, Permissions,
+    Sessions, Tools, Undo,
 };
 pub(crate) use complete::{answer_if_asked, script as completion_script};
 pub(crate) use mcp::{McpAdd, McpCommand, McpServers, McpTransport};
@@ -171,7 +171,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, global = true, conflicts_with = "permission_mode")]
     pub(crate) dangerously_skip_permissions: bool,
 
-    /// About so many tokens may go to the definitions of tools in each request; the largest beyond it are sent by
+    /// About this many tokens may go to the definitions of tools in each request; the largest beyond it are sent by
     /// name, and the model loads them when it needs them. Default: a tenth of what the model can read.
     #[arg(long, value_name = "TOKENS", global = true)]
     pub(crate) tool_budget: Option<usize>,

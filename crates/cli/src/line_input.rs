@@ -22,7 +22,7 @@ use rustix::{
 
 use crate::show;
 
-/// Nothing must come for so long before an answer is taken.
+/// Nothing must come for this long before an answer is taken.
 const PAUSE: Duration = Duration::from_millis(400);
 
 /// A second line that comes this soon was not typed after the first.

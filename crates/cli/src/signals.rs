@@ -59,6 +59,11 @@ impl Signals {
         }
     }
 
+    /// Cancelled when we are asked to end.
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
     /// Returns when we are asked to end.
     pub(crate) async fn wait(&self) {
         self.stop.cancelled().await;

@@ -2,7 +2,8 @@
 //!
 //! Anyone who starts a task in the background, a command or a subagent, announces it with [`BackgroundTasks::begin`]
 //! and ends it with [`BackgroundTasks::push`]. The loop takes notices between two requests and tells them to the
-//! model. A program that follows the session learns of each step as it happens
+//! model. A task that says something while it runs, such as a monitor, does so with [`BackgroundTasks::report`].
+//! A program that follows the session learns of each step as it happens
 //! ([`BackgroundTasks::heard_by`]).
 
 use std::{
@@ -26,9 +27,19 @@ pub struct BackgroundTasks {
 #[derive(Default)]
 struct TaskBoard {
     running: Vec<BackgroundTask>,
-    waiting: VecDeque<TaskNotice>,
+    waiting: VecDeque<WaitingNotice>,
     listener: Option<Arc<Listener>>,
 }
+
+/// What the model is to read.
+struct WaitingNotice {
+    notice: TaskNotice,
+    /// So many lines were said before these and are gone: too much waited.
+    dropped: u64,
+}
+
+/// How much of what one running task said waits at most, in bytes: the newest.
+const MOST_REPORTED: usize = 16 << 10;
 
 type Listener = dyn Fn(&TaskEvent) + Send + Sync;
 
@@ -40,6 +51,10 @@ pub enum TaskKind {
     Shell,
     /// A subagent.
     Agent,
+    /// A command or a connection whose lines the model reads as they come.
+    Monitor,
+    /// A prompt that is to be said later.
+    Schedule,
 }
 
 impl TaskKind {
@@ -48,6 +63,8 @@ impl TaskKind {
         match self {
             Self::Shell => "local_bash",
             Self::Agent => "local_agent",
+            Self::Monitor => "local_monitor",
+            Self::Schedule => "schedule",
         }
     }
 }
@@ -102,7 +119,7 @@ pub struct BackgroundTask {
     pub stop: CancellationToken,
 }
 
-/// A task is over.
+/// A task is over; or it runs ([`TaskStatus::Running`]) and has said something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskNotice {
     /// Its id, as the model knows it.
@@ -155,6 +172,8 @@ pub enum TaskEvent {
     },
     /// Its call no longer waits for it.
     MovedToBackground(BackgroundTask),
+    /// It runs, and has said something that the model will read.
+    Reported(TaskNotice),
     /// It is over.
     Over(TaskNotice),
 }
@@ -167,7 +186,7 @@ impl BackgroundTasks {
         self.tell(kept, &TaskEvent::Began(task));
     }
 
-    /// A task goes on, and took so much so far.
+    /// A task goes on, and took this much so far.
     pub fn progress(&self, id: &str, usage: TaskUsage, last_tool: Option<String>) {
         let kept = self.kept();
         let Some(task) = kept.running.iter().find(|task| task.id == id).cloned() else {
@@ -192,11 +211,31 @@ impl BackgroundTasks {
         self.tell(kept, &event);
     }
 
+    /// A task that runs has said something, and the model should know. What waits of the same task is read
+    /// together with it, and the oldest of it is dropped where that is too much.
+    pub fn report(&self, notice: TaskNotice) {
+        let mut kept = self.kept();
+        let same = |one: &&mut WaitingNotice| {
+            one.notice.id == notice.id && one.notice.status == TaskStatus::Running
+        };
+        match kept.waiting.iter_mut().find(same) {
+            Some(waiting) => waiting.join(&notice),
+            None => kept.waiting.push_back(WaitingNotice {
+                notice: notice.clone(),
+                dropped: 0,
+            }),
+        }
+        self.tell(kept, &TaskEvent::Reported(notice));
+    }
+
     /// A task is over, and the model should know.
     pub fn push(&self, notice: TaskNotice) {
         let mut kept = self.kept();
         kept.running.retain(|task| task.id != notice.id);
-        kept.waiting.push_back(notice.clone());
+        kept.waiting.push_back(WaitingNotice {
+            notice: notice.clone(),
+            dropped: 0,
+        });
         self.tell(kept, &TaskEvent::Over(notice));
     }
 
@@ -209,12 +248,13 @@ impl BackgroundTasks {
 
     /// The model has learned of the end of this task in another way: no notice of it is due any more.
     pub fn withdraw(&self, id: &str) {
-        self.kept().waiting.retain(|notice| notice.id != id);
+        self.kept().waiting.retain(|one| one.notice.id != id);
     }
 
     /// What the model should read now, the oldest first. Each notice is handed out once.
     pub fn take(&self) -> Vec<TaskNotice> {
-        self.kept().waiting.drain(..).collect()
+        let mut kept = self.kept();
+        kept.waiting.drain(..).map(WaitingNotice::taken).collect()
     }
 
     /// Is there something to take?
@@ -245,10 +285,16 @@ impl BackgroundTasks {
             .await;
     }
 
+    /// Returns when the task of this id does not run any more.
+    pub async fn over_of(&self, id: &str) {
+        self.until(|kept| kept.running.iter().all(|task| task.id != id))
+            .await;
+    }
+
     /// Waits for the end of a task of this sort. `true`: there is a notice of one to take; `false`: none
     /// runs any more, and there is nothing to say.
     pub async fn news_of(&self, kind: TaskKind) -> bool {
-        let has_news = |kept: &TaskBoard| kept.waiting.iter().any(|notice| notice.kind == kind);
+        let has_news = |kept: &TaskBoard| kept.waiting.iter().any(|one| one.notice.kind == kind);
         let none_runs = |kept: &TaskBoard| kept.running.iter().all(|task| task.kind != kind);
         self.until(|kept| has_news(kept) || none_runs(kept)).await;
         has_news(&self.kept())
@@ -282,6 +328,36 @@ impl BackgroundTasks {
 
     fn kept(&self) -> MutexGuard<'_, TaskBoard> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitingNotice {
+    /// The same task says more.
+    fn join(&mut self, more: &TaskNotice) {
+        let text = &mut self.notice.result;
+        text.push('\n');
+        text.push_str(&more.result);
+        while text.len() > MOST_REPORTED {
+            let Some(line) = text.find('\n') else { break };
+            text.drain(..=line);
+            self.dropped += 1;
+        }
+        self.notice.notes.extend(more.notes.iter().cloned());
+        self.notice.notes.dedup();
+    }
+
+    fn taken(self) -> TaskNotice {
+        let Self {
+            mut notice,
+            dropped,
+        } = self;
+        if dropped > 0 {
+            let lines = if dropped == 1 { "line" } else { "lines" };
+            notice
+                .notes
+                .push(format!("{dropped} earlier {lines} are not shown here"));
+        }
+        notice
     }
 }
 
@@ -405,6 +481,35 @@ mod tests {
     }
 
     #[test]
+    fn what_a_running_task_says_is_joined_and_bounded() {
+        let notices = BackgroundTasks::default();
+        notices.begin(task("m", TaskKind::Monitor));
+        let said = |text: &str| TaskNotice {
+            kind: TaskKind::Monitor,
+            status: TaskStatus::Running,
+            result: text.to_owned(),
+            ..notice("m")
+        };
+        notices.report(said("one"));
+        notices.report(said("two"));
+        assert_eq!(notices.running().len(), 1);
+        let taken = notices.take();
+        assert_eq!((taken.len(), &*taken[0].result), (1, "one\ntwo"));
+        assert!(taken[0].notes.is_empty());
+        for number in 0..10_000 {
+            notices.report(said(&format!("line {number}")));
+        }
+        notices.push(notice("m"));
+        let taken = notices.take();
+        assert_eq!(taken.len(), 2);
+        assert!(taken[0].result.len() <= MOST_REPORTED);
+        assert!(taken[0].result.ends_with("line 9999"));
+        let shown = taken[0].result.lines().count();
+        let dropped = format!("{} earlier lines are not shown here", 10_000 - shown);
+        assert_eq!(taken[0].notes, [dropped]);
+    }
+
+    #[test]
     fn each_step_is_heard_in_order() {
         let notices = BackgroundTasks::default();
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -416,6 +521,7 @@ mod tests {
                     task, last_tool, ..
                 } => format!("{} called {last_tool:?}", task.id),
                 TaskEvent::MovedToBackground(task) => format!("{} moved", task.id),
+                TaskEvent::Reported(notice) => format!("{} said {}", notice.id, notice.result),
                 TaskEvent::Over(notice) => format!("{} over", notice.id),
             });
         });

@@ -95,6 +95,34 @@ impl CalendarTime {
         let (date, clock) = (self.to_date(), self.to_clock());
         format!("{date}T{clock}:{:02}.{:03}Z", self.second, self.millisecond)
     }
+
+    /// The other way round; parts of a second may be missing. `None`: it is written otherwise.
+    pub fn of_millisecond(text: &str) -> Option<Self> {
+        let (date, clock) = text.strip_suffix('Z')?.split_once('T')?;
+        let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+        let [year, month, day] = numbers(date.split('-'))?;
+        let [hour, minute, second] = numbers(clock.split(':'))?;
+        let digits = fraction.get(..3).unwrap_or(fraction);
+        let [millisecond] = numbers(std::iter::once(format!("{digits:0<3}").as_str()))?;
+        Some(Self {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            second,
+            millisecond,
+        })
+    }
+}
+
+/// Exactly so many numbers, of digits alone.
+fn numbers<'a, const N: usize>(parts: impl Iterator<Item = &'a str>) -> Option<[i64; N]> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let numbers: Option<Vec<i64>> = parts
+        .map(|part| is_number(part).then(|| part.parse().ok()).flatten())
+        .collect();
+    numbers?.try_into().ok()
 }
 
 fn days_in(year: i64, month: i64) -> i64 {
@@ -141,7 +169,7 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_calendar() {
-        let cases = [
+        let cases: [(u64, &str); 8] = [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400, "2000-02-29T00:00:00.000Z"),
             (951_868_800, "2000-03-01T00:00:00.000Z"),
@@ -155,6 +183,20 @@ mod tests {
             assert_eq!(written(seconds * 1_000), expected);
         }
         assert_eq!(written(951_827_407_250), "2000-02-29T12:30:07.250Z");
+        for (seconds, text) in cases {
+            let time = CalendarTime::of_millisecond(text).unwrap();
+            assert_eq!(time.to_unix_seconds(), Some(seconds as i64), "{text}");
+            assert_eq!(time.to_millisecond(), text);
+        }
+        for text in [
+            "",
+            "2000-02-29",
+            "2000-02-29T12:30:07.250",
+            "2000-+2-29T1:2:3Z",
+            "a-b-cTd:e:fZ",
+        ] {
+            assert_eq!(CalendarTime::of_millisecond(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallId, Confinement, Hidden, NestedCalls, PermissionMode, Progress, Services, SessionId,
+    CallId, Confinement, Hidden, Hosts, NestedCalls, PermissionMode, Progress, Services, SessionId,
     Updates, progress,
 };
 
@@ -60,6 +60,8 @@ pub struct PermissionSnapshot {
     pub control: Hidden,
     /// How a command that it starts is to be confined.
     pub confinement: Confinement,
+    /// What rules say of hosts, for a call that fetches something itself.
+    pub hosts: Hosts,
     /// Where the plan is written: the one file that may be changed in plan mode.
     pub plan_file: Option<Arc<Path>>,
 }
@@ -180,6 +182,7 @@ impl CallContext {
                 locked: Hidden::default(),
                 control: Hidden::default(),
                 confinement: Confinement::none(),
+                hosts: Hosts::asking(),
                 plan_file: None,
             },
             model: None,

@@ -1,7 +1,7 @@
 //! Hooks, as far as tools fire them: a tool whose work is an event of its own (a task is created, a
 //! subagent begins) reports it to the user's programs, and learns whether they object.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -35,7 +35,7 @@ impl HookEvent {
 /// What the handlers of one event said, taken together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookVerdict {
-    /// They hold it up: why.
+    /// They block it: why.
     pub block: Option<String>,
     /// What the model should know.
     pub context: Vec<String>,
@@ -43,6 +43,8 @@ pub struct HookVerdict {
     pub messages: Vec<String>,
     /// Everything should stop after this: why.
     pub stop: Option<String>,
+    /// A worktree that one of them made.
+    pub worktree: Option<PathBuf>,
 }
 
 impl HookVerdict {
@@ -52,6 +54,7 @@ impl HookVerdict {
         self.context.extend(later.context);
         self.messages.extend(later.messages);
         self.stop = self.stop.take().or(later.stop);
+        self.worktree = self.worktree.take().or(later.worktree);
     }
 }
 

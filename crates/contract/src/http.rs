@@ -1,5 +1,7 @@
 //! HTTP, for those who must not bring a client of their own.
 
+use std::net::IpAddr;
+
 use crate::BoxFuture;
 
 /// A request that sends JSON.
@@ -11,6 +13,9 @@ pub struct HttpPost {
     pub headers: Vec<(String, String)>,
     /// The JSON.
     pub body: String,
+    /// The connection goes to one of these, whatever the name leads to, and through no proxy; none: wherever it
+    /// leads.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// What came back, whatever the status.
@@ -29,6 +34,16 @@ pub trait HttpClient: Send + Sync {
     /// Sends JSON. The error is for people and shows no header. There is no limit on time: the one who
     /// waits brings one.
     fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpAnswer, String>>;
+}
+
+/// Finds where a host is, and refuses what is not somewhere on the public network.
+pub trait ResolveHosts: Send + Sync {
+    /// Its addresses; the error is for people. `is_named`: someone has named the host, wherever it leads.
+    fn resolve<'a>(
+        &'a self,
+        host: &'a str,
+        is_named: bool,
+    ) -> BoxFuture<'a, Result<Vec<IpAddr>, String>>;
 }
 
 /// What a request does.

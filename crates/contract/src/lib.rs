@@ -17,14 +17,16 @@
 //!   servers whose tools are still to come; [`settings_access`]: settings
 //! - [`calendar`]: dates and times of day
 //! - [`confinement`]: how a command that a call starts is to be confined
-//! - [`hooks`]: events that a tool fires; [`http`]: requests without a client of one's own
+//! - [`hooks`]: events that a tool fires; [`http`], [`websocket`]: requests without a client of one's
+//!   own
 //! - [`background_tasks`]: what goes on in the background, and what the model reads of it
 //! - [`nested_calls`]: calls beside the model's own
 //! - [`output`], [`error`]: how a call ends
-//! - [`subagents`]: handing work to another model
+//! - [`subagents`]: handing work to another model; [`schedules`]: prompts that are said later
 //! - [`secrets`]: keys that were taken out of our own environment
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
-//! - [`view`]: what a person is shown
+//! - [`view`]: what a person is shown; [`web`]: pages and searches
+//! - [`worktrees`]: copies of a project to work in beside it
 
 #![warn(missing_docs)]
 
@@ -45,11 +47,13 @@ mod hosts;
 pub mod http;
 pub mod ids;
 pub mod nested_calls;
+pub mod notifier;
 pub mod output;
 pub mod pending_input;
 pub mod pending_servers;
 pub mod profile;
 pub mod progress;
+pub mod schedules;
 pub mod schema;
 pub mod secrets;
 pub mod services;
@@ -59,6 +63,9 @@ mod shared;
 pub mod subagents;
 pub mod tool;
 pub mod view;
+pub mod web;
+pub mod websocket;
+pub mod worktrees;
 
 pub use approval::{
     ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, Check, Permission,
@@ -86,10 +93,11 @@ pub use hooks::{HookEvent, HookFire, HookVerdict};
 pub use hosts::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
 pub use http::{
     HttpAnswer, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
-    HttpResponse, HttpStreams,
+    HttpResponse, HttpStreams, ResolveHosts,
 };
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, RunNested};
+pub use notifier::{PersonNotifier, PushedNotification};
 pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};
 pub use pending_input::PendingInput;
 pub use pending_servers::PendingServers;
@@ -97,6 +105,7 @@ pub use profile::{
     Access, AgentAccess, Profile, Rate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
 };
 pub use progress::{Progress, Update, Updates};
+pub use schedules::{KeepSchedules, NewSchedule, NewWakeup, ScheduleInfo, Schedules, WakeupInfo};
 pub use services::Services;
 pub use session_state::{SessionState, StateSlot};
 pub use settings_access::{SettingChange, SettingRisk, SettingsAccess};
@@ -106,6 +115,11 @@ pub use subagents::{
 };
 pub use tool::{Tool, ToolInput};
 pub use view::{Card, CardPiece, DiffHunk};
+pub use web::{
+    FetchWeb, SearchWeb, SmallModel, WebHit, WebHits, WebQuery, WebRequest, WebSearcher,
+};
+pub use websocket::{OpenWebSockets, WebSocketMessage, WebSocketMessages, WebSocketRequest};
+pub use worktrees::{AgentWorktree, MakeWorktrees, WorktreeOutcome, Worktrees};
 
 // A tool's input type derives these; re-exported so that an author needs no version of their own.
 pub use schemars;

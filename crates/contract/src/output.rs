@@ -206,8 +206,28 @@ pub enum ContextPatch {
         /// The rule, as settings files write it.
         rule: String,
     },
-    /// The person has spoken: such rules are over.
+    /// Another model is asked, or with another effort, until the person speaks again.
+    AskForTurn {
+        /// The model, by its id.
+        model: Option<String>,
+        /// How hard it tries.
+        effort: Option<String>,
+    },
+    /// The person has spoken: such rules are over, and so is what was asked otherwise.
     EndRulesOfTurn,
+    /// Calls work in a copy of a checkout from now on: it is a working directory, relative paths start there,
+    /// and rules about the checkout's files count for the copy's too.
+    EnterWorktree {
+        /// The checkout; absolute.
+        main: PathBuf,
+        /// Its copy; absolute.
+        path: PathBuf,
+    },
+    /// Calls work elsewhere than in that copy again.
+    LeaveWorktree {
+        /// Where relative paths start; absolute.
+        cwd: PathBuf,
+    },
     /// These deferred tools are offered in full from now on.
     ActivateTools {
         /// Their names.

@@ -33,6 +33,8 @@ pub struct Profile {
     pub searches: bool,
     /// It needs a person by its nature: no rule stands in for one.
     pub interactive: bool,
+    /// It tells others something, though it changes nothing here: reading alone lets none of its calls run.
+    pub contacts_others: bool,
     /// Which agents may have it.
     pub agents: AgentAccess,
     /// One of the few that are left in simple mode.
@@ -82,6 +84,7 @@ impl Default for Profile {
             rules: RuleMatch::default(),
             searches: false,
             interactive: false,
+            contacts_others: false,
             agents: AgentAccess::default(),
             basic: false,
             needs: &[],

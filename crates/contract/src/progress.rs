@@ -15,7 +15,7 @@ const WAITING: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Update {
-    /// So many of so many things are done.
+    /// This many of that many things are done.
     Step {
         /// Done so far.
         done: u64,

@@ -25,8 +25,14 @@ const WORDS: [&str; 7] = [
     "CREDENTIAL",
 ];
 
-/// Headers are where some providers want their key.
-const NAMES: [&str; 1] = ["ANTHROPIC_CUSTOM_HEADERS"];
+/// Headers are where some providers, and collectors of telemetry, want their key.
+const NAMES: [&str; 5] = [
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
+    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+];
 
 /// Does a variable hold a secret, by its name? One that counts tokens does not.
 pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {

@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
-use crate::{BoxFuture, CallContext, TaskStatus, ToolError};
+use crate::{BoxFuture, CallContext, TaskStatus, ToolError, WorktreeOutcome};
 
 /// Runs subagents for the calls of one session, or of one subagent.
 pub trait SpawnAgents: Send + Sync {
@@ -78,6 +78,8 @@ pub struct LaunchRequest {
     pub background: Option<bool>,
     /// What messages to it are addressed to, beside its id.
     pub name: Option<String>,
+    /// It works in a copy of the project; `None`: as its kind says.
+    pub worktree: Option<bool>,
 }
 
 /// What came of a launch.
@@ -112,6 +114,8 @@ pub struct AgentReport {
     pub duration: Duration,
     /// Of its last request.
     pub tokens: TokenCount,
+    /// What is left of the worktree it had.
+    pub worktree: Option<WorktreeOutcome>,
 }
 
 /// Tokens of one request.

@@ -13,12 +13,12 @@ use haft_contract::{
 use serde_json::{Map, Value};
 
 use crate::{
-    DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
+    CallListener, DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
     hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, together},
-    layers::{self, Layer, LayerSettings},
+    layers::{Layer, LayerSettings, Layers},
     permissions::{Facts, Policy, RuleStore},
     pipeline,
-    pool::live::LivePool,
+    pool::{PoolView, live::LivePool},
     results::Budget,
     settings::Watch,
 };
@@ -35,7 +35,7 @@ pub struct Engine {
     conversation: Arc<RwLock<ConversationPlace>>,
     pub(crate) pool: LivePool,
     pub(crate) services: Services,
-    pub(crate) layers: Vec<Arc<dyn Layer>>,
+    pub(crate) layers: Arc<Layers>,
     pub(crate) results: Arc<ResultStore>,
     pub(crate) progress: Option<Progress>,
     pub(crate) model: Option<Arc<str>>,
@@ -43,11 +43,13 @@ pub struct Engine {
     pub(crate) keeper: Option<Arc<dyn RuleStore>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
+    /// Who measures calls.
+    pub(crate) listener: Option<Arc<dyn CallListener>>,
     /// Calls can be put off: the one who runs the session ends it there.
     pub(crate) defers: bool,
     /// Refusals name flags of the command line.
     names_flags: bool,
-    agent: Identity,
+    agent: Arc<RwLock<Identity>>,
     folder: PathBuf,
 }
 
@@ -79,6 +81,7 @@ impl Engine {
             keeper: None,
             watch: None,
             hooks: Hooks::default(),
+            listener: None,
             defers: false,
             names_flags: false,
             agent: Identity::default(),
@@ -87,7 +90,7 @@ impl Engine {
 
     /// What hooks receive with every event.
     pub(crate) fn common(&self) -> Common {
-        common(&self.conversation, &self.agent)
+        common(&self.conversation, self.agent())
     }
 
     /// The session's hooks: handlers can be added, and what runs beside it can be followed.
@@ -97,9 +100,15 @@ impl Engine {
 
     /// Tells the hooks that the session waits for what a person says next (`Notification`, `idle_prompt`).
     pub async fn waits_for_person(&self, message: &str, cwd: &Path) {
+        self.notify("idle_prompt", "Waiting for you", message, cwd)
+            .await;
+    }
+
+    /// Tells the hooks what a person is to know (`Notification`), by its kind.
+    pub async fn notify(&self, kind: &str, title: &str, message: &str, cwd: &Path) {
         let notice = pipeline::hooks::HookNotice {
-            kind: "idle_prompt",
-            title: "Waiting for you",
+            kind,
+            title,
             message,
         };
         pipeline::hooks::notify(self, &notice, cwd).await;
@@ -172,6 +181,7 @@ impl Engine {
     /// Offers further tools from the next turn on, behind those that are there. The answer names those that
     /// were left out, and why. Subagents that run already do not get them.
     pub async fn add_tools(&self, tools: Vec<Arc<dyn DynTool>>) -> Vec<DefinitionError> {
+        self.layers.expect(tools.iter().map(|tool| tool.spec()));
         self.pool.add(tools).await
     }
 
@@ -183,6 +193,7 @@ impl Engine {
         server: &str,
         tools: Vec<Arc<dyn DynTool>>,
     ) -> Vec<DefinitionError> {
+        self.layers.expect(tools.iter().map(|tool| tool.spec()));
         self.pool.replace_server(server, tools).await
     }
 
@@ -222,8 +233,20 @@ impl Engine {
     }
 
     /// Who acts, as hooks receive it.
-    pub fn agent(&self) -> &Identity {
-        &self.agent
+    pub fn agent(&self) -> Identity {
+        identity(&self.agent)
+    }
+
+    /// Every tool of the session, those too that an agent of this kind does not have.
+    pub fn every_tool(&self) -> Arc<Pool> {
+        self.pool.all()
+    }
+
+    /// The agent is of this kind from now on, and has what the view leaves of the tools.
+    pub(crate) fn set_kind(&self, kind: Option<String>, view: Option<PoolView>) {
+        let agent = self.agent.write();
+        agent.unwrap_or_else(PoisonError::into_inner).kind = kind;
+        self.pool.set_view(view, &self.services);
     }
 
     /// The same session for a subagent: the same rules' enforcement, hooks, layers and kept results, with
@@ -231,14 +254,15 @@ impl Engine {
     pub fn for_subagent(&self, part: EnginePart) -> Arc<Self> {
         let hooks = self.hooks.clone().with_handlers(part.handlers);
         let conversation = Arc::clone(&self.conversation);
-        let fire = by_tools(hooks.clone(), part.agent.clone(), Arc::clone(&conversation));
+        let agent = Arc::new(RwLock::new(part.agent));
+        let fire = by_tools(hooks.clone(), Arc::clone(&agent), Arc::clone(&conversation));
         let pool = part.pool.with_fitted_finder(&part.services);
         let pool = LivePool::new(pool, self.pool.filters().clone());
         Arc::new(Self {
             conversation,
             services: part.services.with(Arc::new(fire)).with(pool.deferred()),
             pool,
-            layers: self.layers.clone(),
+            layers: Arc::clone(&self.layers),
             results: Arc::clone(&self.results),
             // News of a subagent's calls would be taken for news of the main agent's, where calls are not told
             // apart.
@@ -248,10 +272,11 @@ impl Engine {
             keeper: self.keeper.clone(),
             watch: self.watch.clone(),
             hooks,
+            listener: self.listener.clone(),
             // A part cannot end the whole.
             defers: false,
             names_flags: self.names_flags,
-            agent: part.agent,
+            agent,
             folder: self.folder.clone(),
         })
     }
@@ -293,6 +318,7 @@ pub struct EngineBuilder {
     keeper: Option<Arc<dyn RuleStore>>,
     watch: Option<Watch>,
     hooks: Hooks,
+    listener: Option<Arc<dyn CallListener>>,
     defers: bool,
     names_flags: bool,
     agent: Identity,
@@ -397,6 +423,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Who measures calls, those of subagents too.
+    #[must_use]
+    pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
     /// Who acts, as hooks receive it.
     #[must_use]
     pub fn agent(mut self, agent: Identity) -> Self {
@@ -415,8 +448,8 @@ impl EngineBuilder {
     pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let pool = pool.with_fitted_finder(&self.services);
-        let mut layers = layers::standard(&Arc::new(self.settings));
-        layers.extend(self.more_layers);
+        let layers = Arc::new(Layers::new(self.settings, self.more_layers));
+        layers.expect(pool.iter().map(|tool| tool.spec()));
         let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
         let results = Arc::new(results);
         let env_file = self.session_folder.join("hook-env.sh");
@@ -425,7 +458,8 @@ impl EngineBuilder {
             id: self.session,
             folder: self.session_folder.clone(),
         }));
-        let fire = by_tools(hooks.clone(), self.agent.clone(), Arc::clone(&conversation));
+        let agent = Arc::new(RwLock::new(self.agent));
+        let fire = by_tools(hooks.clone(), Arc::clone(&agent), Arc::clone(&conversation));
         let pool = LivePool::new(pool, self.filters);
         let engine = Engine {
             conversation,
@@ -439,9 +473,10 @@ impl EngineBuilder {
             keeper: self.keeper,
             watch: self.watch,
             hooks,
+            listener: self.listener,
             defers: self.defers,
             names_flags: self.names_flags,
-            agent: self.agent,
+            agent,
             folder: self.session_folder,
         };
         (Arc::new(engine), unknown)
@@ -453,10 +488,15 @@ fn place(conversation: &RwLock<ConversationPlace>) -> ConversationPlace {
     place.clone()
 }
 
-fn common(conversation: &RwLock<ConversationPlace>, agent: &Identity) -> Common {
+fn identity(agent: &RwLock<Identity>) -> Identity {
+    let agent = agent.read().unwrap_or_else(PoisonError::into_inner);
+    agent.clone()
+}
+
+fn common(conversation: &RwLock<ConversationPlace>, agent: Identity) -> Common {
     let place = place(conversation);
     Common {
-        agent: agent.clone(),
+        agent,
         ..Common::of(place.id, &place.folder)
     }
 }
@@ -464,7 +504,7 @@ fn common(conversation: &RwLock<ConversationPlace>, agent: &Identity) -> Common 
 /// Events that tools bring about.
 fn by_tools(
     hooks: Hooks,
-    agent: Identity,
+    agent: Arc<RwLock<Identity>>,
     conversation: Arc<RwLock<ConversationPlace>>,
 ) -> HookFire {
     HookFire::by(move |fired: HookEvent, cx: &CallContext| {
@@ -475,7 +515,7 @@ fn by_tools(
         let hooks = hooks.clone();
         let common = Common {
             permission_mode: event.tells_mode().then(|| cx.permissions.mode.name()),
-            ..common(&conversation, &agent)
+            ..common(&conversation, identity(&agent))
         };
         let cwd = Arc::clone(&cx.cwd);
         Box::pin(async move {

@@ -2,22 +2,26 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use haft_contract::{
-    Confinement, ContextPatch, Hidden, JudgedPaths, PermissionMode, PermissionSnapshot, RuleList,
+    Confinement, ContextPatch, Hidden, Hosts, JudgedPaths, PermissionMode, PermissionSnapshot,
+    RuleList,
 };
 
 use crate::{
     permissions::{
-        Bases, Facts, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope,
-        control_names,
+        Bases, Facts, HostsByPolicy, PathContext, Policy, RuleSource, Rules, SandboxSettings,
+        Scope, control_names,
         rules::{Rule, RuleClass},
         stores,
     },
     settings::resolve,
 };
+
+/// Files that decide what other programs run; the same in every session.
+static CONTROL: LazyLock<Hidden> = LazyLock::new(control_names);
 
 /// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +44,23 @@ pub struct SessionContext {
     pub home: Option<PathBuf>,
     /// How commands are confined.
     pub sandbox: Arc<SandboxSettings>,
+    /// The copy of a checkout that calls work in.
+    pub worktree: Option<WorktreePlace>,
+    /// Another model, until the person speaks again.
+    pub turn_model: Option<String>,
+    /// Another effort, until the person speaks again.
+    pub turn_effort: Option<String>,
+}
+
+/// A copy of a checkout, to work in beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorktreePlace {
+    /// The checkout.
+    pub main: PathBuf,
+    /// The copy.
+    pub path: PathBuf,
+    /// It became a working directory with the first call in it.
+    added: bool,
 }
 
 impl SessionContext {
@@ -56,6 +77,9 @@ impl SessionContext {
             rules: Arc::default(),
             home: None,
             sandbox: Arc::default(),
+            worktree: None,
+            turn_model: None,
+            turn_effort: None,
         }
     }
 
@@ -127,10 +151,17 @@ impl SessionContext {
     /// The same without the plan, for calls that are not about it.
     pub(crate) fn policy_but_plan(&self, readable: &Path) -> Policy {
         Policy {
+            mode: self.mode,
+            roots: self
+                .directories
+                .iter()
+                .map(|dir| resolve::real(dir))
+                .collect(),
             readable: vec![readable.to_path_buf()],
+            plan: None,
+            home: self.home.as_deref().map(resolve::real),
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
-            ..Policy::of_directories(self.mode, &self.directories).with_home(self.home.as_deref())
         }
     }
 
@@ -161,12 +192,21 @@ impl SessionContext {
             locked: self.rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),
             control: match self.mode {
                 PermissionMode::BypassPermissions => Hidden::default(),
-                _ => control_names(),
+                _ => CONTROL.clone(),
             },
             // Made for a call that starts a command, when it is admitted.
             confinement: Confinement::default(),
+            hosts: self.hosts(),
             plan_file: self.plan_file.clone(),
         }
+    }
+
+    /// What rules say of hosts; looked up when it is asked for.
+    fn hosts(&self) -> Hosts {
+        Hosts::by(HostsByPolicy {
+            rules: Arc::clone(&self.rules),
+            sandbox: Arc::clone(&self.sandbox),
+        })
     }
 
     /// What is kept from calls that find their files by themselves.
@@ -215,9 +255,22 @@ impl SessionContext {
                         .collect();
                 }
             }
+            ContextPatch::EnterWorktree { main, path } => self.enter_worktree(main, path),
+            ContextPatch::LeaveWorktree { cwd } => {
+                if let Some(left) = self.worktree.take().filter(|left| left.added) {
+                    let others = self.directories.iter().filter(|one| **one != left.path);
+                    self.directories = others.cloned().collect();
+                }
+                self.cwd = Arc::from(cwd.as_path());
+            }
             ContextPatch::AddRule { list, rule } => self.add_rule(*list, rule, Scope::Session),
             ContextPatch::AddRuleForTurn { list, rule } => self.add_rule(*list, rule, Scope::Turn),
+            ContextPatch::AskForTurn { model, effort } => {
+                self.turn_model = model.clone().or(self.turn_model.take());
+                self.turn_effort = effort.clone().or(self.turn_effort.take());
+            }
             ContextPatch::EndRulesOfTurn => {
+                (self.turn_model, self.turn_effort) = (None, None);
                 let of_turn = |rule: &Rule| rule.source.scope == Scope::Turn;
                 if self.rules.iter().any(of_turn) {
                     Arc::make_mut(&mut self.rules).retain(|rule| !of_turn(rule));
@@ -235,12 +288,73 @@ impl SessionContext {
         }
     }
 
+    fn enter_worktree(&mut self, main: &Path, path: &Path) {
+        let inside = self.directories.iter().any(|one| path.starts_with(one));
+        if !inside {
+            self.apply(&ContextPatch::AddDirectory {
+                path: path.to_path_buf(),
+            });
+        }
+        self.cwd = Arc::from(path);
+        self.worktree = Some(WorktreePlace {
+            main: main.to_path_buf(),
+            path: path.to_path_buf(),
+            added: !inside,
+        });
+        self.follow_worktree();
+    }
+
+    /// The same for an agent that works in a copy and nowhere else: what was a directory of the checkout is
+    /// that of the copy.
+    #[must_use]
+    pub fn in_worktree(mut self, main: &Path, path: &Path) -> Self {
+        let moved = |directory: &PathBuf| match directory.strip_prefix(main) {
+            Ok(below) => path.join(below),
+            // A directory that holds the checkout would hold everything beside the copy too.
+            Err(_) if main.starts_with(directory) => path.to_path_buf(),
+            Err(_) => directory.clone(),
+        };
+        let below = self.cwd.strip_prefix(main).unwrap_or(Path::new(""));
+        let cwd = path.join(below);
+        // What git does not keep, such as an empty directory, is not in the copy.
+        let cwd = if cwd.is_dir() {
+            cwd
+        } else {
+            path.to_path_buf()
+        };
+        let mut directories: Vec<PathBuf> = Vec::new();
+        for directory in self.directories.iter().map(moved) {
+            if !directories.contains(&directory) {
+                directories.push(directory);
+            }
+        }
+        self.cwd = Arc::from(cwd);
+        self.directories = directories.into();
+        self.worktree = Some(WorktreePlace {
+            main: main.to_path_buf(),
+            path: path.to_path_buf(),
+            added: false,
+        });
+        self.follow_worktree();
+        self
+    }
+
+    /// What rules say of files of the checkout counts for those of its copy.
+    pub(crate) fn follow_worktree(&mut self) {
+        let Some(WorktreePlace { main, path, .. }) = &self.worktree else {
+            return;
+        };
+        Arc::make_mut(&mut self.rules).follow(main, path);
+        Arc::make_mut(&mut self.sandbox).follow(main, path);
+    }
+
     fn add_rule(&mut self, list: RuleList, rule: &str, scope: Scope) {
         let bases = self.bases();
         let rules = Arc::make_mut(&mut self.rules);
         if let Err(problem) = rules.add(list, rule, RuleSource::of(scope), &bases) {
             tracing::warn!(%problem, "rule left out");
         }
+        self.follow_worktree();
     }
 }
 

@@ -84,7 +84,7 @@ fn outside_spans<'a>(text: &'a str, parts: &mut Vec<&'a str>) {
     parts.push(&text[from..]);
 }
 
-/// So many runs of backticks are looked through for the end of a span.
+/// At most this many runs of backticks are looked through for the end of a span.
 const MOST_RUNS: usize = 1000;
 
 fn runs(text: &str) -> Vec<(usize, usize)> {

@@ -1,6 +1,6 @@
 //! A prompt that calls skills or commands by name: `/name arguments`.
 
-/// With the first, so many may be called at once.
+/// With the first, this many may be called at once.
 const MOST: usize = 6;
 
 /// What a prompt calls.

@@ -82,8 +82,12 @@ impl HookMoment {
     pub const FILE_CHANGED: Self = Self("FileChanged");
     /// A file was read that tells the model what to do.
     pub const INSTRUCTIONS_LOADED: Self = Self("InstructionsLoaded");
+    /// The model's words are shown.
+    pub const MESSAGE_DISPLAY: Self = Self("MessageDisplay");
     /// The person should know of something.
     pub const NOTIFICATION: Self = Self("Notification");
+    /// A call was refused because no one is asked.
+    pub const PERMISSION_DENIED: Self = Self("PermissionDenied");
     /// A person would be asked.
     pub const PERMISSION_REQUEST: Self = Self("PermissionRequest");
     /// The conversation was summarized.
@@ -120,6 +124,10 @@ impl HookMoment {
     pub const USER_PROMPT_EXPANSION: Self = Self("UserPromptExpansion");
     /// The person says something.
     pub const USER_PROMPT_SUBMIT: Self = Self("UserPromptSubmit");
+    /// A copy of the project is to be made.
+    pub const WORKTREE_CREATE: Self = Self("WorktreeCreate");
+    /// A copy of the project goes.
+    pub const WORKTREE_REMOVE: Self = Self("WorktreeRemove");
 
     /// The event of this name.
     pub fn named(name: &str) -> Option<Self> {
@@ -192,6 +200,11 @@ impl HookMoment {
     /// Does its handler get a file for variables of later commands?
     pub fn sets_variables(self) -> bool {
         ["CwdChanged", "FileChanged", "SessionStart", "Setup"].contains(&self.0)
+    }
+
+    /// Can its handler say which paths are to be watched?
+    pub fn watches(self) -> bool {
+        ["CwdChanged", "FileChanged", "SessionStart"].contains(&self.0)
     }
 
     /// Can its handler end everything, with `continue: false`?
@@ -267,7 +280,9 @@ mod tests {
             HookMoment::ELICITATION_RESULT,
             HookMoment::FILE_CHANGED,
             HookMoment::INSTRUCTIONS_LOADED,
+            HookMoment::MESSAGE_DISPLAY,
             HookMoment::NOTIFICATION,
+            HookMoment::PERMISSION_DENIED,
             HookMoment::PERMISSION_REQUEST,
             HookMoment::POST_COMPACT,
             HookMoment::POST_TOOL_BATCH,
@@ -286,6 +301,8 @@ mod tests {
             HookMoment::TASK_CREATED,
             HookMoment::USER_PROMPT_EXPANSION,
             HookMoment::USER_PROMPT_SUBMIT,
+            HookMoment::WORKTREE_CREATE,
+            HookMoment::WORKTREE_REMOVE,
         ] {
             assert_eq!(HookMoment::named(event.name()), Some(event));
         }

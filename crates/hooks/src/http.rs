@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_contract::{HttpClient, HttpPost, secrets};
+use haft_contract::{HttpClient, HttpPost, ResolveHosts, secrets};
 use haft_settings::HttpLimits;
 use serde_json::Value;
 
@@ -15,12 +15,19 @@ use super::{config::Post, output::HookExit, run::RunError};
 pub(super) async fn post(
     post: &Post,
     input: &str,
-    client: &dyn HttpClient,
+    (client, hosts): (&dyn HttpClient, Option<&dyn ResolveHosts>),
     limits: &HttpLimits,
     env: &BTreeMap<String, String>,
 ) -> Result<HookExit, RunError> {
     let failed = |why: String| RunError::Unavailable(why);
-    check(limits, &post.url).map_err(failed)?;
+    let named = check(limits, &post.url).map_err(failed)?;
+    let addresses = match (hosts, Address::read(&post.url)) {
+        (Some(hosts), Some(address)) => {
+            let found = hosts.resolve(address.host_name(), named);
+            found.await.map_err(failed)?
+        }
+        _ => Vec::new(),
+    };
     let is_listed = |name: &str| {
         let by_settings = limits.env.as_ref();
         post.env.iter().any(|listed| listed == name)
@@ -40,6 +47,7 @@ pub(super) async fn post(
             .map(|(name, value)| (name.clone(), filled(value, value_of)))
             .collect(),
         body: input.to_owned(),
+        addresses,
     };
     let answer = client.post(request).await.map_err(failed)?;
     if !(200..300).contains(&answer.status) {
@@ -62,14 +70,20 @@ pub(super) async fn post(
     })
 }
 
-/// May this address be posted to? The error says why not.
-fn check(limits: &HttpLimits, url: &str) -> Result<(), String> {
+/// May this address be posted to? The error says why not; `true`: the settings name its host.
+fn check(limits: &HttpLimits, url: &str) -> Result<bool, String> {
     let address = Address::read(url).ok_or_else(|| {
         format!("{url:?} is no address to post to: it must be plain http:// or https://")
     })?;
     match &limits.urls {
-        None => Ok(()),
-        Some(patterns) if patterns.iter().any(|pattern| address.fits(pattern)) => Ok(()),
+        None => Ok(false),
+        Some(patterns) if patterns.iter().any(|pattern| address.fits(pattern)) => {
+            let mut fitting = patterns.iter().filter(|pattern| address.fits(pattern));
+            Ok(fitting.any(|pattern| {
+                // A star names no host.
+                Address::split(pattern).is_some_and(|one| !one.host_name().contains('*'))
+            }))
+        }
         Some(_) => Err(format!(
             "{}://{} is not in allowedHttpHookUrls of the settings",
             address.scheme, address.host
@@ -93,6 +107,15 @@ impl<'a> Address<'a> {
         let is_web = ["http", "https"].contains(&address.scheme);
         let is_host = !address.host.is_empty() && !address.host.contains(['@', '%']);
         (url.bytes().all(plain) && is_web && is_host).then_some(address)
+    }
+
+    /// Without the port; an IPv6 address with its brackets.
+    fn host_name(&self) -> &'a str {
+        let end = match self.host.starts_with('[') {
+            true => self.host.find(']').map(|at| at + 1),
+            false => self.host.find(':'),
+        };
+        &self.host[..end.unwrap_or(self.host.len())]
     }
 
     fn split(url: &'a str) -> Option<Self> {
@@ -217,6 +240,28 @@ mod tests {
             assert!(Address::read(url).is_none(), "{url}");
             assert!(check(&HttpLimits::default(), url).is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn a_host_is_read_without_its_port_and_named_without_a_star() {
+        for (url, host) in [
+            ("http://a.org/x", "a.org"),
+            ("http://a.org:80", "a.org"),
+            ("http://[::1]:80/x", "[::1]"),
+            ("http://[::1]", "[::1]"),
+        ] {
+            assert_eq!(Address::read(url).unwrap().host_name(), host, "{url}");
+        }
+        let named = |pattern: &str| {
+            let limits = HttpLimits {
+                urls: Some(vec![pattern.to_owned()]),
+                env: None,
+            };
+            check(&limits, "http://in.a.org:8080/x")
+        };
+        assert_eq!(named("http://in.a.org:*/*"), Ok(true));
+        assert_eq!(named("http://*.a.org:8080/*"), Ok(false));
+        assert_eq!(named("*"), Ok(false));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{HttpClient, secrets};
+use haft_contract::{HttpClient, ResolveHosts, secrets};
 use haft_settings::HttpLimits;
 use tokio::time::timeout;
 
@@ -30,7 +30,7 @@ const LONGEST: usize = 10_000;
 
 /// Keeps texts that are too long for anyone to read in one go.
 pub trait KeepText: Send + Sync {
-    /// Keeps one that is longer than so many characters; what is shown in its place.
+    /// Keeps one that is longer than this many characters; what is shown in its place.
     fn keep(&self, text: &str, longest: usize) -> Option<String>;
 }
 
@@ -43,6 +43,7 @@ pub(super) struct Means {
     pub(super) env: Arc<BTreeMap<String, String>>,
     pub(super) http: Option<Arc<dyn HttpClient>>,
     pub(super) limits: Arc<HttpLimits>,
+    pub(super) hosts: Option<Arc<dyn ResolveHosts>>,
     pub(super) model: Option<Arc<dyn AskModel>>,
     pub(super) servers: Option<Arc<dyn CallServers>>,
     pub(super) ear: Option<Arc<dyn HearHooks>>,
@@ -229,7 +230,8 @@ impl Job {
             Action::Http(post) => {
                 let client = means.http.as_deref();
                 let client = client.ok_or_else(|| unavailable("nothing here can send HTTP"))?;
-                let sent = http::post(post, &self.input, client, &means.limits, &means.env);
+                let way = (client, means.hosts.as_deref());
+                let sent = http::post(post, &self.input, way, &means.limits, &means.env);
                 let sent = timeout(self.limit, sent).await;
                 Ok(Answer::Ended(sent.map_err(in_time(self.limit))??))
             }

@@ -9,6 +9,7 @@
 //! # Layout
 //! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
 //! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model
+//! - `file_watch`: files that hooks want to know of
 //! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is reported of it meanwhile
 
 #![warn(missing_docs)]
@@ -18,6 +19,7 @@ mod async_hooks;
 mod condition;
 mod config;
 mod event;
+mod file_watch;
 mod form_answer;
 mod hook_events;
 mod http;
@@ -31,14 +33,18 @@ mod server_tool;
 use std::{
     collections::{BTreeMap, HashSet},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use futures_util::future::join_all;
-use haft_contract::{HookVerdict, HttpClient, SessionId};
+use haft_contract::{BoxFuture, HookVerdict, HttpClient, ResolveHosts, SessionId};
 pub use haft_settings::HttpLimits;
 use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 
 pub use ask::{AskModel, ModelQuestion};
 use async_hooks::Beside;
@@ -46,6 +52,8 @@ pub use async_hooks::Late;
 pub use condition::{CheckCondition, Condition, JudgeCondition};
 pub use config::{Action, Asked, Callback, Handler, HookOrigin, HookPlugin, Post, read};
 pub use event::{HookMoment, Objection};
+use file_watch::FileWatch;
+pub use file_watch::WatchedChange;
 pub use form_answer::{HookFormAction, HookFormAnswer};
 pub use hook_events::{HearHooks, HookNews, HookOutcome, HookStage};
 pub use job::KeepText;
@@ -54,10 +62,13 @@ pub use matcher::Matcher;
 pub use output::{HookDecision, HookOutput};
 pub use server_tool::CallServers;
 
-/// All handlers of SessionEnd together may take so long, unless one of them says more…
+/// All handlers of SessionEnd together may take this long, unless one of them says more…
 const END: Duration = Duration::from_millis(1500);
 /// …but not more than this.
 const LONGEST_END: Duration = Duration::from_secs(60);
+
+/// Between two looks at watched files.
+const BETWEEN_CHANGES: Duration = Duration::from_millis(400);
 
 /// The handlers of a session. Cheap to clone; clones share what changes while it runs.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +83,10 @@ pub struct Hooks {
 struct Live {
     state: Mutex<HookState>,
     beside: Beside,
+    /// What is to be watched may be something else now.
+    watch_changed: Notify,
+    /// Skills are to be looked for again.
+    reload: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +98,8 @@ struct HookState {
     /// Handlers that run once, and did.
     spent: HashSet<String>,
     situation: Situation,
+    /// Paths that handlers want watched, beside those that matchers name.
+    watched: Vec<PathBuf>,
 }
 
 /// What handlers receive about the session beyond the event.
@@ -176,6 +193,13 @@ impl Hooks {
         self
     }
 
+    /// The same, and servers are posted to only where this finds them.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: Arc<dyn ResolveHosts>) -> Self {
+        self.means.hosts = Some(hosts);
+        self
+    }
+
     /// The same with a model that can be asked.
     #[must_use]
     pub fn with_model(mut self, model: Arc<dyn AskModel>) -> Self {
@@ -209,6 +233,7 @@ impl Hooks {
     pub fn add(&self, handlers: Vec<Handler>) {
         let handlers = handlers.into_iter().map(Arc::new);
         self.state().added.extend(handlers);
+        self.live.watch_changed.notify_one();
     }
 
     /// Puts these handlers of plugins in the place of those that plugins had.
@@ -235,6 +260,11 @@ impl Hooks {
     /// Changes what handlers receive about the session.
     pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
         change(&mut self.state().situation);
+    }
+
+    /// What handlers receive about the session.
+    pub fn situation(&self) -> Situation {
+        self.state().situation.clone()
     }
 
     /// The file of variables for later commands, if any handler may have written to it.
@@ -283,7 +313,70 @@ impl Hooks {
             let said = job.run().await.said;
             Heard { label, owner, said }
         });
-        join_all(heard).await
+        let heard = join_all(heard).await;
+        for one in &heard {
+            self.take_wishes(&one.said);
+        }
+        heard
+    }
+
+    /// What a handler wants of the session itself.
+    fn take_wishes(&self, said: &HookOutput) {
+        if let Some(paths) = &said.watch_paths {
+            self.state().watched.clone_from(paths);
+            self.live.watch_changed.notify_one();
+        }
+        if said.reload_skills {
+            self.live.reload.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Does a handler want skills looked for again? Once.
+    pub fn take_reload(&self) -> bool {
+        self.live.reload.swap(false, Ordering::Relaxed)
+    }
+
+    /// Relative paths start elsewhere: what is watched there is something else.
+    pub fn moved(&self) {
+        self.live.watch_changed.notify_one();
+    }
+
+    /// Watches what handlers of FileChanged are for, and what handlers want watched, until it is dropped:
+    /// `cwd` says where the session is, and `tell` has each change, one after the other.
+    pub async fn watch_files(
+        &self,
+        cwd: impl Fn() -> PathBuf,
+        tell: impl Fn(WatchedChange) -> BoxFuture<'static, ()>,
+    ) {
+        let mut watch = FileWatch::new();
+        loop {
+            watch.set(self.watch_list(&cwd()));
+            tokio::select! {
+                changes = watch.changes() => {
+                    for change in changes {
+                        tell(change).await;
+                    }
+                    // A handler that changes what it watches does not keep the machine busy.
+                    tokio::time::sleep(BETWEEN_CHANGES).await;
+                }
+                () = self.live.watch_changed.notified() => {}
+            }
+        }
+    }
+
+    fn watch_list(&self, cwd: &Path) -> Vec<PathBuf> {
+        if self.is_silent(HookMoment::FILE_CHANGED) {
+            return Vec::new();
+        }
+        let current = self.current();
+        let of_event = current
+            .iter()
+            .filter(|handler| handler.event == HookMoment::FILE_CHANGED);
+        let names = of_event.flat_map(|handler| handler.matcher.written_names());
+        let plain = |name: &String| !name.is_empty() && !name.contains('/') && !name.contains("..");
+        let mut paths: Vec<PathBuf> = names.filter(plain).map(|name| cwd.join(name)).collect();
+        paths.extend(self.state().watched.iter().cloned());
+        paths
     }
 
     /// Starts every handler that fits, and waits for none: what they say is not used.
@@ -392,6 +485,7 @@ pub fn together(heard: Vec<Heard>) -> HookVerdict {
         verdict.messages.extend(failure);
         verdict.block = verdict.block.or(said.block);
         verdict.stop = verdict.stop.or(said.stop);
+        verdict.worktree = verdict.worktree.or(said.worktree);
     }
     verdict
 }

@@ -44,6 +44,15 @@ impl Matcher {
         }
     }
 
+    /// The names it is written as, separated by `|`.
+    pub(super) fn written_names(&self) -> Vec<String> {
+        match self {
+            Self::All | Self::Nothing => Vec::new(),
+            Self::Names(names) => names.clone(),
+            Self::Pattern(regex) => regex.as_str().split('|').map(str::to_owned).collect(),
+        }
+    }
+
     /// Does it fit any of these names of one thing?
     pub fn fits(&self, names: &[&str]) -> bool {
         match self {

@@ -1,8 +1,10 @@
 //! What a handler said.
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 
-use super::{Asked, HookFormAnswer, HookMoment, event::Objection};
+use super::{Asked, HookFormAnswer, HookMoment, event::Objection, file_watch::MOST_PATHS};
 
 /// How a handler's process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,14 @@ pub struct HookOutput {
     pub title: Option<String>,
     /// What is said first, as if a person had said it.
     pub first_words: Option<String>,
+    /// Paths to be watched from now on.
+    pub watch_paths: Option<Vec<PathBuf>>,
+    /// Skills are to be looked for again.
+    pub reload_skills: bool,
+    /// A call that was refused may be tried again.
+    pub retry: bool,
+    /// The worktree it made.
+    pub worktree: Option<PathBuf>,
     /// Everything should stop after this: why.
     pub stop: Option<String>,
     /// Something went wrong with the handler itself, for the person.
@@ -85,6 +95,9 @@ impl HookOutput {
                 (line, _) => line.to_owned(),
             }
         };
+        if event == HookMoment::WORKTREE_CREATE {
+            return Self::of_worktree(ended, read, first_line());
+        }
         match (ended.code, read) {
             // Whatever else it says, this blocks.
             (Some(2), read) => {
@@ -111,6 +124,32 @@ impl HookOutput {
                 }
             }
             (_, None) => Self::failed(first_line()),
+        }
+    }
+
+    /// Where the worktree is that it made. Whatever is no path is a no.
+    fn of_worktree(ended: &HookExit, read: Option<Result<Self, String>>, why: String) -> Self {
+        let no = |why: String| Self {
+            block: Some(why),
+            ..Self::default()
+        };
+        if ended.code != Some(0) {
+            return no(why);
+        }
+        let last = ended
+            .stdout
+            .lines()
+            .map(str::trim)
+            .rfind(|line| !line.is_empty());
+        match (read, last) {
+            (Some(Err(what)), _) => no(what),
+            (Some(Ok(said)), _) if said.block.is_some() || said.worktree.is_some() => said,
+            (Some(Ok(_)), _) => no("it does not say worktreePath".to_owned()),
+            (None, Some(path)) => Self {
+                worktree: Some(PathBuf::from(path)),
+                ..Self::default()
+            },
+            (None, None) => no("it printed no path".to_owned()),
         }
     }
 
@@ -244,6 +283,11 @@ impl HookOutput {
             said.of_permission_request(specific)?;
         } else if event == HookMoment::SESSION_START {
             said.first_words = text(specific, "initialUserMessage")?;
+            said.reload_skills = specific.get("reloadSkills") == Some(&Value::Bool(true));
+        } else if event == HookMoment::PERMISSION_DENIED {
+            said.retry = specific.get("retry") == Some(&Value::Bool(true));
+        } else if event == HookMoment::WORKTREE_CREATE {
+            said.worktree = text(specific, "worktreePath")?.map(PathBuf::from);
         } else if event == HookMoment::POST_TOOL_USE {
             let output = specific
                 .get("updatedToolOutput")
@@ -251,6 +295,9 @@ impl HookOutput {
             said.updated_output = output.cloned();
         } else if [HookMoment::ELICITATION, HookMoment::ELICITATION_RESULT].contains(&event) {
             said.form = HookFormAnswer::read(specific)?;
+        }
+        if event.watches() {
+            said.watch_paths = paths(specific)?;
         }
         Ok(said)
     }
@@ -305,6 +352,28 @@ impl HookOutput {
         self.updated_permissions = updates.cloned().unwrap_or_default();
         Ok(())
     }
+}
+
+/// `watchPaths`: absolute paths.
+fn paths(specific: &Value) -> Result<Option<Vec<PathBuf>>, String> {
+    let listed = match specific.get("watchPaths") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Array(listed)) => listed,
+        Some(_) => return Err("watchPaths is no list".to_owned()),
+    };
+    let mut paths = Vec::new();
+    for path in listed {
+        let path = path.as_str().map(PathBuf::from);
+        let path = path.filter(|path| path.is_absolute());
+        paths.push(path.ok_or("something in watchPaths is no absolute path")?);
+    }
+    if paths.len() > MOST_PATHS {
+        return Err(format!(
+            "watchPaths names {} paths: {MOST_PATHS} can be watched",
+            paths.len()
+        ));
+    }
+    Ok(Some(paths))
 }
 
 /// The beginning of a text that makes no sense.
@@ -389,6 +458,9 @@ mod tests {
     #[test]
     fn what_exit_code_2_does_depends_on_the_event() {
         for event in super::super::event::names() {
+            if event == "WorktreeCreate" {
+                continue; // every exit code but 0 is a no
+            }
             let said = said(event, 2, "", "why");
             let found = (said.block.as_deref(), said.message.as_deref());
             let expected = match HookMoment::named(event).unwrap().objection() {
@@ -419,6 +491,55 @@ mod tests {
                 (stops, tells),
                 "{event}"
             );
+        }
+    }
+
+    #[test]
+    fn a_worktree_is_the_last_line_or_what_json_says() {
+        let path = |text: &str| Some(PathBuf::from(text));
+        let one = said("WorktreeCreate", 0, "making it\n/w/a\n\n", "");
+        assert_eq!((one.worktree, one.block), (path("/w/a"), None));
+        let json = r#"{"hookSpecificOutput": {"hookEventName": "WorktreeCreate", "worktreePath": "/w/b"}}"#;
+        assert_eq!(said("WorktreeCreate", 0, json, "").worktree, path("/w/b"));
+        for (code, stdout, why) in [
+            (1, "/w/a", "no room"),
+            (2, "/w/a", "no room"),
+            (0, "", "it printed no path"),
+            (0, "{}", "it does not say worktreePath"),
+        ] {
+            let one = said("WorktreeCreate", code, stdout, "no room");
+            assert_eq!(
+                (one.worktree, one.block.as_deref()),
+                (None, Some(why)),
+                "{code} {stdout}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_watched_is_absolute_and_not_too_much() {
+        let answer = |event: &str, paths: &Value| {
+            let specific = serde_json::json!({"hookEventName": event, "watchPaths": paths});
+            serde_json::json!({"hookSpecificOutput": specific}).to_string()
+        };
+        let good = serde_json::json!(["/a", "/b c"]);
+        for event in ["SessionStart", "CwdChanged", "FileChanged"] {
+            let one = said(event, 0, &answer(event, &good), "");
+            let expected = vec![PathBuf::from("/a"), PathBuf::from("/b c")];
+            assert_eq!(one.watch_paths, Some(expected), "{event}");
+        }
+        assert_eq!(
+            said("Stop", 0, &answer("Stop", &good), "").watch_paths,
+            None
+        );
+        let many: Vec<String> = (0..300).map(|number| format!("/{number}")).collect();
+        for bad in [
+            serde_json::json!(["a"]),
+            serde_json::json!("/a"),
+            serde_json::json!(many),
+        ] {
+            let one = said("FileChanged", 0, &answer("FileChanged", &bad), "");
+            assert!(one.failure.is_some() && one.watch_paths.is_none(), "{bad}");
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{HookMoment, Objection};
 
 /// Name, when it comes, what the matcher is held against. Events that haft accepts and never fires have no
 /// words.
-const EVENTS: [(&str, &str, &str); 27] = [
+const EVENTS: [(&str, &str, &str); 31] = [
     (
         "SessionStart",
         "a session begins or is resumed",
@@ -30,6 +30,11 @@ const EVENTS: [(&str, &str, &str); 27] = [
     ),
     ("PreToolUse", "a call is about to be judged", "the tool"),
     ("PermissionRequest", "a person would be asked", "the tool"),
+    (
+        "PermissionDenied",
+        "a call was refused because no one is asked",
+        "the tool",
+    ),
     ("PostToolUse", "a call has succeeded", "the tool"),
     ("PostToolUseFailure", "a call ran and failed", "the tool"),
     ("PostToolBatch", "all calls of one reply are answered", ""),
@@ -37,6 +42,7 @@ const EVENTS: [(&str, &str, &str); 27] = [
     ("SubagentStop", "a subagent has finished", "its kind"),
     ("TaskCreated", "a task is created", ""),
     ("TaskCompleted", "a task is marked as completed", ""),
+    ("MessageDisplay", "a message of the model is shown", ""),
     ("Stop", "the model has finished its turn", ""),
     (
         "StopFailure",
@@ -60,8 +66,8 @@ const EVENTS: [(&str, &str, &str); 27] = [
     ),
     (
         "ConfigChange",
-        "a settings file has changed",
-        "`user_settings`, `project_settings`, …",
+        "a settings file or a skill has changed",
+        "`user_settings`, `project_settings`, …, `skills`",
     ),
     ("CwdChanged", "the session's directory has changed", ""),
     (
@@ -70,6 +76,12 @@ const EVENTS: [(&str, &str, &str); 27] = [
         "how it came",
     ),
     ("FileChanged", "a watched file has changed", "its name"),
+    (
+        "WorktreeCreate",
+        "a worktree is to be made; the hook makes it and prints its path",
+        "",
+    ),
+    ("WorktreeRemove", "a worktree is removed", ""),
     (
         "Elicitation",
         "an MCP server wants to know something of the person",
@@ -82,8 +94,7 @@ const EVENTS: [(&str, &str, &str); 27] = [
     ),
     ("SessionEnd", "a session ends", "why"),
     (
-        "MessageDisplay, PermissionDenied, PreModelSwitch, PostModelSwitch, \
-         TeammateIdle, WorktreeCreate, WorktreeRemove",
+        "PreModelSwitch, PostModelSwitch, TeammateIdle",
         "accepted, not fired yet",
         "",
     ),

@@ -80,6 +80,7 @@ impl Background {
 
     /// The end is near: commands may come to theirs, then everything is stopped.
     pub(crate) async fn close(&self) {
+        self.stop(TaskKind::Monitor).await;
         let _ = timeout(LONGEST_SHELLS, self.notices.over(TaskKind::Shell)).await;
         self.stop(TaskKind::Shell).await;
     }

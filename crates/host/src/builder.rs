@@ -10,7 +10,7 @@ use haft_contract::{
     Approver, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
-    DefinitionError, Engine, Filters, Registry, SessionContext,
+    CallListener, DefinitionError, Engine, Filters, Registry, SessionContext,
     hooks::Hooks,
     layers::{Layer, LayerSettings},
     permissions::{RuleStore, Rules, SandboxSettings},
@@ -54,6 +54,7 @@ pub struct HaftBuilder {
     filters: Filters,
     services: Services,
     layers: Vec<Arc<dyn Layer>>,
+    listener: Option<Arc<dyn CallListener>>,
     layer_settings: Option<LayerSettings>,
     concurrency: Option<usize>,
     session: SessionId,
@@ -84,6 +85,7 @@ impl HaftBuilder {
             filters: Filters::default(),
             services: Services::none(),
             layers: Vec::new(),
+            listener: None,
             layer_settings: None,
             concurrency: None,
             session: SessionId::new(),
@@ -256,6 +258,12 @@ impl HaftBuilder {
         self
     }
 
+    /// Who measures calls, those of subagents too.
+    pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
     /// The model whose calls these are, for tools that care.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
@@ -321,6 +329,9 @@ impl HaftBuilder {
         }
         if let Some(settings) = self.layer_settings {
             builder = builder.layer_settings(settings);
+        }
+        if let Some(listener) = self.listener {
+            builder = builder.listener(listener);
         }
         if let Some(most) = self.concurrency {
             builder = builder.concurrency(most);

@@ -26,13 +26,13 @@ use tokio::{sync::OnceCell, time::timeout};
 
 use crate::Environment;
 
-/// A list is used for so long.
+/// A list is used for this long.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// No one waits longer for a list.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// From so many tokens on it matters how much the model can read: where nothing is known of a server…
+/// From this many tokens on it matters how much the model can read: where nothing is known of a server…
 const MATTERS: u64 = 4_000;
 /// …and where what is usual is near.
 const MATTERS_AT_PROVIDER: u64 = 100_000;

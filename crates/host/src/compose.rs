@@ -4,17 +4,17 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_contract::{
-    Approver, DynTool, OnWeakSandbox, PendingServers, Progress, SessionId, SettingsAccess,
-    Subagents,
+    Approver, DynTool, OnWeakSandbox, OpenWebSockets, PendingServers, PersonNotifier, Progress,
+    Schedules, SessionId, SettingsAccess, Subagents,
 };
 use haft_engine::{
-    Filters,
+    CallListener, Filters,
     hooks::{AskModel, Handler, HearHooks},
     pool::{Deferral, Selection},
     settings::{LocalRules, SettingsFiles, Watch},
 };
 use haft_mcp::client::Servers;
-use haft_models::{Http, HttpOptions};
+use haft_models::{Http, HttpOptions, WebSockets};
 use haft_tools::SkillBook;
 
 use crate::{
@@ -24,7 +24,9 @@ use crate::{
     extensions::Extensions,
     mcp::HookServers,
     model,
+    notifications::Notifications,
     questions::{self, EventQuestions},
+    schedules::ScheduleBook,
     settings::{self, LocalRuleStore, Permitted},
     subagents::Kinds,
 };
@@ -54,12 +56,21 @@ pub(crate) struct Additions {
     pub(crate) external: Vec<Arc<dyn DynTool>>,
     /// Where calls report their progress.
     pub(crate) progress: Option<Progress>,
-    /// Who can be handed tasks.
+    /// Who tasks can be given to.
     pub(crate) subagents: Option<Arc<Subagents>>,
+    /// Who keeps what is said later.
+    pub(crate) schedules: Option<Arc<Schedules>>,
     /// The skills there are.
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Servers whose tools are still to come.
     pub(crate) pending_servers: Option<Arc<dyn PendingServers>>,
+    /// How the model gets a person's attention.
+    pub(crate) notifier: Option<Arc<dyn PersonNotifier>>,
+    /// Who measures calls.
+    pub(crate) listener: Option<Arc<dyn CallListener>>,
+    /// Who reads pages, and who searches.
+    #[cfg(feature = "web")]
+    pub(crate) web: crate::web::WebParts,
     /// Learns that commands are less confined than they should be. Default: it is a warning.
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
@@ -118,17 +129,34 @@ pub async fn open_agent_tools(
     let kinds = Kinds::find(config, &extensions, trusted, &events);
     let chosen = model::choose(config, &permitted.settings, None)?;
     let subagents = kinds.crew(config, None, &chosen, Budget::default(), None)?;
+    let user_folder = &permitted.settings.places.user;
+    let schedules = ScheduleBook::open(config, user_folder, parts.clock, &events);
     let id = SessionId::new();
     let additions = Additions {
         id: Some(id),
         own: parts.tools,
         subagents: Some(subagents.service()),
+        schedules: schedules.map(|schedules| schedules.service()),
         skills: extensions.book(id, None).map(Arc::new),
+        notifier: Some(Notifications::of(&permitted.settings.merged(), &events)),
         ..Additions::default()
     };
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
     let approver = questions::approver(&parts.asked, &questions, permitted.patience);
     Ok(build(config, permitted, approver, &events, additions).await?)
+}
+
+/// A proxy finds hosts itself, and says what may be reached.
+#[cfg(feature = "shell")]
+fn goes_through_proxy(environment: &crate::Environment) -> bool {
+    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+    let small = names.map(str::to_ascii_lowercase);
+    let mut names = names.into_iter().chain(small.iter().map(String::as_str));
+    names.any(|name| {
+        environment
+            .variable(name)
+            .is_some_and(|value| !value.is_empty())
+    })
 }
 
 /// The same from settings that are loaded already.
@@ -158,12 +186,19 @@ pub(crate) async fn build(
         tools: settings::known_tools(),
         check: haft_engine::check_settings,
     };
+    #[cfg(feature = "web")]
+    let searcher = crate::web::setting(&permitted.settings);
     let environment = &config.environment;
     let http = HttpOptions::from_variables(|name| environment.variable(name));
     let mut hooks = permitted
         .hooks
         .with_handlers(additions.handlers)
         .with_http(Arc::new(Http::new(http)), permitted.http_hooks);
+    #[cfg(feature = "shell")]
+    if !goes_through_proxy(environment) {
+        let hosts = haft_tools::HookAddresses(haft_tools::sandbox::SystemResolver);
+        hooks = hooks.with_hosts(Arc::new(hosts));
+    }
     if let Some(judge) = additions.judge {
         hooks = hooks.with_model(judge);
     }
@@ -191,6 +226,12 @@ pub(crate) async fn build(
         .watch(Watch::new(permitted.settings.places, permitted.flags))
         .filters(filters(config, additions.window)?)
         .approver(approver);
+    #[cfg(feature = "web")]
+    {
+        let with_web =
+            crate::web::with_web(builder, environment, searcher.as_deref(), additions.web);
+        builder = with_web.map_err(anyhow::Error::msg)?;
+    }
     if let Some(progress) = additions.progress {
         builder = builder.progress(progress);
     }
@@ -203,6 +244,10 @@ pub(crate) async fn build(
     #[cfg(feature = "memory")]
     if let Some(folder) = permitted.memory {
         builder = builder.service(Arc::new(haft_tools::MemoryFolder::new(folder)));
+    }
+    #[cfg(feature = "search")]
+    {
+        builder = builder.service(Arc::new(permitted.search_index));
     }
     for tool in additions.own {
         builder = builder.dyn_tool(tool);
@@ -219,14 +264,31 @@ pub(crate) async fn build(
     if let Some(folder) = &config.state_folder {
         builder = builder.session_folder(folder);
     }
+    let sockets: Arc<dyn OpenWebSockets> = Arc::new(WebSockets);
+    builder = builder.service(Arc::new(sockets));
     if let Some(subagents) = additions.subagents {
         builder = builder.service(subagents);
+        #[cfg(feature = "shell")]
+        {
+            let worktrees = Arc::new(haft_tools::worktree::WorktreeService::default());
+            let maker = haft_contract::Worktrees(Arc::clone(&worktrees) as _);
+            builder = builder.service(worktrees).service(Arc::new(maker));
+        }
+    }
+    if let Some(schedules) = additions.schedules {
+        builder = builder.service(schedules);
     }
     if let Some(skills) = additions.skills {
         builder = builder.service(skills);
     }
     if config.for_programs {
         builder = builder.service(Arc::new(haft_tools::WholeAnswers));
+    }
+    if let Some(listener) = additions.listener {
+        builder = builder.listener(listener);
+    }
+    if let Some(notifier) = additions.notifier {
+        builder = builder.service(Arc::new(notifier));
     }
     if let Some(pending) = additions.pending_servers {
         builder = builder.service(Arc::new(pending));
@@ -264,9 +326,9 @@ fn lend(builder: HaftBuilder, program: &Path, on_weak_sandbox: OnWeakSandbox) ->
     builder
 }
 
-/// So many percent of what a model can read may go to tools…
+/// How many percent of what a model can read may go to tools…
 const USUAL_SHARE: u64 = 10;
-/// …and at least so many tokens: a model that reads little needs its tools all the same.
+/// …and at least this many tokens: a model that reads little needs its tools all the same.
 const LEAST_BUDGET: usize = 8_000;
 /// What a model can read, where it is not known which one reads.
 const USUAL_WINDOW: u64 = 200_000;

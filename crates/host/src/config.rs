@@ -36,7 +36,7 @@ pub struct SessionConfig {
     pub directories: Vec<PathBuf>,
     /// Only these built-in tools, by name, separated by commas. None: all of them.
     pub tools: Option<String>,
-    /// About so many tokens may go to the definitions of tools in each request; beyond it tools are sent by
+    /// About this many tokens may go to the definitions of tools in each request; beyond it tools are sent by
     /// name only. None: a tenth of what the model can read, and at least 8,000.
     pub tool_budget: Option<usize>,
     /// Calls come from a program that may serve many conversations: no tool is sent by name only, and no answer
@@ -115,7 +115,7 @@ pub struct ModelChoice {
     pub prices: Option<Value>,
     /// Whether the model thinks first.
     pub thinking: Option<ThinkingChoice>,
-    /// In at most so many tokens; 0: it does not.
+    /// In at most this many tokens; 0: it does not.
     pub max_thinking_tokens: Option<u32>,
     /// How much work the model puts in.
     pub effort: Option<String>,
@@ -156,7 +156,7 @@ pub struct PromptTexts {
     pub append: Option<String>,
     /// Behind the system prompt of every subagent.
     pub append_subagent: Option<String>,
-    /// Where the session runs stands in the first message and not in the system prompt.
+    /// The description of the environment goes into the first message, not into the system prompt.
     pub environment_in_message: bool,
 }
 

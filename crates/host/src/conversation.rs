@@ -1,6 +1,6 @@
 //! Which conversation a run belongs to.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, io, path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
@@ -15,6 +15,15 @@ use crate::{
 pub fn conversations(environment: &Environment, cwd: &Path) -> Sessions {
     let folder = environment.project_folder(cwd);
     Sessions::new(folder.unwrap_or_else(|| environment.temporary_folder()))
+}
+
+/// Those of all directories, each directory's by themselves.
+pub fn all_conversations(environment: &Environment, cwd: &Path) -> io::Result<Vec<Sessions>> {
+    let folder = environment.project_folder(cwd);
+    match folder.as_deref().and_then(Path::parent) {
+        Some(projects) => Sessions::of_all_projects(projects),
+        None => Ok(vec![conversations(environment, cwd)]),
+    }
 }
 
 /// Takes up the one that is meant.
@@ -182,9 +191,21 @@ pub(crate) fn taken_over(session: &Session, config: &SessionConfig) -> Vec<Conte
         && path.is_dir()
         && inside(&path)
     {
+        patches.extend(worktree_of(&path));
         patches.push(ContextPatch::SetCwd { path });
     }
     patches
+}
+
+/// The worktree around a directory, if it is one that sessions make: rules about the checkout count there.
+fn worktree_of(path: &Path) -> Option<ContextPatch> {
+    let root = path.ancestors().find(|above| {
+        let folder = above.parent();
+        folder.is_some_and(|folder| folder.ends_with(".claude/worktrees"))
+    })?;
+    let main = root.ancestors().nth(3)?.to_path_buf();
+    let path = root.to_path_buf();
+    Some(ContextPatch::EnterWorktree { main, path })
 }
 
 /// Removes what a session that is not to be kept has left.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Questions, UserQuestion, UserQuestions};
 
-/// So much of what a call wants to do is shown.
+/// At most this much of what a call wants to do is shown.
 const LONGEST: usize = 4_000;
 
 const ONCE: &str = "Allow once";

@@ -2,7 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use haft_agent::{AgentEvent, NoticeLevel, RunResult, Sink};
@@ -16,7 +16,10 @@ use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use uuid::Uuid;
 
-use crate::{ExtensionNames, QueuedMessage, RewindKind, ServerList, progress::OpenCalls};
+use crate::{
+    ExtensionNames, QueuedMessage, RewindKind, ScheduledPrompt, ServerList, progress::OpenCalls,
+    telemetry::SessionTelemetry,
+};
 
 /// Something that happened in a session.
 #[derive(Debug, Clone)]
@@ -30,6 +33,13 @@ pub enum SessionEvent {
         level: NoticeLevel,
         /// What.
         text: String,
+    },
+    /// The model wants a person to see this now, wherever they look.
+    Notification {
+        /// What, one line.
+        text: String,
+        /// How things stand, in a word.
+        status: Option<String>,
     },
     /// Rules that a person agreed to were kept in a file, or could not be.
     RulesKept {
@@ -75,6 +85,13 @@ pub enum SessionEvent {
     /// A message that waited is answered from now on. One that steers a run comes as
     /// [`AgentEvent::Added`] instead, under its id.
     Delivered(Box<QueuedMessage>),
+    /// A prompt whose time has come is answered from now on, under this id.
+    Scheduled {
+        /// The prompt.
+        prompt: Box<ScheduledPrompt>,
+        /// The id of the message.
+        uuid: Uuid,
+    },
     /// A command that begins with a slash was answered without the model; a result follows.
     CommandAnswered {
         /// As it was typed.
@@ -212,6 +229,7 @@ pub(crate) struct Events {
     sink: Arc<dyn EventSink>,
     one_at_a_time: Mutex<()>,
     pub(crate) open_calls: OpenCalls,
+    telemetry: OnceLock<Arc<SessionTelemetry>>,
 }
 
 impl Events {
@@ -220,7 +238,18 @@ impl Events {
             sink,
             one_at_a_time: Mutex::new(()),
             open_calls: OpenCalls::default(),
+            telemetry: OnceLock::new(),
         }
+    }
+
+    /// Has what happens recorded from now on.
+    pub(crate) fn recorded_by(&self, telemetry: Arc<SessionTelemetry>) {
+        let _ = self.telemetry.set(telemetry);
+    }
+
+    /// Who records what happens, if anyone does.
+    pub(crate) fn telemetry(&self) -> Option<&Arc<SessionTelemetry>> {
+        self.telemetry.get()
     }
 
     pub(crate) fn emit(&self, event: &SessionEvent) {
@@ -228,6 +257,9 @@ impl Events {
             .one_at_a_time
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        if let Some(telemetry) = self.telemetry() {
+            telemetry.on_event(event);
+        }
         self.sink.on_event(event);
     }
 

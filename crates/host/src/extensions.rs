@@ -1,24 +1,28 @@
 //! What people put in folders: skills, commands, agents, memory files, output styles.
 
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
-use haft_agent::prompt::{Knowledge, SystemPrompt};
+use haft_agent::prompt::Knowledge;
 use haft_contract::SessionId;
-use haft_engine::permissions::{Bases, List, RuleSource, Rules, Scope, rules::RuleClass};
+use haft_engine::{
+    permissions::{Bases, List, RuleSource, Rules, Scope, rules::RuleClass},
+    settings::TrustFile,
+};
 use haft_extensions::{
     ExtensionPlaces, ExtensionPlugin, Skills, Sources, Warning,
     memory::{self, Memory},
     plugins, skills,
     styles::{self, OutputStyle},
 };
-use haft_tools::SkillBook;
+use haft_tools::{SkillBook, SkillEffects};
 use serde_json::Value;
 
 use crate::{
-    Environment, SessionConfig, commands::BUILT_IN, live_changes::ExtensionReload,
+    Environment, SessionConfig, commands::BUILT_IN, live_changes::ExtensionReload, main_agent,
     settings::Permitted,
 };
 
@@ -28,7 +32,7 @@ pub(crate) struct Extensions {
     pub(crate) skills: Option<Arc<Skills>>,
     /// Where they are.
     pub(crate) places: ExtensionPlaces,
-    style: Option<OutputStyle>,
+    pub(crate) style: Option<OutputStyle>,
     styles: Vec<String>,
     memory: Option<memory::MemoryOptions>,
     trusts_project: bool,
@@ -88,6 +92,13 @@ impl Extensions {
         }
     }
 
+    /// What memory files of the project import from outside of it, and no one has agreed to.
+    pub(crate) fn left_out_imports(&self) -> BTreeSet<PathBuf> {
+        let options = self.memory.clone();
+        let memory = options.map(|options| Memory::new(self.places.clone(), options));
+        memory.map_or_else(BTreeSet::new, |memory| memory.left_out_imports())
+    }
+
     /// What is wrong with what was found.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let style = self.unknown_style.iter();
@@ -106,6 +117,7 @@ impl Extensions {
             session: Arc::new(RwLock::new(session.to_string())),
             effort,
             counts: true,
+            effects: SkillEffects::default(),
         })
     }
 
@@ -139,20 +151,6 @@ impl Extensions {
             Some(skills) if has_skill_tool => knowledge.with_skills(Arc::clone(skills)),
             _ => knowledge,
         })
-    }
-
-    /// The system prompt with the output style that was chosen.
-    pub(crate) fn styled(&self, mut system: SystemPrompt) -> SystemPrompt {
-        let Some(style) = &self.style else {
-            return system;
-        };
-        if !style.keep_coding_instructions && system.base.is_none() {
-            system.base = Some(String::new());
-        }
-        let parts = [Some(style.text.clone()), system.append.take()];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        system.append = Some(parts.join("\n\n"));
-        system
     }
 
     /// Their names, as init tells them.
@@ -199,11 +197,12 @@ impl Extensions {
         &self,
         config: &SessionConfig,
         permitted: &Permitted,
-        main_of_plugins: Option<String>,
+        main_of_plugins: Option<&str>,
     ) -> ExtensionReload {
         ExtensionReload {
             config: config.clone(),
-            main_of_plugins,
+            main_name: Mutex::new(main_agent::name(config, permitted, main_of_plugins)),
+            main: OnceLock::new(),
             skills: self.skills.clone(),
             hooks: permitted.hooks.clone(),
             places: Mutex::new(self.places.clone()),
@@ -361,6 +360,8 @@ fn memory_options(
     memory::MemoryOptions {
         managed_text: managed_text.map(str::to_owned),
         kept: kept(permitted, places),
+        approved_imports: TrustFile::read(&permitted.settings.places)
+            .imports(&permitted.settings.places),
         denied: (!hidden.is_empty())
             .then(|| Arc::new(move |path: &std::path::Path| hidden.hides(path)) as _),
         ..memory::MemoryOptions::of(settings, |name| environment.variable(name))

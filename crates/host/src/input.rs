@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -25,7 +25,8 @@ use crate::{
     names::Names,
     parts::DoctorReport,
     questions::EventQuestions,
-    queue::{Initial, Queue},
+    queue::{Initial, NextMessage, Queue},
+    schedules::ScheduleBook,
     stop::Stop,
     structured_output::Shape,
     subagents::Kinds,
@@ -42,12 +43,12 @@ pub(crate) struct SharedState {
     pub(crate) control: Control,
     pub(crate) stop: Stop,
     pub(crate) servers: Arc<Servers>,
-    /// The directories it works in, as servers are told.
+    /// The directories it works in, as servers see them.
     pub(crate) roots: Arc<Mutex<Vec<PathBuf>>>,
     pub(crate) access: SessionAccess,
     pub(crate) questions: Arc<EventQuestions>,
     /// What kinds of subagents there are.
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: Mutex<Kinds>,
     /// What people put in folders.
     pub(crate) extensions: ExtensionDetails,
     pub(crate) reload: ExtensionReload,
@@ -65,6 +66,8 @@ pub(crate) struct SharedState {
     pub(crate) answers_shell: bool,
     /// What a person calls `/doctor` for, where the face can tell.
     pub(crate) doctor: Option<DoctorReport>,
+    /// What is said later; `None` where nothing may be.
+    pub(crate) schedules: Option<Arc<ScheduleBook>>,
     /// No one follows the session any longer.
     pub(crate) is_abandoned: AtomicBool,
 }
@@ -76,6 +79,20 @@ impl SharedState {
         *current = (settings.name.clone(), settings.window);
     }
 
+    /// Waits until a scheduled prompt is due.
+    pub(crate) async fn is_due(&self) {
+        match &self.schedules {
+            Some(schedules) => schedules.wait().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes a scheduled prompt that is due.
+    pub(crate) fn take_due(&self) -> Option<NextMessage> {
+        let due = self.schedules.as_ref()?.take_due()?;
+        Some(due.into())
+    }
+
     /// Servers may look at this directory too.
     pub(crate) fn add_root(&self, directory: &Path) {
         let mut roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,6 +101,11 @@ impl SharedState {
             drop(roots);
             self.servers.roots_changed();
         }
+    }
+
+    /// The kinds of subagents there are.
+    pub(crate) fn kinds(&self) -> MutexGuard<'_, Kinds> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn at_start(&self) -> (String, u64) {
@@ -113,12 +135,12 @@ impl SessionInput {
         self.0.queue.waiting()
     }
 
-    /// Takes back a message that waits. Says whether there was one.
+    /// Withdraws a message that waits. Says whether there was one.
     pub fn take_back(&self, uuid: &str) -> bool {
         self.0.queue.forget(uuid)
     }
 
-    /// Takes back all messages that wait, and names them.
+    /// Withdraws all messages that wait, and names them.
     pub fn take_back_all(&self) -> Vec<Option<Uuid>> {
         self.0.queue.forget_all()
     }
@@ -155,7 +177,7 @@ impl SessionInput {
         self.0.queue.queued(&self.0.control)
     }
 
-    /// Takes back a message that was not delivered yet. `None`: it was, or there is no such message.
+    /// Withdraws a message that was not delivered yet. `None`: it was, or there is no such message.
     pub fn take_back_message(&self, uuid: Uuid) -> Option<QueuedMessage> {
         self.0.queue.take_back(uuid, &self.0.control)
     }
@@ -165,7 +187,7 @@ impl SessionInput {
         self.0.queue.take_back_newest(&self.0.control)
     }
 
-    /// Interrupts what goes on, and takes back everything that was not delivered, the oldest first: nothing of
+    /// Interrupts what goes on, and withdraws everything that was not delivered, the oldest first: nothing of
     /// it is said by itself.
     pub fn interrupt_and_take_back(&self) -> Vec<QueuedMessage> {
         let taken = self.0.queue.take_back_all(&self.0.control);
@@ -275,7 +297,7 @@ impl SessionInput {
 
     /// The kinds of subagents there are, with these beside them.
     pub fn agents(&self, more: &Map<String, Value>) -> Vec<AgentDetails> {
-        self.0.kinds.with(more).details()
+        self.0.kinds().with(more).details()
     }
 
     /// What people put in folders.
@@ -335,8 +357,13 @@ impl SessionInput {
         self.0.queue.is_running()
     }
 
-    /// Ends a task in the background.
+    /// Ends a task in the background, or forgets a scheduled prompt. It may wait for the disk.
     pub fn stop_task(&self, task: &str) -> Result<(), String> {
+        if let Some(schedules) = &self.0.schedules
+            && schedules.forget(task).is_ok()
+        {
+            return Ok(());
+        }
         self.0.access.stop(task)
     }
 

@@ -14,7 +14,7 @@ use tokio::{process::Command, sync::Mutex, time::timeout};
 
 use crate::Environment;
 
-/// A key is used for so long.
+/// A key is used for this long.
 const USUAL_AGE: Duration = Duration::from_secs(5 * 60);
 /// No one waits longer for a key.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -87,7 +87,7 @@ impl KeyCommand {
 impl KeyHelper for KeyCommand {
     fn key(&self, is_refused: bool) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(async move {
-            // Who comes meanwhile waits, and takes the same key.
+            // Others that come in the meantime wait, and get the same key.
             let mut kept = self.kept.lock().await;
             if let Some((key, since)) = &*kept
                 && !is_refused

@@ -10,11 +10,12 @@
 //! - [`session`]: its life, step by step; `setup`: from the first message to an agent; `compose`: the tools
 //! - `input`, `queue`, `stop`: what goes in; [`event`], [`questions`]: what comes out
 //! - `turns`: one message after the other; `slash`: those that are commands, `commands`: ours; `shell_line`:
-//!   command lines that people type; `structured_output`: answers that must fit a schema; `background`: what
+//!   command lines that people type; `schedules`: prompts that are said later, by the `clock`; `structured_output`: answers that must fit a schema; `background`: what
 //!   runs beside them; `progress`: news of calls
 //! - `data`: what a session can be asked for: changes, conversations, tasks, costs, rules, trust, keys
+//! - `notifications`: how the model calls a person
 //! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
-//! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who can be handed tasks; `judge`: models that
+//! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who tasks can be given to; `main_agent`: who the main agent is; `judge`: models that
 //!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
 //! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
 //! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
@@ -22,6 +23,7 @@
 //!   `served_prompts`: the directories of such a client, and what people at it may call
 //! - [`export`]: a session as a page or as Markdown
 //! - `explain`: what would be decided about a call, for those who ask first
+//! - `telemetry`: what a session does, as OpenTelemetry (feature `otel`)
 //! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
 //!
 //! **Invariants.** Events come in one order. Nothing here writes to a terminal, changes the process's
@@ -35,6 +37,7 @@ mod budget;
 mod builder;
 mod catalog;
 mod client_roots;
+mod clock;
 mod commands;
 mod compose;
 pub mod config;
@@ -47,12 +50,14 @@ pub mod event;
 mod explain;
 pub mod export;
 mod extensions;
+mod file_watch;
 mod folder;
 mod haft;
 mod input;
 mod judge;
 mod key_helper;
 mod live_changes;
+mod main_agent;
 mod mcp;
 mod mentions;
 pub mod messages;
@@ -60,6 +65,7 @@ mod model;
 mod model_list;
 pub mod moment;
 mod names;
+mod notifications;
 mod pace;
 pub mod parts;
 mod plugins;
@@ -68,32 +74,45 @@ mod prompt_settings;
 pub mod questions;
 mod queue;
 mod retention;
+mod scheduled_prompt;
+#[cfg(feature = "schedule")]
+mod schedules;
+#[cfg(not(feature = "schedule"))]
+#[path = "schedules_off.rs"]
+mod schedules;
 mod served_prompts;
 pub mod session;
 mod settings;
 mod setup;
 mod shell_line;
+mod skill_effects;
 mod slash;
 mod stop;
 mod structured_output;
 mod subagents;
+#[cfg_attr(not(feature = "otel"), path = "telemetry/absent.rs")]
+mod telemetry;
 mod tool_server;
 mod turns;
+#[cfg(feature = "web")]
+mod web;
 
 pub use access::{ContextUsage, RewoundFiles};
 pub use builder::{BuildError, HaftBuilder};
-pub use commands::{CommandInfo, CommandOutcome, CommandSource};
+pub use clock::{MachineClock, ManualClock, SessionClock};
+pub use commands::{CommandInfo, CommandOutcome, CommandSource, DirectoryFacts};
 pub use compose::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
 };
-pub use conversation::conversations;
+pub use conversation::{all_conversations, conversations};
 pub use data::{
     ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
-    SessionEntry, TrustReport, TrustedThing, UndoEntry, UndoReport, UndoWhich, accept_trust,
-    exchanges, key_report, remove_key, session_entries, store_key, trust_report,
+    SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustReport, TrustedThing, UndoEntry,
+    UndoReport, UndoWhich, accept_trust, exchanges, key_report, outside_imports, remove_key,
+    session_entries, store_key, trust_report,
 };
 pub use environment::Environment;
 pub use error::{OpenError, error_in_words};
@@ -143,6 +162,7 @@ pub use pace::SpeakingPace;
 pub use parts::SessionParts;
 pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
 pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
+pub use scheduled_prompt::ScheduledPrompt;
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
 pub use stop::StopKind;

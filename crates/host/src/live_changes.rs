@@ -20,11 +20,16 @@ use haft_models::Thinking;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    AgentDetails, CommandDetails, PluginDetails, SessionConfig, SessionInput, access::NOT_BEGUN,
-    extensions, mcp, plugins, settings::Permitted, subagents::Kinds,
+    AgentDetails, CommandDetails, PluginDetails, SessionConfig, SessionInput,
+    access::NOT_BEGUN,
+    extensions,
+    main_agent::{self, MainAgent},
+    mcp, plugins,
+    settings::Permitted,
+    subagents::Kinds,
 };
 
-/// So much of a file is given at once, unless less is asked for.
+/// At most this much of a file is returned at once.
 const LONGEST_FILE: u64 = 10 << 20;
 
 /// Settings that take effect in a session that goes on.
@@ -60,8 +65,10 @@ pub struct ReloadedExtensions {
 /// What is looked for again, and where that is put.
 pub(crate) struct ExtensionReload {
     pub(crate) config: SessionConfig,
-    /// The kind that plugins made the main agent.
-    pub(crate) main_of_plugins: Option<String>,
+    /// The name of the main agent's kind, as it was last looked for.
+    pub(crate) main_name: Mutex<Option<String>>,
+    /// Once the session has one.
+    pub(crate) main: OnceLock<MainAgent>,
     pub(crate) skills: Option<Arc<Skills>>,
     pub(crate) hooks: Hooks,
     /// As they were found last.
@@ -121,29 +128,21 @@ impl ExtensionReload {
         }
     }
 
-    /// Would a new session be of another kind, by what plugins say now? This one stays what it is: its prompt,
-    /// its tools and its model are what the conversation was built on.
-    fn other_main(&self, agent: Option<&str>) -> Option<String> {
-        let is_given = self.config.agent.is_some() && self.main_of_plugins.is_none();
-        if is_given || agent == self.main_of_plugins.as_deref() {
-            return None;
-        }
-        Some(match agent {
-            Some(agent) => format!(
-                "the plugins now make {agent} the main agent: that counts from the next session on"
-            ),
-            None => "the plugins no longer say who the main agent is: that counts from the next session on".to_owned(),
-        })
+    /// The name of the main agent's kind.
+    pub(crate) fn main_name(&self) -> MutexGuard<'_, Option<String>> {
+        self.main_name
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads plugins anew, and everything they bring.
+    /// Reads plugins anew, and everything they bring; the kinds of agents there are now.
     async fn plugins_again(
         &self,
         kinds: &Kinds,
         servers: &Servers,
-    ) -> Result<ReloadedExtensions, String> {
+    ) -> Result<(ReloadedExtensions, Kinds), String> {
         if self.config.bare {
-            return Ok(ReloadedExtensions::default());
+            return Ok((ReloadedExtensions::default(), kinds.clone()));
         }
         let permitted = Permitted::load(&self.config).map_err(|error| error.to_string())?;
         let mut warnings = Vec::new();
@@ -152,10 +151,8 @@ impl ExtensionReload {
         if let Some(skills) = &self.skills {
             warnings.extend(skills.reload_with(places.plugins.clone()));
         }
-        let mut brought = plugins::additions(&places, &permitted);
-        brought
-            .warnings
-            .extend(self.other_main(brought.agent.as_deref()));
+        let brought = plugins::additions(&places, &permitted);
+        *self.main_name() = main_agent::name(&self.config, &permitted, brought.agent.as_deref());
         self.hooks.set_of_plugins(brought.handlers);
         mcp::replace_plugins(servers, &self.config, &permitted, &brought.servers).await;
         let (of_session, pool) = match self.subagents.get() {
@@ -169,25 +166,29 @@ impl ExtensionReload {
         let mut found = self.found(warnings);
         found.problems.extend(brought.warnings);
         found.agents = Some(kinds.details());
-        Ok(found)
+        Ok((found, kinds))
     }
 }
 
 impl SessionInput {
-    /// Looks again for skills, commands and output styles, those of plugins too.
+    /// Looks again for skills, commands and output styles, including those of plugins.
     pub fn reload_extensions(&self) -> ReloadedExtensions {
         self.0.reload.again()
     }
 
     /// Reads plugins anew, those that the settings have enabled meanwhile included: their skills, commands,
-    /// output styles, agents, hooks and MCP servers. The style stays what it was; the kind of the main agent,
-    /// too, and it is reported if a new session would be of another.
+    /// output styles, agents, hooks and MCP servers. The style stays what it was; the main agent becomes what
+    /// settings and plugins now say it is, from the next request on.
     pub async fn reload_plugins(&self) -> Result<ReloadedExtensions, String> {
         let state = &self.0;
-        state
-            .reload
-            .plugins_again(&state.kinds, &state.servers)
-            .await
+        let kinds = state.kinds().clone();
+        let again = state.reload.plugins_again(&kinds, &state.servers);
+        let (mut found, kinds) = again.await?;
+        let name = state.reload.main_name().clone();
+        let followed = self.follow_main_agent(name, &kinds).await;
+        found.problems.extend(followed.err());
+        *state.kinds() = kinds;
+        Ok(found)
     }
 
     /// Settings as if they had been given with the configuration. The error says which of them cannot be

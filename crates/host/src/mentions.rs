@@ -1,10 +1,13 @@
 //! Files and folders that a prompt names with `@`: they come with it, read by the tools of the session,
 //! under its rules.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use data_encoding::BASE64;
-use haft_agent::{Agent, Prompt};
+use haft_agent::{Attach, Prompt};
 use haft_contract::{
     CancellationToken, Content, NestedCalls, NestedResult, ToolUse, output::MediaSource,
 };
@@ -13,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::event::Events;
 
-/// So many of them come with one prompt.
+/// At most this many of them come with one prompt.
 const MOST: usize = 20;
 
 /// What a mention stands for.
@@ -29,23 +32,36 @@ struct Mentioned {
 /// `@someone`, too.
 pub(crate) async fn attach(
     mut prompt: Prompt,
-    agent: &Agent,
+    nested: &NestedCalls,
+    cwd: &Path,
     home: Option<&Path>,
     servers: &Servers,
     events: &Events,
 ) -> Prompt {
     let mentions = std::mem::take(&mut prompt.mentions);
-    let cwd = agent.context().cwd.clone();
-    let nested = agent.aside();
     for mention in mentions.iter().take(MOST) {
-        if let Some(mentioned) = find(mention, &cwd, home) {
-            let attached = read(&mentioned, &nested, events).await;
+        if let Some(mentioned) = find(mention, cwd, home) {
+            let attached = read(&mentioned, nested, events).await;
             prompt.content.extend(attached);
         } else if let Some(attached) = resource(mention, servers, events).await {
             prompt.content.push(attached);
         }
     }
     prompt
+}
+
+/// The same for messages that come during a run, when an agent takes them.
+pub(crate) fn attaches(
+    home: Option<PathBuf>,
+    servers: Arc<Servers>,
+    events: Arc<Events>,
+) -> Box<Attach> {
+    Box::new(move |prompt, nested, cwd| {
+        let (home, servers, events) = (home.clone(), Arc::clone(&servers), Arc::clone(&events));
+        Box::pin(
+            async move { attach(prompt, &nested, &cwd, home.as_deref(), &servers, &events).await },
+        )
+    })
 }
 
 /// A resource of a server, `@server:uri`.

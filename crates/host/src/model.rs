@@ -36,12 +36,15 @@ pub(crate) struct Chosen {
     pub(crate) names: Names,
     /// Where the key comes from, as messages name it.
     pub(crate) key_source: &'static str,
+    /// A provider that searches the web, and whether it is known to.
+    #[cfg(feature = "web")]
+    pub(crate) searches: Option<(Anthropic, bool)>,
     /// A recording that is played: in the end it tells where it was asked otherwise.
     pub(crate) replay: Option<Replay>,
     /// Where everything is recorded.
     record: Option<PathBuf>,
     retries: RetryPolicy,
-    /// Who brings a model knows its name.
+    /// The model was brought by the embedder, who knows its name.
     is_given: bool,
     /// No provider is asked.
     is_offline: bool,
@@ -63,6 +66,8 @@ pub(crate) fn choose(
     let is_offline = choice.script.is_some() || choice.replay.is_some() || is_given;
     let mut key_source = "none";
     let mut replay = None;
+    #[cfg(feature = "web")]
+    let mut searches = None;
     let model: Arc<dyn Model> = match (given, &choice.script, &choice.replay) {
         (_, _, Some(path)) => {
             let opened = Replay::open(path)?;
@@ -75,6 +80,12 @@ pub(crate) fn choose(
             let (provider, source) = ask(choice, loaded, environment);
             key_source = source;
             names.catalog = Some(Arc::new(provider.catalog(environment)));
+            #[cfg(feature = "web")]
+            if let ProviderClient::Anthropic(http, options) = &provider {
+                let is_known = options.base_url.is_empty()
+                    || place(&options.base_url) == place(anthropic::BASE_URL);
+                searches = Some((Anthropic::new(http.clone(), options.clone()), is_known));
+            }
             provider.model()
         }
     };
@@ -95,6 +106,8 @@ pub(crate) fn choose(
         fallbacks: fallbacks(choice, settings),
         names,
         key_source,
+        #[cfg(feature = "web")]
+        searches,
         replay,
         record: choice.record.clone(),
         retries: RetryPolicy::from_variables(|name| environment.variable(name)),
@@ -140,6 +153,19 @@ impl Chosen {
         }
         self.model = model;
         Ok(())
+    }
+
+    /// Who answers, as the conventions of telemetry name it.
+    pub(crate) fn provider_name(
+        &self,
+        choice: &ModelChoice,
+        environment: &Environment,
+    ) -> &'static str {
+        match provider(choice, environment) {
+            _ if self.is_offline => "haft.scripted",
+            ModelProvider::Anthropic => "anthropic",
+            ModelProvider::OpenAi => "openai",
+        }
     }
 
     /// How much the model can read and write, as far as it is known. Says whether that is known.

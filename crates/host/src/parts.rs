@@ -7,7 +7,9 @@ use haft_contract::{BoxFuture, DynTool, Progress, Tool, erase};
 use haft_mcp::client::ServerLink;
 use haft_models::{Model, Scripted, scripted::ModelScript};
 
-use crate::{ElicitationHost, EventSink, Questions, SessionEvents, SpeakingPace};
+use crate::{
+    ElicitationHost, EventSink, Questions, SessionClock, SessionEvents, SpeakingPace, clock,
+};
 
 /// What a session is given beside its [`SessionConfig`](crate::SessionConfig).
 #[must_use]
@@ -20,6 +22,7 @@ pub struct SessionParts {
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     pub(crate) progress: Option<Progress>,
     pub(crate) doctor: Option<DoctorReport>,
+    pub(crate) clock: Arc<dyn SessionClock>,
 }
 
 /// Looks at everything there is to look at, and reports it as a text.
@@ -51,6 +54,7 @@ impl SessionParts {
             tools: Vec::new(),
             progress: None,
             doctor: None,
+            clock: clock::of_machine(),
         }
     }
 
@@ -108,6 +112,12 @@ impl SessionParts {
         report: impl Fn() -> BoxFuture<'static, String> + Send + Sync + 'static,
     ) -> Self {
         self.doctor = Some(Arc::new(report));
+        self
+    }
+
+    /// The clock that schedules go by. Default: that of the machine.
+    pub fn clock(mut self, clock: Arc<dyn SessionClock>) -> Self {
+        self.clock = clock;
         self
     }
 

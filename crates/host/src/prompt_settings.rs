@@ -1,4 +1,4 @@
-//! What settings have the model told: its language, and what it signs with.
+//! What settings add to the system prompt: the language, and how commits are signed.
 
 use haft_engine::settings::Settings;
 use serde_json::Value;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::structured_output::Shape;
+use crate::{ScheduledPrompt, structured_output::Shape};
 
 /// Messages that wait for their turn.
 #[derive(Default)]
@@ -81,6 +81,8 @@ struct WaitingMessage {
     kind: QueuedKind,
     /// Its delivery is reported.
     is_followed: bool,
+    /// It is said because its time has come.
+    scheduled: Option<Box<ScheduledPrompt>>,
 }
 
 impl WaitingMessage {
@@ -106,6 +108,7 @@ impl From<Prompt> for WaitingMessage {
             delivery: Delivery::AfterRun,
             kind: QueuedKind::Said,
             is_followed: false,
+            scheduled: None,
         }
     }
 }
@@ -116,6 +119,18 @@ pub(crate) struct NextMessage {
     pub(crate) kind: QueuedKind,
     /// Those of which this is to be reported.
     pub(crate) delivered: Vec<QueuedMessage>,
+    /// It is said because its time has come.
+    pub(crate) scheduled: Option<Box<ScheduledPrompt>>,
+}
+
+impl From<ScheduledPrompt> for NextMessage {
+    fn from(due: ScheduledPrompt) -> Self {
+        let prompt = due.to_prompt();
+        Self {
+            scheduled: Some(Box::new(due)),
+            ..prompt.into()
+        }
+    }
 }
 
 impl From<Prompt> for NextMessage {
@@ -124,6 +139,7 @@ impl From<Prompt> for NextMessage {
             prompt,
             kind: QueuedKind::Said,
             delivered: Vec::new(),
+            scheduled: None,
         }
     }
 }
@@ -139,7 +155,7 @@ pub struct StartOptions {
     pub append_system_prompt: Option<String>,
     /// A title, where the configuration has none.
     pub title: Option<String>,
-    /// Where the session runs stands in the first message and not in the system prompt.
+    /// The description of the environment goes into the first message, not into the system prompt.
     pub environment_in_message: bool,
     /// The answer must be JSON of this schema, where the configuration has none.
     pub output_schema: Option<Value>,
@@ -180,6 +196,7 @@ impl Queue {
                 delivery,
                 kind,
                 is_followed: true,
+                scheduled: None,
             };
             state.messages.push_back(message);
         }
@@ -194,7 +211,7 @@ impl Queue {
         steered.chain(waiting).collect()
     }
 
-    /// Takes back a message that was not delivered yet.
+    /// Withdraws a message that was not delivered yet.
     pub(crate) fn take_back(&self, uuid: Uuid, control: &Control) -> Option<QueuedMessage> {
         let mut state = self.state();
         if let Some(prompt) = control.take_back(uuid) {
@@ -205,7 +222,7 @@ impl Queue {
         state.messages.remove(at)?.described()
     }
 
-    /// Takes back everything that was not delivered yet, the oldest first.
+    /// Withdraws everything that was not delivered yet, the oldest first.
     pub(crate) fn take_back_all(&self, control: &Control) -> Vec<QueuedMessage> {
         let mut state = self.state();
         let mut taken: Vec<QueuedMessage> = control
@@ -220,7 +237,7 @@ impl Queue {
         taken
     }
 
-    /// Takes back the message that came last, of those that were not delivered yet.
+    /// Withdraws the message that came last, of those that were not delivered yet.
     pub(crate) fn take_back_newest(&self, control: &Control) -> Option<QueuedMessage> {
         loop {
             let newest = self.state().given.pop()?;
@@ -235,6 +252,7 @@ impl Queue {
         let message = WaitingMessage {
             kind: next.kind,
             is_followed: !next.delivered.is_empty(),
+            scheduled: next.scheduled,
             ..next.prompt.into()
         };
         self.state().messages.push_front(message);
@@ -313,7 +331,7 @@ impl Queue {
         }
     }
 
-    /// Takes back a message that waits. Says whether there was one.
+    /// Withdraws a message that waits. Says whether there was one.
     pub(crate) fn forget(&self, uuid: &str) -> bool {
         let mut state = self.state();
         let before = state.messages.len();
@@ -328,7 +346,7 @@ impl Queue {
         state.messages.iter().map(|one| one.prompt.uuid).collect()
     }
 
-    /// Takes back all messages that wait, and names them.
+    /// Withdraws all messages that wait, and names them.
     pub(crate) fn forget_all(&self) -> Vec<Option<Uuid>> {
         let messages = mem::take(&mut self.state().messages);
         messages.iter().map(|one| one.prompt.uuid).collect()
@@ -344,6 +362,7 @@ impl Queue {
             .partition(|one| one.uuid.is_some());
         for prompt in followed.into_iter().rev() {
             state.messages.push_front(WaitingMessage {
+                scheduled: None,
                 prompt,
                 delivery: Delivery::Steer,
                 kind: QueuedKind::Said,
@@ -428,6 +447,7 @@ impl QueueState {
         let delivered = parts.iter().filter(|one| one.is_followed);
         let delivered = delivered.filter_map(WaitingMessage::described).collect();
         let kind = parts[0].kind;
+        let scheduled = parts[0].scheduled.take();
         let mut prompts = parts.into_iter().map(|one| one.prompt);
         let mut prompt = prompts.next()?;
         for more in prompts {
@@ -441,6 +461,7 @@ impl QueueState {
             prompt,
             kind,
             delivered,
+            scheduled,
         })
     }
 }

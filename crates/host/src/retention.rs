@@ -1,4 +1,4 @@
-//! `cleanupPeriodDays`: sessions that were not written to for so long are removed.
+//! `cleanupPeriodDays`: sessions that were not written to for this long are removed.
 
 use std::{
     path::Path,
@@ -36,12 +36,22 @@ pub(crate) fn period(settings: &mut Settings) -> Option<Duration> {
     }
 }
 
+/// Sessions that were deleted are kept as long as others, or so long where those are kept for good.
+const DELETED: Duration = DAY.saturating_mul(30);
+
 /// Removes, beside everything else, what is older.
 pub(crate) fn remove_old(period: Option<Duration>, environment: &Environment, cwd: &Path) {
+    let project = environment.project_folder(cwd);
+    if let Some(aside) = project
+        .as_deref()
+        .map(|project| Sessions::new(project).aside())
+    {
+        let before = SystemTime::now().checked_sub(period.unwrap_or(DELETED));
+        tokio::task::spawn_blocking(move || before.map(|before| remove_of(&aside, before)));
+    }
     let Some(period) = period else {
         return;
     };
-    let project = environment.project_folder(cwd);
     let Some(projects) = project.as_deref().and_then(Path::parent) else {
         return;
     };
@@ -58,14 +68,16 @@ pub(crate) fn remove_old(period: Option<Duration>, environment: &Environment, cw
 /// One that is at work, or cannot be removed, stays.
 fn remove_before(projects: &Path, before: SystemTime) -> usize {
     let all = Sessions::of_all_projects(projects).unwrap_or_default();
+    all.iter().map(|sessions| remove_of(sessions, before)).sum()
+}
+
+fn remove_of(sessions: &Sessions, before: SystemTime) -> usize {
     let mut removed = 0;
-    for sessions in all {
-        let old = sessions.list().unwrap_or_default().into_iter();
-        for one in old.filter(|one| one.changed < before) {
-            match sessions.delete(one.id) {
-                Ok(()) => removed += 1,
-                Err(error) => tracing::debug!(%error, id = %one.id, "an old session stays"),
-            }
+    let old = sessions.list().unwrap_or_default().into_iter();
+    for one in old.filter(|one| one.changed < before) {
+        match sessions.delete(one.id) {
+            Ok(()) => removed += 1,
+            Err(error) => tracing::debug!(%error, id = %one.id, "an old session stays"),
         }
     }
     removed

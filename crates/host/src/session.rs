@@ -15,19 +15,21 @@ use crate::{
     event::{Events, TellsEnd},
     extensions::Extensions,
     input::SharedState,
-    mcp,
+    mcp, mentions,
     model::{self, Chosen},
     parts::Asked,
     plugins,
     progress::PassesProgress,
     questions::EventQuestions,
     queue::{NextMessage, Queue},
+    schedules::ScheduleBook,
     settings::{self, Permitted},
     setup::{Doubts, Plan},
     slash::{Commands, OpensSession, Successor},
     stop::Stop,
     structured_output::Shape,
     subagents::Kinds,
+    telemetry::SessionTelemetry,
     turns::Turns,
 };
 
@@ -85,8 +87,14 @@ impl AgentSession {
 
     /// Until the input is closed and everything is answered, or something ends it.
     pub async fn run(self) -> Result<SessionEnd, OpenError> {
-        let _over = TellsEnd(Arc::clone(&self.events));
-        Ok(self.live().await?)
+        let events = Arc::clone(&self.events);
+        let _over = TellsEnd(Arc::clone(&events));
+        let shared = Arc::clone(&self.shared);
+        let end = self.live().await;
+        if let Some(telemetry) = events.telemetry() {
+            telemetry.close(shared.stop.requested()).await;
+        }
+        Ok(end?)
     }
 
     /// The same for one message, and the end.
@@ -108,6 +116,7 @@ impl AgentSession {
             return Ok(self.stopped());
         };
         resolved?;
+        self.measure_model();
         let mut plan = self.plan().await?;
         self.announce(&mut plan).await?;
         let setting_up = self.shared.queue.set_up_begins();
@@ -115,14 +124,22 @@ impl AgentSession {
             return Ok(self.stopped());
         };
         let mut ready = self.assemble(&mut plan, tools).await?;
-        let Some(first) = self.first_words(first, &plan, &mut ready.agent).await else {
+        let home = self.config.environment.home();
+        let servers = Arc::clone(&self.shared.servers);
+        let attach = mentions::attaches(home, servers, Arc::clone(&self.events));
+        ready.agent.attach_with(attach);
+        let first = self.first_words(first, &plan, &mut ready.agent).await;
+        // A call that was put off is made without another word.
+        let is_silent = first.is_none() && !ready.agent.has_deferred_call();
+        if is_silent || (first.is_none() && self.config.setup.init_only) {
             ready.agent.end("other", &*self.events).await;
             return Ok(SessionEnd {
                 was_silent: true,
                 ..self.stopped()
             });
-        };
-        let first = plan.with_context(first, ready.environment.take());
+        }
+        let environment = ready.environment.take();
+        let first = first.map(|first| plan.with_context(first, environment));
         let tasks = ready.agent.notices().unwrap_or_default();
         let environment = &self.config.environment;
         let background = Background::follow(tasks, &self.events, environment)?;
@@ -147,11 +164,23 @@ impl AgentSession {
             },
         };
         let end = turns.run(first).await;
+        ready.watches.end().await;
         plan.subagents.close().await;
+        self.leave_worktree().await;
         self.shared.servers.close().await;
         let end = end?;
         self.finish(&plan, &mut ready.agent).await;
         Ok(end)
+    }
+
+    /// Has the model's replies recorded, where anything is.
+    fn measure_model(&mut self) {
+        if let Some(telemetry) = self.events.telemetry() {
+            let (chosen, config) = (&mut self.chosen, &self.config);
+            let provider = chosen.provider_name(&config.model, &config.environment);
+            let model = Arc::clone(&chosen.model);
+            chosen.model = telemetry.around(model, provider, chosen.prices.clone());
+        }
     }
 
     /// Makes conversations that begin where another is cleared.
@@ -169,13 +198,27 @@ impl AgentSession {
     /// The first message. The outer `None`: there is nothing to begin with.
     async fn first_message(&self) -> anyhow::Result<Option<Option<NextMessage>>> {
         let SharedState { queue, stop, .. } = &*self.shared;
-        let first = stop.until(queue.next()).await.transpose()?.flatten();
-        let alone = self.config.hooks_may_begin && self.begins_alone();
+        let first = stop.until(async {
+            loop {
+                tokio::select! {
+                    biased;
+                    message = queue.next() => return message,
+                    () = self.shared.is_due() => {
+                        if let Some(due) = self.shared.take_due() {
+                            return Ok(Some(due));
+                        }
+                    }
+                }
+            }
+        });
+        let first = first.await.transpose()?.flatten();
+        let resumes = self.config.conversation.from.is_some();
+        let alone = self.config.hooks_may_begin && (self.begins_alone() || resumes);
         let is_over = first.is_none() && (!alone || stop.requested().is_some());
         Ok((!is_over).then_some(first))
     }
 
-    /// What is said first: hooks have a word before anyone else.
+    /// What is said first: hooks come before everyone else.
     async fn first_words(
         &self,
         first: Option<NextMessage>,
@@ -215,7 +258,17 @@ impl AgentSession {
         }
     }
 
-    /// Ends hooks, and tells what is worth knowing in the end.
+    /// A worktree that the session is in goes with it, unless there is work in it.
+    async fn leave_worktree(&self) {
+        let worktrees = self.shared.access.service::<haft_contract::Worktrees>();
+        if let Some(worktrees) = worktrees
+            && let Some(left) = worktrees.0.close().await
+        {
+            self.events.warn(left);
+        }
+    }
+
+    /// Ends hooks, and reports what is worth knowing at the end.
     async fn finish(&mut self, plan: &Plan, agent: &mut Agent) {
         agent.end("other", &*self.events).await;
         let replay = self.chosen.replay.iter();
@@ -265,6 +318,9 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     // Before anyone is asked: the settings may say where.
     config.environment = permitted.environment.clone();
     let environment = config.environment.clone();
+    if let Some(telemetry) = SessionTelemetry::of(&environment, &events) {
+        events.recorded_by(telemetry);
+    }
     let chosen = model::choose(&config, &permitted.settings, parts.model)?;
     limits(&config)?;
     let shape = config.output_schema.as_deref();
@@ -273,12 +329,18 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     for warning in extensions.warnings() {
         events.warn(warning);
     }
-    let (of_plugins, main_of_plugins) =
-        take_plugins(&mut config, &mut permitted, &extensions, &events);
+    #[cfg(feature = "shell")]
+    for left in haft_tools::worktree::left_behind(&config.cwd) {
+        events.warn(left.notice());
+    }
+    let (of_plugins, main_of_plugins) = take_plugins(&mut permitted, &extensions, &events);
     let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
+    let user_folder = &permitted.settings.places.user;
+    let schedules = ScheduleBook::open(&config, user_folder, parts.clock, &events);
     let shared = Arc::new(SharedState {
+        schedules,
         queue: Queue::default(),
         control: Control::default(),
         stop: Stop::default(),
@@ -286,9 +348,9 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         roots: Arc::default(),
         access: crate::access::SessionAccess::default(),
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
-        kinds,
+        kinds: Mutex::new(kinds),
         extensions: extensions.described(),
-        reload: extensions.reload(&config, &permitted, main_of_plugins),
+        reload: extensions.reload(&config, &permitted, main_of_plugins.as_deref()),
         current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
         budget: Budget::of(&config, &chosen, &events),
@@ -320,7 +382,6 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
 
 /// Takes over what plugins bring beside skills; their servers, and the kind that they make the main agent.
 fn take_plugins(
-    config: &mut SessionConfig,
     permitted: &mut Permitted,
     extensions: &Extensions,
     events: &Events,
@@ -330,11 +391,7 @@ fn take_plugins(
         events.warn(warning);
     }
     permitted.hooks = permitted.hooks.clone().with_handlers(brought.handlers);
-    let of_plugins = brought.agent.filter(|_| config.agent.is_none());
-    if of_plugins.is_some() {
-        config.agent.clone_from(&of_plugins);
-    }
-    (brought.servers, of_plugins)
+    (brought.servers, brought.agent)
 }
 
 /// May a later message switch to bypassPermissions? The error says why not.

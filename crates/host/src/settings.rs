@@ -40,6 +40,9 @@ pub struct Permitted {
     pub patience: Option<Duration>,
     /// The folder of notes that outlive a session.
     pub memory: Option<PathBuf>,
+    /// What searches keep between calls.
+    #[cfg(feature = "search")]
+    pub search_index: haft_tools::IndexSettings,
     /// How long sessions are kept; `None`: for good.
     pub(crate) retention: Option<Duration>,
     /// The variables the session goes by: what the settings say of them comes first.
@@ -123,6 +126,8 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let plans = settings.plans_directory();
     let patience = settings.question_timeout();
     let memory = memory_folder(&settings.auto_memory(), environment, cwd);
+    #[cfg(feature = "search")]
+    let search_index = search_index(&settings, environment);
     let retention = retention::period(&mut settings);
     let from_files = settings.default_mode();
     settings.problems.extend(config.problems.iter().cloned());
@@ -142,6 +147,8 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
         plans,
         patience,
         memory,
+        #[cfg(feature = "search")]
+        search_index,
         retention,
         environment: environment.clone(),
     })
@@ -169,6 +176,21 @@ fn memory_folder(memory: &AutoMemory, environment: &Environment, cwd: &Path) -> 
     }
     let directory = memory.directory.clone();
     directory.or_else(|| environment.memory_folder(cwd))
+}
+
+/// Anyone may switch it off: only speed depends on it.
+#[cfg(feature = "search")]
+fn search_index(settings: &Settings, environment: &Environment) -> haft_tools::IndexSettings {
+    let mut layers = settings.layers.iter();
+    let is_off = layers.any(|layer| layer.document.value["searchIndex"] == false);
+    let index = haft_tools::IndexSettings {
+        enabled: !is_off,
+        cache_folder: environment
+            .cache_folder()
+            .map(|folder| folder.join("search")),
+        ..haft_tools::IndexSettings::default()
+    };
+    index.with_variables(|name| environment.variable(name))
 }
 
 fn hooks(settings: &mut Settings) -> Hooks {

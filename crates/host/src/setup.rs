@@ -1,11 +1,16 @@
 //! The steps from the first message of a session to an agent that answers it.
 
-use std::{mem, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    mem,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use haft_agent::{
-    Agent, NoticeLevel, RunLimits, Session, SubagentPool,
+    Agent, ModelSettings, NoticeLevel, RunLimits, Session, SubagentPool,
     prompt::{PromptEnvironment, SystemPrompt},
-    subagents::as_main_agent,
+    subagents::{check_main_agent, set_main_agent},
 };
 use haft_contract::{CancellationToken, DynTool, OnWeakSandbox, SessionId, Subagents};
 use haft_engine::{SessionContext, hooks::HookMoment, permissions::Bases};
@@ -19,13 +24,15 @@ use crate::{
     AgentSession, ExtensionNames, Haft, SessionConfig, SessionEvent, SessionFacts,
     compose::{self, Additions},
     conversation,
+    file_watch::{self, WatchesFiles},
     judge::Judge,
+    main_agent::{self, MainAgent, PromptParts},
     mcp::{self, AgentServers, PendingOf, SessionHost},
+    notifications::Notifications,
     progress, prompt_settings, questions,
     queue::StartOptions,
-    retention, session,
+    retention, session, skill_effects,
     structured_output::Shape,
-    subagents,
 };
 
 /// Who works on what: all that can be said before anything is started.
@@ -40,6 +47,9 @@ pub(crate) struct Plan {
     /// The names of the kinds of subagents.
     pub(crate) agents: Vec<String>,
     pub(crate) id: SessionId,
+    /// How an agent of no kind is asked, its limits, and who connects the servers of one of a kind. Taken
+    /// when the agent is made.
+    plain: Option<(ModelSettings, RunLimits, AgentServers)>,
     /// Taken when the agent is made.
     conversation: Option<Session>,
     /// Who hooks ask: the model without the shape of answers.
@@ -52,6 +62,8 @@ type ServerTools = (Vec<Arc<dyn DynTool>>, SeenTools);
 
 /// An agent, ready for its first message.
 pub(crate) struct ReadyAgent {
+    /// Files that hooks want to know of.
+    pub(crate) watches: WatchesFiles,
     pub(crate) agent: Agent,
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
@@ -75,13 +87,15 @@ impl AgentSession {
         let mut initial = self.shared.queue.begin();
         let judges = Arc::clone(&self.chosen.model);
         let shape = self.shape.take().or_else(|| initial.shape.take());
-        let kinds = self.shared.kinds.with(&initial.options.agents);
-        let main = kinds.main(config, &self.permitted)?;
-        if let Some(main) = &main {
-            subagents::take_over(main, config, &mut self.chosen).await;
-        }
-        let limits = session::limits(config)?;
-        let limits = subagents::limits_of(main.as_ref(), config, limits);
+        let kinds = self.shared.kinds().with(&initial.options.agents);
+        let main = kinds.named(self.shared.reload.main_name().as_deref())?;
+        let plain_settings = self.chosen.settings.clone();
+        let names = &self.chosen.names;
+        let settings =
+            main_agent::model_settings(main.as_ref(), config, names, &plain_settings).await;
+        self.chosen.settings = settings;
+        let plain_limits = session::limits(config)?;
+        let limits = main_agent::limits(main.as_ref(), config, plain_limits.clone());
         self.shared.starts_with(&self.chosen.settings);
         let asked = [&self.chosen.settings.name].into_iter();
         let asked = asked.chain(&self.chosen.settings.plan_name);
@@ -95,7 +109,8 @@ impl AgentSession {
         if let Some(main) = &main {
             servers.join(main);
         }
-        let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget, Some(servers))?;
+        let own = Some(servers.clone());
+        let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget, own)?;
         self.shared.reload.runs(&kinds, &subagents);
         if let Some(shape) = &shape {
             self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
@@ -116,13 +131,14 @@ impl AgentSession {
             subagents,
             agents: kinds.names(),
             id: conversation.id(),
+            plain: Some((plain_settings, plain_limits, servers)),
             conversation: Some(conversation),
             judges,
             sandbox_warning: None,
         })
     }
 
-    /// Tells which session this is.
+    /// Announces which session this is.
     pub(crate) async fn announce(&mut self, plan: &mut Plan) -> anyhow::Result<()> {
         plan.sandbox_warning = mem::take(&mut self.doubts).settle().await?;
         if let Some(warning) = &plan.sandbox_warning {
@@ -274,7 +290,8 @@ impl AgentSession {
     ) -> anyhow::Result<ReadyAgent> {
         let settings = self.chosen.settings.clone();
         let skills = self.extensions.book(plan.id, settings.effort.clone());
-        let skills = skills.map(Arc::new);
+        let effects = skill_effects::of(self);
+        let skills = skills.map(|book| Arc::new(SkillBook { effects, ..book }));
         let cwd = self.config.cwd.clone();
         let bases = Bases {
             home: self.permitted.settings.places.home.clone(),
@@ -286,7 +303,11 @@ impl AgentSession {
         self.passes_progress = Some(passes);
         self.extensions
             .open_folders(&mut self.permitted.rules, &bases);
+        #[cfg(feature = "web")]
+        let web = self.web(plan);
         let additions = Additions {
+            #[cfg(feature = "web")]
+            web,
             id: Some(plan.id),
             handlers: mem::take(&mut plan.options.hooks),
             model: Some(settings.name.clone()),
@@ -299,16 +320,35 @@ impl AgentSession {
             external: servers,
             progress: Some(progress),
             subagents: Some(plan.subagents.service()),
+            schedules: self
+                .shared
+                .schedules
+                .as_ref()
+                .map(|schedules| schedules.service()),
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),
+            notifier: Some(Notifications::of(
+                &self.permitted.settings.merged(),
+                &self.events,
+            )),
+            listener: self.events.telemetry().map(|one| one.listener()),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
         };
         let patience = self.permitted.patience;
         let approver = questions::approver(&self.asked, &self.shared.questions, patience);
         let config = &self.config;
         let permitted = self.permitted.clone();
-        let haft = compose::build(config, permitted, approver, &self.events, additions).await?;
+        let mut haft = compose::build(config, permitted, approver, &self.events, additions).await?;
         self.shared.access.has(&haft);
+        if let Some(main) = &plan.main {
+            check_main_agent(haft.engine(), main).map_err(anyhow::Error::msg)?;
+            set_main_agent(&mut haft.scheduler, Some(main));
+        }
+        if let Some(schedules) = &self.shared.schedules
+            && !config.conversation.forget
+        {
+            schedules.belongs_to(haft.engine().folder());
+        }
         self.follow_servers(&haft, seen);
         let launches = haft.services().get::<Subagents>().is_ok();
         let has_skill_tool = haft
@@ -316,23 +356,33 @@ impl AgentSession {
             .with_role(haft_contract::ToolRole::LoadsSkills)
             .is_some();
         let folder = haft.engine().folder().join("tool-results");
+        let engine = Arc::clone(haft.engine());
         let mut scheduler = haft.into_scheduler();
-        if let Some(main) = &plan.main {
-            scheduler = as_main_agent(&scheduler, main).map_err(anyhow::Error::msg)?;
-        }
+        let watches = file_watch::watch(&engine, scheduler.view(), &self.events);
         let start = scheduler.context();
         let conversation = plan.conversation.take();
         let conversation = conversation.unwrap_or_else(|| Session::in_memory(plan.id));
         for patch in conversation::taken_over(&conversation, config) {
             scheduler.apply(&patch);
         }
-        let system = self.system_prompt(plan, &scheduler.context());
-        let mut system = self.extensions.styled(system);
+        let mut plain = self.system_prompt(plan, &scheduler.context());
         let moved = config.prompts.environment_in_message || plan.options.environment_in_message;
         let environment = match moved {
-            true => system.environment.take(),
+            true => plain.environment.take(),
             false => None,
         };
+        let style = self.extensions.style.clone();
+        let prompt = PromptParts { plain, style };
+        let system = prompt.of(plan.main.as_ref());
+        if let Some((settings, limits, servers)) = plan.plain.take() {
+            let _ = self.shared.reload.main.set(MainAgent {
+                kind: Mutex::new(plan.main.clone()),
+                prompt,
+                limits,
+                settings,
+                servers,
+            });
+        }
         let mut builder = Agent::builder(scheduler, Arc::clone(&self.chosen.model), settings)
             .limits(plan.limits.clone())
             .prices(self.chosen.prices.clone())
@@ -349,6 +399,7 @@ impl AgentSession {
             None => builder.without_memory(),
         };
         Ok(ReadyAgent {
+            watches,
             folder,
             agent: builder.build(),
             skills,
@@ -371,7 +422,36 @@ impl AgentSession {
         }
     }
 
-    /// Tells that commands are less confined than they should be, where the first one finds it out.
+    /// Who reads pages, and who searches where the provider does.
+    #[cfg(feature = "web")]
+    fn web(&self, plan: &Plan) -> crate::web::WebParts {
+        use crate::web::{PageReader, ProviderSearch, WebParts, small_model_name};
+        let small = small_model_name(&self.config.environment);
+        let (names, control) = (&self.chosen.names, &self.shared.control);
+        let searches = self.chosen.searches.as_ref();
+        WebParts {
+            provider: searches.map(|(client, is_known)| ProviderSearch {
+                client: client.clone(),
+                model: small
+                    .clone()
+                    .unwrap_or_else(|| self.chosen.settings.name.clone()),
+                names: names.clone(),
+                control: control.clone(),
+                is_known: *is_known,
+            }),
+            small: small.map(|name| {
+                Arc::new(PageReader {
+                    model: Arc::clone(&plan.judges),
+                    settings: self.chosen.settings.clone(),
+                    name,
+                    names: names.clone(),
+                    control: control.clone(),
+                }) as Arc<dyn haft_contract::SmallModel>
+            }),
+        }
+    }
+
+    /// Reports that commands are less confined than they should be, once the first one finds it out.
     fn on_weak_sandbox(&self, plan: &Plan) -> OnWeakSandbox {
         let (events, is_known) = (Arc::clone(&self.events), plan.sandbox_warning.is_some());
         Arc::new(move |warning: &str| {
@@ -382,6 +462,7 @@ impl AgentSession {
         })
     }
 
+    /// The system prompt, without the words of the main agent's kind.
     fn system_prompt(&self, plan: &Plan, context: &SessionContext) -> SystemPrompt {
         let (given, options) = (&self.config.prompts, &plan.options);
         let base = given.system.clone();
@@ -396,7 +477,6 @@ impl AgentSession {
             (Some(said), Some(append)) => Some(format!("{said}\n\n{append}")),
             (said, append) => said.or(append),
         };
-        let base = base.or_else(|| plan.main.as_ref().map(|main| main.prompt.clone()));
         SystemPrompt {
             base,
             append,

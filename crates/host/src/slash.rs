@@ -2,9 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use haft_agent::{Agent, Prompt, RunResult, Session};
+use haft_agent::{Agent, Prompt, PromptExpansion, RunResult, Session};
 use haft_contract::{CancellationToken, Content, SessionId};
-use haft_extensions::{Slash, slash};
+use haft_extensions::{ExtensionOrigin, Skill, Slash, slash};
 use haft_mcp::client::Servers;
 use haft_tools::{Caller, SkillBook};
 
@@ -108,7 +108,25 @@ impl Commands {
         }
         let answer = match name {
             name if name.starts_with("mcp__") => {
-                match self.server_prompt(name, called.arguments).await {
+                let what = PromptExpansion {
+                    kind: "mcp_prompt",
+                    name,
+                    arguments: called.arguments,
+                    source: "mcp",
+                    typed: &*typed,
+                };
+                let known = agent.prompt_expands(&what, events).await;
+                let said = match known {
+                    Ok(known) => {
+                        let said = self.server_prompt(name, called.arguments).await;
+                        said.map(|mut said| {
+                            said.extend(known.iter().map(|text| Content::text(reminder(text))));
+                            said
+                        })
+                    }
+                    Err(why) => Err(format!("/{name}: a hook stopped it: {why}")),
+                };
+                match said {
                     Ok(contents) => {
                         let at = prompt
                             .content
@@ -152,6 +170,21 @@ impl Commands {
     }
 }
 
+fn reminder(text: &str) -> String {
+    format!("<system-reminder>\n{text}\n</system-reminder>")
+}
+
+/// Whose a command is, for hooks.
+fn source(skill: &Skill) -> &'static str {
+    match skill.origin {
+        ExtensionOrigin::Managed => "managed",
+        ExtensionOrigin::Given | ExtensionOrigin::User => "user",
+        ExtensionOrigin::Project => "project",
+        ExtensionOrigin::Plugin => "plugin",
+        ExtensionOrigin::BuiltIn => "builtin",
+    }
+}
+
 fn announced(agent: &Agent, events: &Events, answer: Result<String, String>) -> RunResult {
     agent.announce(events);
     agent.answer(answer)
@@ -183,17 +216,26 @@ async fn skills(
                 skill.file.display()
             ));
         }
+        let typed = format!("/{name} {}", called.arguments);
+        let what = PromptExpansion {
+            kind: "slash_command",
+            name,
+            arguments: called.arguments,
+            source: source(&skill),
+            typed: typed.trim(),
+        };
+        let known = agent.prompt_expands(&what, events).await;
+        let known = known.map_err(|why| format!("/{name}: a hook stopped it: {why}"))?;
         let invoked = book
             .invoke(name, called.arguments, Caller::Person, &aside, &cancel)
             .await?;
         patches.extend(invoked.patches());
-        for message in &invoked.hooks.messages {
+        for message in invoked.hooks.messages.iter().chain(&invoked.warnings) {
             events.warn(message.clone());
         }
         if let Some(why) = invoked.hooks.stop {
             return Err(format!("/{name}: a hook stopped it: {why}"));
         }
-        let typed = format!("/{name} {}", called.arguments);
         let what = match &skill.fork {
             Some(kind) => format!(
                 "Hand the following to a subagent of the kind {kind}, word for word, and report what \
@@ -202,8 +244,8 @@ async fn skills(
             None => format!("The person calls {}", typed.trim()),
         };
         said.push(format!("{what}:\n\n{}", invoked.text));
-        let context = invoked.hooks.context.iter();
-        said.extend(context.map(|text| format!("<system-reminder>\n{text}\n</system-reminder>")));
+        let context = known.iter().chain(&invoked.hooks.context);
+        said.extend(context.map(|text| reminder(text)));
     }
     agent.permit(patches);
     Ok(said.join("\n\n"))

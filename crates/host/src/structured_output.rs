@@ -9,7 +9,7 @@ use haft_engine::SchemaValidator;
 use haft_models::{EventStream, Model, ModelRequest, ToolChoice, Usage};
 use serde_json::Value;
 
-/// So many times the model reads what does not fit.
+/// How many times the model is told what does not fit.
 pub(crate) const MOST_RETRIES: u32 = 3;
 
 /// The shape that answers must have.

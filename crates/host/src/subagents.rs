@@ -1,10 +1,10 @@
-//! Who can be handed tasks, and who the main agent is.
+//! The kinds of subagents, and all that the subagents of a session share.
 
 use std::{fs, sync::Arc};
 
 use anyhow::Context;
 use haft_agent::{
-    RunLimits, SubagentLimits, SubagentPool,
+    SubagentLimits, SubagentPool,
     subagents::{Own, launchable},
 };
 use haft_engine::{
@@ -18,13 +18,8 @@ use haft_extensions::{
 use serde_json::{Map, Value};
 
 use crate::{
-    SessionConfig,
-    budget::Budget,
-    event::Events,
-    extensions::Extensions,
-    mcp::AgentServers,
-    model::Chosen,
-    settings::{Permitted, known_tools},
+    SessionConfig, budget::Budget, event::Events, extensions::Extensions, mcp::AgentServers,
+    model::Chosen, settings::known_tools,
 };
 
 /// The kinds of subagents there are.
@@ -36,7 +31,7 @@ pub(crate) struct Kinds {
     /// What the project brings may run something.
     trusted: bool,
     /// Where it is reported what is wrong with them.
-    events: Arc<Events>,
+    pub(crate) events: Arc<Events>,
 }
 
 /// A kind of subagents.
@@ -50,7 +45,7 @@ pub struct AgentDetails {
     pub model: Option<String>,
 }
 
-/// So much of what an agent remembers is sent to it, in lines.
+/// At most this much of what an agent remembers is sent to it, in lines.
 const MEMORY_LINES: usize = 200;
 
 impl Kinds {
@@ -124,20 +119,12 @@ impl Kinds {
             .collect()
     }
 
-    /// The kind of the main agent, if it is of one.
-    pub(crate) fn main(
-        &self,
-        config: &SessionConfig,
-        permitted: &Permitted,
-    ) -> anyhow::Result<Option<AgentDefinition>> {
-        let from_settings = || {
-            let merged = permitted.settings.merged();
-            merged["agent"].as_str().map(str::to_owned)
-        };
-        let Some(name) = config.agent.clone().or_else(from_settings) else {
+    /// The kind of this name.
+    pub(crate) fn named(&self, name: Option<&str>) -> anyhow::Result<Option<AgentDefinition>> {
+        let Some(name) = name else {
             return Ok(None);
         };
-        let found = self.found.get(&name).cloned();
+        let found = self.found.get(name).cloned();
         found
             .with_context(|| {
                 let names = self.names().join(", ");
@@ -201,37 +188,6 @@ impl Kinds {
         };
         Ok(pool.build())
     }
-}
-
-/// The main agent is of this kind: the model is its own. One that cannot be had gives way to the session's.
-pub(crate) async fn take_over(main: &AgentDefinition, config: &SessionConfig, chosen: &mut Chosen) {
-    let named = main
-        .model
-        .as_deref()
-        .filter(|_| config.model.name.is_none());
-    if let Some(name) = named.filter(|name| *name != "inherit")
-        && let Ok(id) = chosen.names.resolve(name).await
-    {
-        chosen.settings.plan_name = chosen.names.planner(name).await;
-        chosen.settings.name = id;
-    }
-    if config.model.effort.is_none() && main.effort.is_some() {
-        chosen.settings.effort.clone_from(&main.effort);
-    }
-}
-
-/// How many rounds the main agent has, where the configuration does not say.
-pub(crate) fn limits_of(
-    main: Option<&AgentDefinition>,
-    config: &SessionConfig,
-    mut limits: RunLimits,
-) -> RunLimits {
-    if let Some(most) = main.and_then(|main| main.max_turns)
-        && config.max_turns.is_none()
-    {
-        limits.max_turns = Some(most);
-    }
-    limits
 }
 
 /// Trust in the project says nothing about additional directories.

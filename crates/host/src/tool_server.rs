@@ -14,7 +14,7 @@ use crate::{
     compose::open_served_tools, elicitation::ElicitedQuestions, served_prompts::ServedPrompts,
 };
 
-/// What clients are told of how to use it.
+/// What clients read about how to use it.
 const INSTRUCTIONS: &str = "Tools that work on the files and with the commands of one project. Paths may be \
     relative to its directory. Read a file before you edit it. What is not permitted is refused with the rule \
     that would allow it; changes can be undone with Undo.";

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use haft_agent::{Agent, EndReason, Prompt, RunResult};
+use haft_agent::{Agent, EndReason, Prompt, RunResult, random_id};
 use serde_json::{Value, json};
 
 use crate::{
@@ -35,6 +35,8 @@ pub(crate) enum Turn {
     Message(Prompt),
     /// A person typed this command line.
     Shell(Prompt),
+    /// The time of this prompt has come.
+    Scheduled(Prompt),
     /// Something ended in the background.
     News,
 }
@@ -42,7 +44,9 @@ pub(crate) enum Turn {
 impl Turn {
     fn origin(&self) -> Option<Value> {
         match self {
-            Self::Message(prompt) | Self::Shell(prompt) => prompt.origin.clone(),
+            Self::Message(prompt) | Self::Shell(prompt) | Self::Scheduled(prompt) => {
+                prompt.origin.clone()
+            }
             Self::News => Some(json!({"kind": "task-notification"})),
         }
     }
@@ -50,9 +54,9 @@ impl Turn {
 
 impl Turns<'_> {
     /// Until nothing more comes or something ends it.
-    pub(crate) async fn run(&mut self, first: NextMessage) -> anyhow::Result<SessionEnd> {
+    pub(crate) async fn run(&mut self, first: Option<NextMessage>) -> anyhow::Result<SessionEnd> {
         let (shared, events) = (self.shared, self.events);
-        let mut next = Some(self.delivered(first));
+        let mut next = Some(first.map_or(Turn::News, |first| self.delivered(first)));
         let mut end = SessionEnd::default();
         while let Some(turn) = next {
             events.emit(&SessionEvent::Activity(SessionActivity::Running));
@@ -95,6 +99,11 @@ impl Turns<'_> {
         for one in message.delivered {
             self.events.emit(&SessionEvent::Delivered(Box::new(one)));
         }
+        if let Some(prompt) = message.scheduled {
+            let uuid = message.prompt.uuid.unwrap_or_else(random_id);
+            self.events.emit(&SessionEvent::Scheduled { prompt, uuid });
+            return Turn::Scheduled(message.prompt);
+        }
         match message.kind {
             QueuedKind::Said => Turn::Message(message.prompt),
             QueuedKind::Shell => Turn::Shell(message.prompt),
@@ -124,6 +133,12 @@ impl Turns<'_> {
                 () = self.agent.woken(), if !queue.is_closed() => {
                     return Ok(Some(Turn::News));
                 }
+                () = self.shared.is_due(), if !queue.is_closed() => {
+                    match self.shared.take_due() {
+                        Some(due) => return Ok(Some(self.delivered(due))),
+                        None => continue,
+                    }
+                }
                 () = self.background.agents_are_over(), if !idle => continue,
                 () = stop.wait() => return Ok(None),
             };
@@ -146,9 +161,11 @@ impl Turns<'_> {
                 match meant.await {
                     PromptMeaning::Said(prompt) => {
                         let home = self.shared.environment.home();
+                        let (nested, cwd) = (self.agent.aside(), self.agent.context().cwd);
                         let prompt = mentions::attach(
                             prompt,
-                            self.agent,
+                            &nested,
+                            &cwd,
                             home.as_deref(),
                             &self.shared.servers,
                             self.events,
@@ -165,7 +182,8 @@ impl Turns<'_> {
                     PromptMeaning::Answered(ended) => return (*ended, None),
                 }
             }
-            news => news,
+            // Not what a person typed: nothing in it is a command.
+            other @ (Turn::Scheduled(_) | Turn::News) => other,
         };
         let mut ended = self.whole(turn).await;
         let Some(shape) = self.shape else {
@@ -208,9 +226,14 @@ impl Turns<'_> {
     async fn once(&mut self, turn: Turn) -> RunResult {
         let shared = self.shared;
         let (agent, events) = (&mut *self.agent, self.events);
+        if let (Turn::Message(prompt), Some(telemetry)) = (&turn, events.telemetry()) {
+            telemetry.on_prompt(&prompt.content);
+        }
         let run = async move {
             match turn {
-                Turn::Message(prompt) | Turn::Shell(prompt) => agent.run(prompt, events).await,
+                Turn::Message(prompt) | Turn::Shell(prompt) | Turn::Scheduled(prompt) => {
+                    agent.run(prompt, events).await
+                }
                 Turn::News => agent.run_notices(events).await,
             }
         };

@@ -12,12 +12,19 @@ thread_local! {
 }
 
 /// Counts what is looked at; nothing, outside of tests.
-#[inline(always)]
-pub(crate) fn spend(steps: usize) {
-    #[cfg(test)]
+macro_rules! spend {
+    ($steps:expr) => {{
+        #[cfg(test)]
+        $crate::effort::count($steps);
+        #[cfg(not(test))]
+        let _: usize = $steps;
+    }};
+}
+pub(crate) use spend;
+
+#[cfg(test)]
+pub(crate) fn count(steps: usize) {
     STEPS.set(STEPS.get().saturating_add(steps));
-    #[cfg(not(test))]
-    let _ = steps;
 }
 
 /// The steps that this work takes.

@@ -58,7 +58,7 @@ impl BreakCounts {
 
     /// Counts one more piece of a file; no piece may end between CR and LF.
     pub(crate) fn add(&mut self, piece: &[u8]) {
-        spend(piece.len());
+        spend!(piece.len());
         let all_lf = memchr_iter(b'\n', piece).count() as u64;
         let all_cr = memchr_iter(b'\r', piece).count() as u64;
         let crlf = match (all_lf, all_cr) {
@@ -128,7 +128,7 @@ pub(crate) fn split_lines(bytes: &[u8], style: BreakStyle) -> impl Iterator<Item
 /// The first break in `bytes`, by the rules of a file of this style.
 pub(crate) fn find_break(bytes: &[u8], style: BreakStyle) -> Option<(usize, Break)> {
     let found = first_break(bytes, style);
-    spend(found.map_or(bytes.len(), |(position, _)| position) + 1);
+    spend!(found.map_or(bytes.len(), |(position, _)| position) + 1);
     found
 }
 

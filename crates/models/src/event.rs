@@ -86,7 +86,7 @@ pub enum ModelEvent {
     Retry {
         /// Counted from 1.
         attempt: u32,
-        /// At most so many.
+        /// At most this many.
         max_retries: u32,
         /// The wait.
         delay: Duration,
@@ -198,5 +198,15 @@ impl Usage {
     /// Everything the model read.
     pub fn total_input(&self) -> u64 {
         self.input + self.cache_read + self.cache_write
+    }
+
+    /// Adds those of another reply. What would be too many stays at the most there can be.
+    pub fn add(&mut self, other: &Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.cache_write_1h = self.cache_write_1h.saturating_add(other.cache_write_1h);
+        self.estimated |= other.estimated;
     }
 }

@@ -47,7 +47,7 @@ pub use conversation::{
 pub use error::{ErrorKind, ModelError};
 pub use event::{BlockStart, ModelEvent, StopReason, Usage};
 pub use fallback::Fallback;
-pub use http::{Http, HttpOptions};
+pub use http::{Http, HttpOptions, WebClient, WebSockets};
 pub use key::KeyHelper;
 pub use list_prices::LIST_PRICES_DATE;
 pub use listing::ModelInfo;

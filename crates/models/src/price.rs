@@ -56,7 +56,7 @@ impl Prices {
         })
     }
 
-    /// What so many tokens of a model cost in USD, if its price is known.
+    /// What this many tokens of a model cost in USD, if its price is known.
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<f64> {
         let price = self.of(model)?;
         let short = usage.cache_write.saturating_sub(usage.cache_write_1h);

@@ -18,7 +18,7 @@ pub struct ModelRequest {
     pub prefix: Arc<Prefix>,
     /// What was said.
     pub history: History,
-    /// At most so many tokens in the reply.
+    /// At most this many tokens in the reply.
     pub max_tokens: u32,
     /// Whether and how the model thinks first.
     pub thinking: Thinking,
@@ -76,7 +76,7 @@ pub enum Thinking {
     Off,
     /// As much as it finds right.
     Adaptive,
-    /// At most so many tokens.
+    /// At most this many tokens.
     Budget(u32),
 }
 

@@ -29,7 +29,7 @@ use crate::{
 /// How often and after which waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetryPolicy {
-    /// At most so many times after the first.
+    /// At most this many times after the first.
     pub max_retries: u32,
     /// The first wait; each later one is twice as long.
     pub first_delay: Duration,
@@ -41,10 +41,10 @@ pub struct RetryPolicy {
     pub longest_asked: Duration,
     /// …unless this is set.
     pub wait_as_asked: bool,
-    /// So often where no one listens and no one ever did: a server that is starting up needs seconds, a
+    /// The same where no one listens and no one ever did: a server that is starting up needs seconds, a
     /// mistyped address will not get better.
     pub max_refused: u32,
-    /// Give up after so many replies of an overloaded provider: set where another model can take over.
+    /// Give up after this many replies of an overloaded provider: set where another model can take over.
     pub max_overloaded: Option<u32>,
 }
 
@@ -156,7 +156,7 @@ impl Retry {
         }
     }
 
-    /// So often it is asked again after this.
+    /// How often it is asked again after this.
     fn most(&self, error: &ModelError) -> u32 {
         let all = self.policy.max_retries;
         match error.kind {

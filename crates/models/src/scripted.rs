@@ -129,11 +129,14 @@ pub enum ScriptedPart {
 pub struct Scripted {
     script: Arc<ModelScript>,
     state: Arc<Mutex<ScriptState>>,
+    /// A request names every message before it: to keep them all costs the square of the turns.
+    keeps_requests: bool,
 }
 
 #[derive(Debug, Default)]
 struct ScriptState {
     next: usize,
+    asked: usize,
     requests: Vec<ModelRequest>,
 }
 
@@ -143,6 +146,7 @@ impl Scripted {
         Self {
             script: Arc::new(script),
             state: Arc::default(),
+            keeps_requests: true,
         }
     }
 
@@ -153,17 +157,20 @@ impl Scripted {
         Ok(Self::new(script))
     }
 
-    /// From a file.
+    /// From a file. Requests are not kept: it speaks in sessions of any length.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let named = |error: &dyn std::fmt::Display| {
             ModelError::local(format!("the script {}: {error}", path.display()))
         };
         let json = std::fs::read_to_string(path).map_err(|error| named(&error))?;
         let script = serde_json::from_str(&json).map_err(|error| named(&error))?;
-        Ok(Self::new(script))
+        Ok(Self {
+            keeps_requests: false,
+            ..Self::new(script)
+        })
     }
 
-    /// What was asked so far.
+    /// What was asked so far; nothing of a script from a file.
     pub fn requests(&self) -> Vec<ModelRequest> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.requests.clone()
@@ -178,12 +185,15 @@ impl Scripted {
         let replies = replies.count();
         let (turns, number, name) = match aside {
             Some(aside) => {
-                let asked = state.requests.len();
+                let asked = state.asked;
                 (&aside.turns, replies, format!("aside_{asked}"))
             }
             None => (&self.script.turns, state.next, state.next.to_string()),
         };
-        state.requests.push(request);
+        state.asked += 1;
+        if self.keeps_requests {
+            state.requests.push(request);
+        }
         let turn = turns.get(number).ok_or_else(|| {
             let of = aside.map(|aside| format!(" for {:?}", aside.when));
             ModelError::local(format!(

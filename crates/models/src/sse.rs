@@ -45,7 +45,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Events may have so many bytes.
+    /// Events may have this many bytes.
     pub fn new(longest: usize) -> Self {
         Self {
             buffer: Vec::new(),

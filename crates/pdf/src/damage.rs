@@ -176,7 +176,7 @@ fn shortness(stream: &Stream<'_>) -> Option<String> {
     (found + SLACK < length).then(|| format!("ends after {found} of {length} bytes"))
 }
 
-/// The names that an operator is given so many words before it: as in `/Name Do`, `/Name 12 Tf`.
+/// The names that an operator is given this many words before it: as in `/Name Do`, `/Name 12 Tf`.
 fn named<'a>(
     content: &'a [u8],
     operator: &'a [u8],

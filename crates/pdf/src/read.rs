@@ -136,7 +136,7 @@ fn clean(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The same, in one line of at most so many characters.
+/// The same, in one line of at most this many characters.
 pub(crate) fn one_line(text: &str, chars: usize) -> String {
     clean(text).replace('\n', " ").chars().take(chars).collect()
 }

@@ -62,11 +62,11 @@ fn denied(policy: &Policy, facts: &Facts) -> Option<Because> {
 
 /// What asks, whatever would allow it.
 fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
-    // First, so that the one who agrees agrees to this.
-    if sandbox::is_lifted(policy, facts) {
-        return Some(Because::Unconfined);
-    }
     if let Some(shell) = &facts.shell {
+        // First, so that the one who agrees agrees to this.
+        if sandbox::is_lifted(policy, facts) {
+            return Some(Because::Unconfined);
+        }
         if let Some((_, why)) = matching::undecidable(policy, shell) {
             return Some(Because::Undecidable(why));
         }

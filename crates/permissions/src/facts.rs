@@ -189,7 +189,10 @@ impl Facts {
             writes,
             searches: profile.searches,
             // What a server says of its tools is a hint: it lets calls run side by side, and permits none.
-            opaque: effects.exclusive || effects.writes == Reach::Anything || from_server,
+            opaque: effects.exclusive
+                || effects.writes == Reach::Anything
+                || from_server
+                || profile.contacts_others,
             interactive: profile.interactive,
             shell: None,
             read: read_line(bound),

@@ -11,7 +11,7 @@ use haft_settings::resolve;
 /// More files than this are not judged one by one.
 const MOST_FOUND: usize = 1_000;
 
-/// Nor are so many looked at to find them.
+/// Nor are this many looked at to find them.
 const MOST_SEEN: usize = 20_000;
 
 /// The files that a pattern stands for, from each of these directories; none where it fits no file.

@@ -52,5 +52,5 @@ pub use policy::Policy;
 pub use protected::{is_protected, is_systems_own, stores};
 pub use revive::{control_names, revive, revive_hidden};
 pub use rules::{Bases, List, RuleSource, Rules, Scope};
-pub use sandbox::{SandboxSettings, confine, confine_program, profile};
+pub use sandbox::{HostsByPolicy, SandboxSettings, confine, confine_program, profile};
 pub use suggest::{RuleStore, suggest};

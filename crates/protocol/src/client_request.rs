@@ -68,7 +68,7 @@ client_requests! {
     McpToggle(ToggleServerRequest) = "mcp_toggle",
     /// These servers in the place of those that were set before.
     McpSetServers(SetServersRequest) = "mcp_set_servers",
-    /// A server has something to say by itself.
+    /// A message of a server that answers no request.
     McpMessage(ServerMessageRequest) = "mcp_message",
     /// How full the model's window is.
     GetContextUsage(ContextUsageRequest) = "get_context_usage",
@@ -349,7 +349,7 @@ bodies! {
     ReadFileRequest {
         /// Which.
         path: String = "lenient::never",
-        /// At most so much of it.
+        /// At most this much of it.
         max_bytes: Option<u64> = "Option::is_none",
         /// `utf-8`, where nothing is said, or `base64`.
         encoding: Option<String> = "Option::is_none",

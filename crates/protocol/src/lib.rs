@@ -75,8 +75,8 @@ pub use session_request::{
 pub use stream_event::{BlockDelta, StopDelta, StreamEvent};
 pub use system::{
     ApiRetryMessage, CommandOutputMessage, CompactBoundaryMessage, CompactMetadata, InitMessage,
-    NoticeMessage, PermissionDeniedMessage, ServerProblem, ServerState, SessionStateMessage,
-    StatusMessage, SystemMessage,
+    NoticeMessage, NotificationMessage, PermissionDeniedMessage, ServerProblem, ServerState,
+    SessionStateMessage, StatusMessage, SystemMessage,
 };
 pub use task_events::{
     BackgroundTasksMessage, TaskOverMessage, TaskPatch, TaskProgressMessage, TaskStartedMessage,

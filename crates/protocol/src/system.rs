@@ -29,6 +29,8 @@ pub enum SystemMessage<'a> {
     HookResponse(HookEndMessage<'a>),
     /// Something a person should know.
     Informational(NoticeMessage<'a>),
+    /// The model wants a person to see this now.
+    Notification(NotificationMessage<'a>),
     /// What a slash command printed.
     LocalCommandOutput(CommandOutputMessage<'a>),
     /// A call was refused without asking.
@@ -222,6 +224,24 @@ pub struct CommandOutputMessage<'a> {
     pub uuid: Option<WireId>,
 }
 
+/// The model wants a person to see this now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotificationMessage<'a> {
+    /// What sort it is: a later one of the same takes its place.
+    pub key: Cow<'a, str>,
+    /// What it says, one line.
+    pub text: Cow<'a, str>,
+    /// How much it matters: `low`, `medium`, `high`.
+    #[serde(default)]
+    pub priority: Cow<'a, str>,
+    /// The session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<WireId>,
+    /// The message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<WireId>,
+}
+
 /// A call was refused without asking.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermissionDeniedMessage<'a> {
@@ -281,6 +301,7 @@ impl SystemMessage<'_> {
             Self::HookProgress(message) => of!(message),
             Self::HookResponse(message) => of!(message),
             Self::Informational(message) => of!(message),
+            Self::Notification(message) => of!(message),
             Self::LocalCommandOutput(message) => of!(message),
             Self::PermissionDenied(message) => of!(message),
             Self::TaskStarted(message) => of!(message),

@@ -47,7 +47,7 @@ pub struct Setup {
 pub struct SilenceLimits {
     /// A command is given up that has not begun after this.
     pub start: Duration,
-    /// So long after its grace a guard may take to end its command; then it is ended with it.
+    /// How long after its grace a guard may take to end its command; then it is ended with it.
     pub end: Duration,
 }
 

@@ -13,6 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+#[cfg(target_os = "linux")]
+use rustix::fs::{ResolveFlags, openat2};
 use rustix::io::Errno;
 
 /// What a name in a directory stands for.
@@ -56,6 +58,18 @@ const PASSING: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PASSING: OFlags = OFlags::RDONLY;
 
+/// For reading a file, without waiting, should a pipe have taken its place.
+const FILE: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+#[cfg(target_os = "linux")]
+const BELOW: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS);
+
 impl Directory {
     /// Opens the directory at a path without links, to list it. A link in any part is an error.
     pub(crate) fn at(real: &Path) -> io::Result<Self> {
@@ -89,6 +103,63 @@ impl Directory {
         Ok(reached)
     }
 
+    /// Opens a directory below this one, by a path of which no part may be a link, to list it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn enter_below(&self, path: &Path) -> io::Result<Self> {
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        Ok(Self(openat2(
+            &self.0,
+            path,
+            directory(OFlags::RDONLY),
+            Mode::empty(),
+            BELOW,
+        )?))
+    }
+
+    /// The same for a regular file; `None` as in [`Self::open`].
+    #[cfg(target_os = "linux")]
+    pub(crate) fn open_below(&self, path: &Path) -> io::Result<Option<File>> {
+        match openat2(&self.0, path, FILE, Mode::empty(), BELOW) {
+            Ok(file) => {
+                let file = File::from(file);
+                Ok(file.metadata()?.is_file().then_some(file))
+            }
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NODEV | Errno::NOTDIR) => {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What is below this one by this path. Only to be compared with what is known already: a part of
+    /// the path may have become a link.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn look_below(&self, path: &Path) -> Option<Stat> {
+        statat(&self.0, path, AtFlags::SYMLINK_NOFOLLOW).ok()
+    }
+
+    /// The same, of what a link leads to.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn look_through_below(&self, path: &Path) -> Option<Stat> {
+        statat(&self.0, path, AtFlags::empty()).ok()
+    }
+
+    /// What the directory itself is.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn stat(&self) -> io::Result<Stat> {
+        Ok(rustix::fs::fstat(&self.0)?)
+    }
+
+    /// For calls that take nothing else.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.0
+    }
+
     /// Opens a directory in this one, to list it.
     pub(crate) fn enter(&self, name: &OsStr) -> io::Result<Self> {
         let flags = directory(OFlags::RDONLY);
@@ -98,10 +169,7 @@ impl Directory {
     /// Opens a regular file in this one. `None`: there is none by that name now, but perhaps a link,
     /// a pipe or a device.
     pub(crate) fn open(&self, name: &OsStr) -> io::Result<Option<File>> {
-        // Without waiting, should a pipe have taken its place.
-        let flags =
-            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match openat(&self.0, name, flags, Mode::empty()) {
+        let file = match openat(&self.0, name, FILE, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(None),
             Err(error) => return Err(error.into()),

@@ -14,6 +14,11 @@ impl LeaveOut {
         Self(Some(Arc::new(is_left_out)))
     }
 
+    /// Nothing is left out.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.0.as_ref().is_some_and(|asked| asked(path))
     }

@@ -96,6 +96,11 @@ impl SkipLog {
             .push(skip);
     }
 
+    /// All of it, in no order.
+    pub(crate) fn into_all(self) -> Vec<Skip> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Leaves out what lies behind `last`, so that a search that ended at its limit reports the
     /// same on every run.
     pub(crate) fn into_skipped(self, last: Option<&Path>) -> Skipped {

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::{SettingsPlaces, files};
 
-/// So much of a file is read: its head comes first.
+/// At most this much of a file is read: its head comes first.
 const LONGEST_HEAD: u64 = 256 * 1024;
-/// Folders are searched so deep, and no more files than these are looked at.
+/// Folders are searched this deep, and no more files than these are looked at.
 const DEEPEST: usize = 8;
 const MOST_FILES: usize = 1_000;
 

@@ -1,7 +1,7 @@
 //! Variables that no file of the workspace sets, whatever is trusted.
 
 /// They begin like this: where secrets are sent, what is loaded into every child, what git runs.
-const BEGINNINGS: [&str; 16] = [
+const BEGINNINGS: [&str; 17] = [
     "ANTHROPIC_",
     "AWS_",
     "AZURE_",
@@ -16,6 +16,7 @@ const BEGINNINGS: [&str; 16] = [
     "LD_",
     "NPM_CONFIG_",
     "OPENAI_",
+    "OTEL_",
     "SSH_",
     "VERTEX_",
 ];
@@ -98,6 +99,8 @@ mod tests {
             "npm_config_script_shell",
             "NODE_EXTRA_CA_CERTS",
             "IS_SANDBOX",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "OTEL_LOG_TOOL_CONTENT",
         ] {
             assert!(steers(name), "{name}");
         }

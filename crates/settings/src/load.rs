@@ -407,7 +407,7 @@ impl Settings {
         local_root(&self.places).join(LOCAL)
     }
 
-    /// Names so many things as left out, for a person.
+    /// Names this many things as left out, for a person.
     pub fn leave_out(&mut self, count: usize, what: &str) {
         match (count, what.strip_suffix('y')) {
             (0, _) => {}

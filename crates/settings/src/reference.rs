@@ -305,6 +305,12 @@ const MODEL: &[SettingKey] = &[
         Number,
         "summarize as if the model could read only so many tokens",
     ),
+    users(
+        "webSearch",
+        Text,
+        "who searches the web: `provider`, the address of a SearXNG instance (HAFT_SEARCH_URL wins), \
+         `mcp__SERVER__TOOL`, or `off` (`haft help web`)",
+    ),
     light("language", Text, "the language of its answers"),
     light("outputStyle", Text, "the style of its answers"),
 ];
@@ -433,6 +439,11 @@ const TERMINAL: &[SettingKey] = &[
         "respectGitignore",
         Flag,
         "`false`: `@` finds ignored files, too",
+    ),
+    light(
+        "searchIndex",
+        Flag,
+        "`false`: searches keep nothing between calls, and no index files (as `HAFT_SEARCH_INDEX=off`)",
     ),
     light(
         "respondToBashCommands",

@@ -5,7 +5,7 @@
 //! rules only.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -31,6 +31,10 @@ pub struct TrustFile {
     /// By the real path of the directory: a hash of each thing that runs.
     #[serde(default)]
     pub directories: BTreeMap<String, BTreeMap<String, String>>,
+    /// By the real path of the directory: files outside of it that its memory files may import, by their real
+    /// paths.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub imports: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl TrustFile {
@@ -59,6 +63,25 @@ impl TrustFile {
         let text = serde_json::to_string_pretty(&file).map_err(io::Error::other)?;
         keep::replace(&Self::path(places), &text)?;
         Ok(directory)
+    }
+
+    /// Memory files of this directory may import these.
+    pub fn add_imports(places: &SettingsPlaces, files: &BTreeSet<PathBuf>) -> io::Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let mut file = Self::read(places);
+        let names = files.iter().map(|path| name(path));
+        let key = name(&directory(places));
+        file.imports.entry(key).or_default().extend(names);
+        let text = serde_json::to_string_pretty(&file).map_err(io::Error::other)?;
+        keep::replace(&Self::path(places), &text)
+    }
+
+    /// The files that memory files of this directory may import; those whose names are no text are not kept.
+    pub fn imports(&self, places: &SettingsPlaces) -> BTreeSet<PathBuf> {
+        let known = self.imports.get(&name(&directory(places)));
+        known.into_iter().flatten().map(PathBuf::from).collect()
     }
 
     /// What differs from what was trusted; `None` if the directory never was.

@@ -12,7 +12,7 @@ use super::{
     files::{self, LOCAL},
 };
 
-/// Looks whether settings files have changed.
+/// Checks whether settings files have changed.
 #[derive(Debug)]
 pub struct Watch {
     places: SettingsPlaces,
@@ -39,7 +39,7 @@ struct SeenFile {
     stamp: Stamp,
 }
 
-/// One that has seen as much: who has a copy of a session's context watches over it for themselves.
+/// One that has seen as much: every copy of a session's context is watched by itself.
 impl Clone for Watch {
     fn clone(&self) -> Self {
         Self {

@@ -50,26 +50,13 @@ fn clean_into(
         cleaned.push_str(text);
         return;
     }
-    let mut before: Option<char> = None;
-    let mut marks = 0;
+    let mut cleaner = Cleaner::default();
     let mut characters = text.chars().peekable();
     while let Some(next) = characters.next() {
-        let follows = before.replace(next);
+        let passes = cleaner.passes(next, characters.peek().copied());
         if special(cleaned, next) {
-            marks = 0;
             continue;
         }
-        let is_mark = !next.is_ascii() && next.width() == Some(0);
-        marks = if is_mark { marks + 1 } else { 0 };
-        let passes = match next {
-            // How an emoji is drawn. Behind anything else, or alone, it is only hidden data.
-            '\u{fe0e}' | '\u{fe0f}' => follows.is_some_and(takes_a_selector),
-            JOINER => {
-                follows.is_some_and(|follows| is_emoji(follows) || follows == '\u{fe0f}')
-                    && characters.peek().is_some_and(|behind| is_emoji(*behind))
-            }
-            _ => is_plain(next) && marks <= MOST_MARKS,
-        };
         if passes {
             cleaned.push(next);
         } else {
@@ -78,17 +65,46 @@ fn clean_into(
     }
 }
 
-/// A character that must not be written as it is, in a form that can be read.
-fn push_visible(text: &mut String, character: char) {
+/// Decides character by character, for those who write a text in their own way.
+#[derive(Debug, Default)]
+pub struct Cleaner {
+    before: Option<char>,
+    /// How many marks stand on the last letter already.
+    marks: usize,
+}
+
+impl Cleaner {
+    /// May the next character of a text go to a terminal as it is? `behind`: the one behind it, if it is known.
+    pub fn passes(&mut self, next: char, behind: Option<char>) -> bool {
+        let follows = self.before.replace(next);
+        let is_mark = !next.is_ascii() && next.width() == Some(0);
+        self.marks = if is_mark { self.marks + 1 } else { 0 };
+        match next {
+            // How an emoji is drawn. Behind anything else, or alone, it is only hidden data.
+            '\u{fe0e}' | '\u{fe0f}' => follows.is_some_and(takes_a_selector),
+            JOINER => {
+                follows.is_some_and(|follows| is_emoji(follows) || follows == '\u{fe0f}')
+                    && behind.is_some_and(is_emoji)
+            }
+            _ => is_plain(next) && self.marks <= MOST_MARKS,
+        }
+    }
+}
+
+/// Adds a character that must not be written as it is, in a form that can be read.
+pub fn push_visible(text: &mut String, character: char) {
     match character {
         '\u{0}'..='\u{1f}' => {
             text.push(char::from_u32(0x2400 + u32::from(character)).unwrap_or('\u{fffd}'));
         }
         '\u{7f}' => text.push('\u{2421}'),
-        odd => {
-            let _ = write!(text, "<U+{:04X}>", u32::from(odd));
-        }
+        odd => push_code_point(text, odd),
     }
+}
+
+/// Adds the code point of a character, as in `<U+202E>`.
+pub fn push_code_point(text: &mut String, character: char) {
+    let _ = write!(text, "<U+{:04X}>", u32::from(character));
 }
 
 /// Does it draw itself and nothing else?

@@ -22,9 +22,9 @@ use crate::{
     paint::{TerminalControl, movement},
 };
 
-/// So long the answer to the last question is waited for…
+/// How long the answer to the last question is waited for…
 const FAREWELL: Duration = Duration::from_millis(100);
-/// …and so long where a terminal is known to be slow.
+/// …and how long where a terminal is known to be slow.
 const SLOW_FAREWELL: Duration = Duration::from_secs(1);
 
 /// What must be undone to leave a terminal as it was.
@@ -69,7 +69,7 @@ impl RestoreState {
         self.rows.store(rows, Ordering::SeqCst);
     }
 
-    /// So long it took from [`TerminalControl::Queries`] to the last of the answers: over a slow connection the
+    /// How long it took from [`TerminalControl::Queries`] to the last of the answers: over a slow connection the
     /// last question takes as long.
     pub fn set_answered_after(&self, took: Duration) {
         let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);

@@ -168,7 +168,7 @@ impl TextLine {
         part
     }
 
-    /// As much of it as fits into so many cells.
+    /// As much of it as fits into this many cells.
     #[must_use]
     pub fn truncated(&self, cells: usize) -> Self {
         if self.text.len() <= cells {

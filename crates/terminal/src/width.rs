@@ -43,7 +43,7 @@ pub fn is_certain(text: &str) -> bool {
         })
 }
 
-/// The beginning of a text that fits into so many cells.
+/// The beginning of a text that fits into this many cells.
 pub fn prefix(text: &str, cells: usize) -> &str {
     let mut column = 0;
     for (at, grapheme) in text.grapheme_indices(true) {

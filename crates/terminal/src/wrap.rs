@@ -86,7 +86,7 @@ impl RowInProgress {
     }
 }
 
-/// A line as rows of at most so many cells.
+/// A line as rows of at most this many cells.
 pub fn wrap(line: &TextLine, width: usize) -> Vec<TextLine> {
     wrap_with_indent(line, width, width)
 }

@@ -11,9 +11,11 @@
 //! - `search`: `Glob`, `Grep`, over [`haft_search::SearchEngine`]
 //! - `plan`: the task list and plan mode, over [`haft_contract::SessionState`]; `memory`: notes that outlive
 //!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
-//! - `shell`: `Bash`, `TaskOutput`, `TaskStop`, over [`Shell`]
+//! - `schedule`: prompts that are said later, over [`haft_contract::Schedules`]
+//! - `shell`: `Bash`, `Monitor`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - [`sandbox`]: how well commands can be confined here; `rewind`: files as they were
-//! - `skill`: `Skill`, over [`SkillBook`]
+//! - `skill`: `Skill`, over [`SkillBook`]; `web`: `WebFetch`, `WebSearch`, over [`haft_contract::web`]
+//! - [`worktree`]: `EnterWorktree`, `ExitWorktree`, and the worktrees of subagents
 //! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
 
 #![warn(missing_docs)]
@@ -23,6 +25,7 @@ mod agent;
     feature = "fs",
     feature = "memory",
     feature = "plan",
+    feature = "schedule",
     feature = "search",
     feature = "session",
     feature = "shell"
@@ -30,8 +33,8 @@ mod agent;
 mod blocking;
 #[cfg(feature = "fs")]
 mod fs;
-#[cfg(any(feature = "fs", feature = "search"))]
-mod judged;
+#[cfg(feature = "shell")]
+mod hook_addresses;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
@@ -42,6 +45,8 @@ mod plan;
 mod rewind;
 #[cfg(feature = "shell")]
 pub mod sandbox;
+#[cfg(feature = "schedule")]
+mod schedule;
 #[cfg(feature = "search")]
 mod search;
 #[cfg(feature = "session")]
@@ -50,7 +55,11 @@ mod session;
 mod shell;
 #[cfg(feature = "skill")]
 mod skill;
+#[cfg(feature = "web")]
+mod web;
 mod words;
+#[cfg(feature = "shell")]
+pub mod worktree;
 
 use std::{path::Path, sync::Arc};
 
@@ -62,6 +71,10 @@ use haft_contract::{
 pub use fs::{PdfReader, image_content, image_pixels};
 #[cfg(feature = "fs")]
 pub use haft_journal as journal;
+#[cfg(feature = "search")]
+pub use haft_search::IndexSettings;
+#[cfg(feature = "shell")]
+pub use hook_addresses::HookAddresses;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
@@ -69,7 +82,14 @@ pub use rewind::{RewindError, Rewound, append_line, changes, note_read, rewind, 
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]
-pub use skill::{Caller, Invoked, SkillBook};
+pub use skill::{Caller, Invoked, SkillBook, SkillEffects};
+#[cfg(feature = "web")]
+pub use web::{WebLimits, WebSession, html_to_markdown};
+/// How a session finds out what names stand for, for those who bring a resolver of their own.
+#[cfg(feature = "web")]
+pub mod web_resolver {
+    pub use haft_sandbox::network::{GateFuture, Resolve};
+}
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -87,12 +107,22 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(shell::Bash),
         #[cfg(feature = "session")]
         erase(session::Config),
+        #[cfg(feature = "schedule")]
+        erase(schedule::CronCreate),
+        #[cfg(feature = "schedule")]
+        erase(schedule::CronDelete),
+        #[cfg(feature = "schedule")]
+        erase(schedule::CronList),
         #[cfg(feature = "fs")]
         erase(fs::Edit),
         #[cfg(feature = "plan")]
         erase(plan::EnterPlanMode),
+        #[cfg(feature = "shell")]
+        erase(worktree::EnterWorktree),
         #[cfg(feature = "plan")]
         erase(plan::ExitPlanMode),
+        #[cfg(feature = "shell")]
+        erase(worktree::ExitWorktree),
         #[cfg(feature = "search")]
         erase(search::Glob),
         #[cfg(feature = "search")]
@@ -103,12 +133,20 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(memory::MemoryRead),
         #[cfg(feature = "memory")]
         erase(memory::MemoryWrite),
+        #[cfg(feature = "shell")]
+        erase(shell::Monitor),
         #[cfg(feature = "fs")]
         erase(fs::NotebookEdit),
+        #[cfg(feature = "session")]
+        erase(session::PushNotification),
         #[cfg(feature = "fs")]
         erase(fs::Read::default()),
         #[cfg(all(feature = "fs", feature = "search"))]
         erase(fs::ReplaceInFiles::default()),
+        #[cfg(feature = "session")]
+        erase(session::ReportFindings),
+        #[cfg(feature = "schedule")]
+        erase(schedule::ScheduleWakeup),
         erase(agent::SendMessage),
         #[cfg(feature = "skill")]
         erase(skill::Skill::default()),
@@ -136,6 +174,10 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::Undo),
         #[cfg(feature = "session")]
         erase(session::WaitForMcpServers),
+        #[cfg(feature = "web")]
+        erase(web::WebFetch),
+        #[cfg(feature = "web")]
+        erase(web::WebSearch),
         #[cfg(feature = "fs")]
         erase(fs::Write),
     ])
@@ -181,11 +223,25 @@ pub fn for_subagent(services: &Services) -> Services {
         })),
         Err(_) => services,
     };
+    #[cfg(feature = "shell")]
+    let services = match services.get::<worktree::WorktreeService>() {
+        Ok(_) => with_worktrees(services),
+        Err(_) => services,
+    };
     #[cfg(feature = "fs")]
     if let Ok(journal) = services.get::<haft_journal::Journal>() {
         return services.with(Arc::new(journal.beside()));
     }
     services
+}
+
+/// The same services with worktrees: for a session that says when it ends
+/// ([`close`](haft_contract::MakeWorktrees::close)).
+#[cfg(feature = "shell")]
+pub fn with_worktrees(services: Services) -> Services {
+    let service = Arc::new(worktree::WorktreeService::default());
+    let maker = haft_contract::Worktrees(Arc::clone(&service) as _);
+    services.with(service).with(Arc::new(maker))
 }
 
 /// The same services with those the built-in tools need. One that is already there stays, so that
@@ -202,7 +258,12 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     });
     let _ = (session_folder, cwd); // a build without files needs neither
     #[cfg(feature = "search")]
-    let services = or_new(services, haft_search::SearchEngine::new);
+    let services = match services.get::<IndexSettings>() {
+        Ok(settings) => or_new(services, || {
+            haft_search::SearchEngine::with(IndexSettings::clone(&settings))
+        }),
+        Err(_) => or_new(services, haft_search::SearchEngine::new),
+    };
     let services = or_new(services, BackgroundTasks::default);
     #[cfg(feature = "shell")]
     let services = {
@@ -218,6 +279,14 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     let services = match services.get::<Shell>() {
         Ok(shell) => services.with(Arc::new(shell as Arc<dyn haft_contract::ProbeConfinement>)),
         Err(_) => services,
+    };
+    #[cfg(feature = "web")]
+    let services = {
+        let limits = services.get::<WebLimits>().ok();
+        let limits = limits.map_or_else(WebLimits::default, |limits| *limits);
+        or_new(services, || {
+            WebSession::new(session_folder.join("tool-results"), limits)
+        })
     };
     services
 }
@@ -291,10 +360,13 @@ mod tests {
             ("fs", cfg!(feature = "fs")),
             ("memory", cfg!(feature = "memory")),
             ("plan", cfg!(feature = "plan")),
+            ("schedule", cfg!(feature = "schedule")),
             ("search", cfg!(feature = "search")),
             ("session", cfg!(feature = "session")),
             ("shell", cfg!(feature = "shell")),
             ("skill", cfg!(feature = "skill")),
+            ("worktree", cfg!(feature = "shell")),
+            ("web", cfg!(feature = "web")),
         ] {
             for entry in fs::read_dir(source.join(family)).unwrap() {
                 let mut path = entry.unwrap().path();

@@ -1,10 +1,28 @@
-//! How a path that was left out is filled in, and how paths are shown: short where that is clear,
-//! and never able to break a line.
+//! How a path that was left out is filled in, which file a path may open, and how paths are shown: short where
+//! that is clear, and never able to break a line.
 
 use std::{ffi::OsStr, fmt::Write, os::unix::ffi::OsStrExt, path::Path};
 
 #[cfg(any(feature = "fs", feature = "search"))]
+use haft_contract::{CallContext, MustLead, ToolError};
+#[cfg(any(feature = "fs", feature = "search"))]
 use serde_json::Value;
+
+/// Where a path of the call must lead: what it led to when the call was judged. `None` where nothing was judged.
+#[cfg(any(feature = "fs", feature = "search"))]
+pub(crate) fn must_lead(
+    path: &Path,
+    cx: &CallContext,
+) -> Result<Option<std::path::PathBuf>, ToolError> {
+    match cx.permissions.judged.must_lead(path) {
+        MustLead::Anywhere => Ok(None),
+        MustLead::To(real) => Ok(Some(real)),
+        MustLead::Nowhere => Err(ToolError::Failed(format!(
+            "{} was not part of what this call was permitted, so it was not opened.",
+            path.display()
+        ))),
+    }
+}
 
 /// The path as the model would write it: relative to `cwd` where it lies below, else as it is.
 pub(crate) fn shown(path: &Path, cwd: &Path) -> String {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_contract::Confinement;
-pub use haft_sandbox::{Mechanism, SandboxProfile, is_doubtful};
+pub use haft_sandbox::{Mechanism, SandboxProfile, is_doubtful, network::SystemResolver};
 
 use crate::shell::profile;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, Subagents, ToolError,
-    ToolRole, approval::NobodyToAsk,
+    ToolRole, Worktrees, approval::NobodyToAsk,
 };
 use haft_engine::{
     EnginePart, SessionContext,
@@ -55,6 +55,9 @@ impl Spawner {
             .with(Arc::new(BackgroundTasks::default()))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);
+        if let (Some(worktree), Ok(maker)) = (&member.worktree, services.get::<Worktrees>()) {
+            maker.0.confine(worktree.path());
+        }
         let calls_skills = plan.pool.with_role(ToolRole::LoadsSkills).is_some();
         let known = host
             .knowledge
@@ -76,7 +79,14 @@ impl Spawner {
         let context = SessionContext {
             mode: mode.mode,
             activated: Vec::new(),
+            // What was asked otherwise is its launcher's.
+            turn_model: None,
+            turn_effort: None,
             ..context
+        };
+        let context = match &member.worktree {
+            Some(worktree) => context.in_worktree(worktree.main(), worktree.path()),
+            None => context,
         };
         let system = SystemPrompt {
             base: Some(kind.prompt.clone()),

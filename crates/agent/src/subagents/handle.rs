@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use haft_contract::{AgentReport, CancellationToken, Content, TaskStatus};
+use haft_contract::{AgentReport, AgentWorktree, CancellationToken, Content, TaskStatus};
 use haft_extensions::AgentDefinition;
 use tokio::sync::{Notify, watch};
 
@@ -30,6 +30,8 @@ pub(super) struct Member {
     wish: Notify,
     /// Where its final words are, when it is done.
     pub(super) output_file: PathBuf,
+    /// The copy of the project that it works in.
+    pub(super) worktree: Option<Arc<dyn AgentWorktree>>,
     stage: watch::Sender<Stage>,
 }
 
@@ -57,6 +59,7 @@ impl Member {
         cancel: CancellationToken,
         in_background: bool,
         output_file: PathBuf,
+        worktree: Option<Arc<dyn AgentWorktree>>,
     ) -> Self {
         Self {
             tag: Arc::new(tag),
@@ -67,6 +70,7 @@ impl Member {
             in_background: AtomicBool::new(in_background),
             wish: Notify::new(),
             output_file,
+            worktree,
             stage: watch::Sender::new(Stage::Working),
         }
     }

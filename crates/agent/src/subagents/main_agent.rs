@@ -1,31 +1,76 @@
-//! A session whose main agent is of a kind.
+//! The main agent as one of a kind: its tools, its prompt and its mode are those of a definition.
 
 use std::sync::Arc;
 
-use haft_contract::{AgentAccess, ToolSpec};
-use haft_engine::{EnginePart, Scheduler, hooks::Identity, permissions::rules::split_rule};
+use haft_contract::{AgentAccess, ContextPatch, ToolSpec};
+use haft_engine::{Engine, PoolView, Scheduler, permissions::rules::split_rule};
 use haft_extensions::AgentDefinition;
 
 use super::{mode, tools};
+use crate::{Agent, prompt::SystemPrompt};
 
-/// The same session with the tools of this kind, and a permission mode that is no looser; hooks receive the
-/// kind. The error is for people.
-pub fn as_main_agent(scheduler: &Scheduler, kind: &AgentDefinition) -> Result<Scheduler, String> {
-    let engine = scheduler.engine();
-    let mut context = scheduler.context();
-    context.mode = mode::both(context.mode, kind.permission_mode.as_deref()).mode;
-    let model = engine.model().map_or_else(|| Arc::from(""), Arc::clone);
-    let engine = engine.for_subagent(EnginePart {
-        pool: tools::of_main(&engine.pool(), kind)?,
-        services: engine.services().clone(),
-        model,
-        agent: Identity {
-            id: None,
-            kind: Some(kind.name.clone()),
-        },
-        handlers: Vec::new(),
-    });
-    Ok(engine.scheduler(context))
+/// Who the main agent is from now on, in a session that goes on.
+#[derive(Debug, Clone)]
+pub struct MainAgentChange {
+    /// Its kind; `None`: it is of none.
+    pub kind: Option<AgentDefinition>,
+    /// What it reads before everything else.
+    pub system: SystemPrompt,
+    /// A run ends after this many rounds of tools.
+    pub max_turns: Option<u32>,
+    /// Whom it asks; `None`: whom the session asks already.
+    pub model: Option<MainAgentModel>,
+}
+
+/// The model of a main agent of some kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MainAgentModel {
+    /// As its provider names it.
+    pub name: String,
+    /// Another one in plan mode.
+    pub plan_name: Option<String>,
+    /// How many tokens it can read.
+    pub window: u64,
+    /// How much work it puts in.
+    pub effort: Option<String>,
+}
+
+/// Can the main agent of this session be of this kind? The error says why not.
+pub fn check_main_agent(engine: &Engine, kind: &AgentDefinition) -> Result<(), String> {
+    tools::are_available(&tools::of_main(&engine.every_tool(), kind), kind)
+}
+
+/// Makes the agent whose calls are run here one of this kind, or of none. Its mode becomes stricter if the
+/// kind says so, and never looser.
+pub fn set_main_agent(scheduler: &mut Scheduler, kind: Option<&AgentDefinition>) {
+    let view = kind
+        .cloned()
+        .map(|kind| -> PoolView { Arc::new(move |pool| tools::of_main(pool, &kind)) });
+    scheduler.set_kind(kind.map(|kind| kind.name.clone()), view);
+    let wanted = kind.and_then(|kind| kind.permission_mode.as_deref());
+    let mode = scheduler.context().mode;
+    let stricter = mode::both(mode, wanted).mode;
+    if stricter != mode {
+        scheduler.apply(&ContextPatch::SetMode { mode: stricter });
+    }
+}
+
+impl Agent {
+    pub(crate) fn change_main_agent(&mut self, change: &MainAgentChange) {
+        let kind = change.kind.as_ref();
+        set_main_agent(&mut self.scheduler, kind);
+        self.client.become_agent(&change.system, &self.scheduler);
+        if let Some(model) = &change.model {
+            self.client.ask_for(model);
+            self.scheduler.set_model(model.name.as_str());
+        }
+        self.limits.max_turns = change.max_turns;
+        if let Some(spawner) = &self.spawner {
+            let every = self.scheduler.engine().every_tool();
+            let specs: Vec<ToolSpec> = every.iter().map(|tool| tool.spec().clone()).collect();
+            spawner.allow(kind.and_then(|kind| launchable(kind, &specs)));
+        }
+    }
 }
 
 /// The kinds that a main agent of this kind may launch, as `Agent(a, b)` among its tools says; `None`: all.

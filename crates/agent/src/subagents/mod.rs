@@ -26,6 +26,8 @@ mod task;
 mod tools;
 
 pub use event_forwarder::Tag;
-pub use main_agent::{as_main_agent, launchable};
+pub use main_agent::{
+    MainAgentChange, MainAgentModel, check_main_agent, launchable, set_main_agent,
+};
 pub(crate) use spawner::{Host, Spawner};
 pub use subagent_pool::{Own, OwnTools, SubagentLimits, SubagentPool, SubagentPoolBuilder};

@@ -35,6 +35,9 @@ pub(super) struct Record {
     pub(super) tool_use_id: String,
     #[serde(default)]
     pub(super) model: String,
+    /// It works in a copy of the project.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) worktree: bool,
 }
 
 /// Where the transcript of a subagent is.
@@ -81,8 +84,9 @@ fn private_file(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// It begins.
-pub(super) fn begin(transcript: &Transcript, tag: &Tag, model: &str) {
+pub(super) fn begin(transcript: &Transcript, tag: &Tag, model: &str, worktree: bool) {
     let record = Record {
+        worktree,
         line: BEGINS.to_owned(),
         agent_id: tag.id.clone(),
         agent_type: tag.kind.clone(),

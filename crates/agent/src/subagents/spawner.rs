@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use haft_contract::{
-    AgentKind, AgentMessage, AgentStatus, BackgroundHandle, BackgroundTask, BackgroundTasks,
-    BoxFuture, CallContext, CancellationToken, Content, LaunchOutcome, LaunchRequest,
-    MessageDelivery, SpawnAgents, TaskKind, TaskStatus, ToolError,
+    AgentKind, AgentMessage, AgentStatus, AgentWorktree, BackgroundHandle, BackgroundTask,
+    BackgroundTasks, BoxFuture, CallContext, Content, LaunchOutcome, LaunchRequest,
+    MessageDelivery, PermissionMode, SpawnAgents, TaskKind, TaskStatus, ToolError, Worktrees,
 };
-use haft_engine::{ContextView, Engine, Pool};
+use haft_engine::{ContextView, Engine, Pool, SessionContext};
 use haft_extensions::{AgentDefinition, ExtensionOrigin};
 use haft_models::{Model, Prices};
 use tokio::sync::OwnedSemaphorePermit;
@@ -34,7 +34,7 @@ pub(crate) struct Spawner {
     /// How many launches lie above: none for the main agent.
     depth: u32,
     /// The kinds that may be launched here; `None`: all.
-    allowed: Option<Vec<String>>,
+    allowed: Mutex<Option<Vec<String>>>,
     host: OnceLock<Host>,
 }
 
@@ -60,13 +60,16 @@ pub(super) struct Plan {
     pub(super) pool: Pool,
     pub(super) settings: ModelSettings,
     pub(super) in_background: bool,
+    /// It works in a copy of the project.
+    isolated: bool,
 }
 
-/// What a launch may say of the model, by its id.
+/// What a launch may say beside the kind; the model by its id.
 #[derive(Clone, Copy, Default)]
 struct Wish<'a> {
     model: Option<&'a str>,
     effort: Option<&'a str>,
+    isolated: Option<bool>,
 }
 
 impl Spawner {
@@ -74,7 +77,7 @@ impl Spawner {
         Self {
             shared,
             depth: 0,
-            allowed,
+            allowed: Mutex::new(allowed),
             host: OnceLock::new(),
         }
     }
@@ -84,7 +87,7 @@ impl Spawner {
         Self {
             shared: Arc::clone(&self.shared),
             depth: self.depth + 1,
-            allowed: None,
+            allowed: Mutex::default(),
             host: OnceLock::new(),
         }
     }
@@ -107,15 +110,26 @@ impl Spawner {
         }
     }
 
+    /// From now on these kinds may be launched here; `None`: all.
+    pub(crate) fn allow(&self, kinds: Option<Vec<String>>) {
+        *self.allowed() = kinds;
+    }
+
+    fn allowed(&self) -> MutexGuard<'_, Option<Vec<String>>> {
+        self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn host(&self) -> Result<&Host, ToolError> {
         let missing = ToolError::Unavailable("launching subagents");
         self.host.get().ok_or(missing)
     }
 
     fn kinds_here(&self) -> Vec<Arc<AgentDefinition>> {
-        let allowed = self.allowed.as_ref();
-        let is_allowed =
-            |kind: &&Arc<AgentDefinition>| allowed.is_none_or(|names| names.contains(&kind.name));
+        let allowed = self.allowed();
+        let is_allowed = |kind: &&Arc<AgentDefinition>| {
+            let names = allowed.as_ref();
+            names.is_none_or(|names| names.contains(&kind.name))
+        };
         let kinds = self.shared.kinds();
         kinds.iter().filter(is_allowed).cloned().collect()
     }
@@ -150,11 +164,25 @@ impl Spawner {
                 "Subagents may launch subagents only {most} deep. Do this part of the work yourself."
             )));
         }
-        if let Some(isolation) = &kind.isolation {
+        if let Some(isolation) = kind.isolation.as_deref().filter(|one| *one != "worktree") {
             return Err(ToolError::Refused(format!(
                 "The agent {} wants isolation {isolation:?}, which is not available here.",
                 kind.name
             )));
+        }
+        let isolated = wish.isolated.unwrap_or(kind.isolation.is_some());
+        if isolated && engine.services().get::<Worktrees>().is_err() {
+            return Err(ToolError::Refused(
+                "isolation \"worktree\" is not available here: this session makes no worktrees. Leave it out."
+                    .to_owned(),
+            ));
+        }
+        let plans = |context: SessionContext| context.mode == PermissionMode::Plan;
+        if isolated && host.context.get().is_some_and(plans) {
+            return Err(ToolError::Refused(
+                "No worktree is made in plan mode: nothing is changed there. Leave `isolation` out."
+                    .to_owned(),
+            ));
         }
         let how = Use {
             in_background,
@@ -176,6 +204,7 @@ impl Spawner {
             pool,
             settings,
             in_background,
+            isolated,
         })
     }
 
@@ -186,6 +215,7 @@ impl Spawner {
         let wish = Wish {
             model,
             effort: launch.effort.as_deref(),
+            isolated: launch.worktree,
         };
         self.plan(kind, in_background, wish)
     }
@@ -202,7 +232,7 @@ impl Spawner {
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, ToolError> {
         let places = Arc::clone(&self.shared.places);
-        // Who waits for a place while holding one could wait for ever.
+        // One who waits for a place while holding one could wait for ever.
         places.try_acquire_owned().map_err(|_| {
             let most = self.shared.limits.at_once;
             ToolError::Failed(format!(
@@ -211,16 +241,41 @@ impl Spawner {
         })
     }
 
-    /// Sets a subagent to work.
-    fn begin(
+    /// Sets a subagent to work, in a copy of the project if that is wanted.
+    async fn begin(
         &self,
         plan: Plan,
         tag: Tag,
-        cancel: CancellationToken,
         prompt: String,
+        cx: &CallContext,
+        session: impl FnOnce(&std::path::Path) -> Result<Session, ToolError>,
+    ) -> Result<Arc<Member>, ToolError> {
+        let worktree = match plan.isolated {
+            true => {
+                let maker = plan.engine.services().get::<Worktrees>()?;
+                let name = format!("agent-{}", tag.id);
+                Some(maker.0.for_agent(&name, cx).await?)
+            }
+            false => None,
+        };
+        let begun = self.begin_in(plan, tag, prompt, worktree.clone(), session);
+        if let (Err(_), Some(worktree)) = (&begun, worktree) {
+            worktree.finish().await;
+        }
+        begun
+    }
+
+    fn begin_in(
+        &self,
+        plan: Plan,
+        tag: Tag,
+        prompt: String,
+        worktree: Option<Arc<dyn AgentWorktree>>,
         session: impl FnOnce(&std::path::Path) -> Result<Session, ToolError>,
     ) -> Result<Arc<Member>, ToolError> {
         let permit = self.permit()?;
+        // Not the call's: it may outlive it, where a person wants it to.
+        let cancel = self.shared.cancel.child_token();
         let output_file = plan
             .engine
             .folder()
@@ -233,13 +288,15 @@ impl Spawner {
             cancel,
             plan.in_background,
             output_file,
+            worktree,
         ));
         let path = record::place(&plan.engine.conversation_folder(), &member.tag.id);
         let mut session = session(&path)?;
         let is_new = session.loaded().lines == 0;
         let mirror = self.shared.mirror.as_ref();
         if is_new {
-            let parent = plan.engine.agent().id.as_deref();
+            let parent = plan.engine.agent().id;
+            let parent = parent.as_deref();
             record::describe(&path, &member.tag, parent, mirror.map(|mirror| &**mirror));
         }
         if let Some(mirror) = mirror.cloned() {
@@ -249,7 +306,8 @@ impl Spawner {
         }
         let (agent, tools) = self.child(plan, &member, session)?;
         if is_new {
-            record::begin(agent.transcript(), &member.tag, &member.model);
+            let isolated = member.worktree.is_some();
+            record::begin(agent.transcript(), &member.tag, &member.model, isolated);
         }
         self.shared.add(&member);
         let notices = self.shared.notices.get().cloned();
@@ -291,14 +349,12 @@ impl Spawner {
             description: launch.description,
             tool_use_id: Arc::clone(&cx.tool_use_id),
         };
-        // Not the call's: it may outlive it, where a person wants it to.
-        let cancel = self.shared.cancel.child_token();
         let id = plan.engine.session();
         let new = |path: &std::path::Path| {
             let store = FileStore::create(path).map_err(unkept)?;
             Ok(Session::new(id, Arc::new(store)))
         };
-        let member = self.begin(plan, tag, cancel, launch.prompt, new)?;
+        let member = self.begin(plan, tag, launch.prompt, cx, new).await?;
         if member.is_in_background() {
             return Ok(LaunchOutcome::InBackground(receipt(&member)));
         }
@@ -344,10 +400,10 @@ impl Spawner {
             }
             member.done().await;
         }
-        let (tag, kind, model) = match &member {
+        let (tag, kind, model, isolated) = match &member {
             Some(member) => {
-                let tag = Tag::clone(&member.tag);
-                (tag, Arc::clone(&member.kind), member.model.clone())
+                let (tag, kind) = (Tag::clone(&member.tag), Arc::clone(&member.kind));
+                (tag, kind, member.model.clone(), member.worktree.is_some())
             }
             None => self.known_by_transcript(&letter.to)?,
         };
@@ -355,6 +411,7 @@ impl Spawner {
         let wish = Wish {
             model: model.as_deref(),
             effort: None,
+            isolated: Some(isolated),
         };
         let plan = self.plan(kind, true, wish)?;
         let tag = Tag {
@@ -367,8 +424,7 @@ impl Spawner {
             let session = Session::resume(id, Arc::new(store), None);
             session.map_err(|error| ToolError::Failed(format!("it cannot go on: {error}")))
         };
-        let cancel = self.shared.cancel.child_token();
-        let member = self.begin(plan, tag, cancel, letter.message, again)?;
+        let member = self.begin(plan, tag, letter.message, cx, again).await?;
         Ok(MessageDelivery::Resumed(receipt(&member)))
     }
 
@@ -376,7 +432,7 @@ impl Spawner {
     fn known_by_transcript(
         &self,
         id: &str,
-    ) -> Result<(Tag, Arc<AgentDefinition>, String), ToolError> {
+    ) -> Result<(Tag, Arc<AgentDefinition>, String, bool), ToolError> {
         let host = self.host()?;
         let engine = host.engine.upgrade();
         let record = engine.and_then(|engine| record::find(&engine.conversation_folder(), id));
@@ -389,7 +445,7 @@ impl Spawner {
             description: record.description,
             tool_use_id: record.tool_use_id.into(),
         };
-        Ok((tag, kind, record.model))
+        Ok((tag, kind, record.model, record.worktree))
     }
 
     fn unknown(&self, name: &str) -> String {

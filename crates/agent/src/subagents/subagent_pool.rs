@@ -15,15 +15,15 @@ use tokio_util::task::TaskTracker;
 use super::{handle::Member, record, spawner::Spawner};
 use crate::{Denial, Sink};
 
-/// So many that are done are remembered; others can still be taken up by their transcripts.
+/// At most this many that are done are remembered; others can still be taken up by their transcripts.
 const REMEMBERED: usize = 200;
 
 /// How far subagents may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubagentLimits {
-    /// Subagents launch subagents: so deep.
+    /// How deep subagents may launch subagents.
     pub depth: u32,
-    /// So many at once.
+    /// How many at once.
     pub at_once: usize,
 }
 
@@ -142,7 +142,7 @@ impl SubagentPool {
         }
     }
 
-    /// The service that the tools ask; it works once an agent was built with the crew.
+    /// The service that the tools ask; it works once an agent was built with the pool.
     pub fn service(&self) -> Arc<Subagents> {
         Arc::new(Subagents(Arc::clone(&self.main) as _))
     }
@@ -271,7 +271,7 @@ impl SubagentPoolBuilder {
         self
     }
 
-    /// The crew.
+    /// The pool.
     pub fn build(self) -> SubagentPool {
         let shared = Shared {
             places: Arc::new(Semaphore::new(self.limits.at_once)),

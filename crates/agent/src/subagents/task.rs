@@ -44,7 +44,8 @@ impl Work {
         let (member, notices) = (Arc::clone(&self.member), self.notices.clone());
         let worked = AssertUnwindSafe(self.run(agent, prompt)).catch_unwind();
         if worked.await.is_err() {
-            let outcome = broken(&member);
+            let mut outcome = broken(&member);
+            put_away(&member, &mut outcome).await;
             if let Some(notices) = &notices {
                 let relay = Relay::new(Arc::clone(&member.tag), None, None);
                 notices.push(notice(&member, &outcome, &relay));
@@ -80,13 +81,18 @@ impl Work {
                 None => break ended,
             }
         };
-        let outcome = outcome(&member, &ended, &relay, started);
+        let mut outcome = outcome(&member, &ended, &relay, started);
         record::done(agent.transcript(), outcome.status.name());
+        let (engine, cwd) = (
+            Arc::clone(agent.scheduler.engine()),
+            agent.scheduler.context().cwd,
+        );
         // Its transcript is free for the one who takes it up again.
         drop(agent);
         if let Some(servers) = servers {
             servers.await;
         }
+        put_away(&member, &mut outcome).await;
         drop(permit);
         if member.is_in_background()
             && let Err(error) = keep(&member.output_file, &words(&outcome.report))
@@ -100,7 +106,19 @@ impl Work {
                 false => notices.settle(notice),
             }
         }
+        if member.is_in_background() {
+            let summary = notice(&member, &outcome, &relay).summary;
+            let (kind, title) = ("agent_completed", "An agent is done");
+            engine.notify(kind, title, &summary, &cwd).await;
+        }
         member.finish(outcome);
+    }
+}
+
+/// What it changed in a copy of the project comes back as a branch; nothing else of the copy stays.
+async fn put_away(member: &Member, outcome: &mut Outcome) {
+    if let Some(worktree) = &member.worktree {
+        outcome.report.worktree = Some(worktree.finish().await);
     }
 }
 
@@ -152,6 +170,7 @@ fn outcome(member: &Member, ended: &RunResult, relay: &Relay, started: Instant) 
             tool_uses: heard.tool_uses,
             duration: started.elapsed(),
             tokens: heard.tokens,
+            worktree: None,
         },
     }
 }
@@ -170,17 +189,20 @@ fn broken(member: &Member) -> Outcome {
             tool_uses: 0,
             duration: Duration::ZERO,
             tokens: TokenCount::default(),
+            worktree: None,
         },
     }
 }
 
 /// What there is to read of it.
 fn words(report: &AgentReport) -> String {
-    match &report.problem {
-        Some(problem) if report.text.is_empty() => format!("[{problem}]"),
-        Some(problem) => format!("{}\n\n[{problem}]", report.text),
-        None => report.text.clone(),
-    }
+    let left = report.worktree.as_ref().map(|left| left.note.as_str());
+    let notes = [report.problem.as_deref(), left];
+    let notes = notes.into_iter().flatten().filter(|note| !note.is_empty());
+    let notes = notes.map(|note| format!("[{note}]"));
+    let text = Some(report.text.clone()).filter(|text| !text.is_empty());
+    let parts: Vec<String> = text.into_iter().chain(notes).collect();
+    parts.join("\n\n")
 }
 
 fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {

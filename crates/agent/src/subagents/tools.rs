@@ -27,27 +27,30 @@ pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<
         };
         is_for_it && !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
     };
-    wanted(pool, kind, available)
+    let kept = wanted(pool, kind, available);
+    are_available(&kept, kind)?;
+    Ok(kept)
 }
 
 /// The tools of a main agent of this kind.
-pub(super) fn of_main(pool: &Pool, kind: &AgentDefinition) -> Result<Pool, String> {
+pub(super) fn of_main(pool: &Pool, kind: &AgentDefinition) -> Pool {
     wanted(pool, kind, |spec| {
         !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
     })
 }
 
-fn wanted(
-    pool: &Pool,
-    kind: &AgentDefinition,
-    available: impl Fn(&ToolSpec) -> bool,
-) -> Result<Pool, String> {
+fn wanted(pool: &Pool, kind: &AgentDefinition, available: impl Fn(&ToolSpec) -> bool) -> Pool {
     let Some(wanted) = &kind.tools else {
-        return Ok(pool.narrowed(available));
+        return pool.narrowed(available);
     };
     let kept =
         pool.narrowed(|spec| available(spec) && wanted.iter().any(|entry| means(entry, spec)));
-    let kept = kept.in_full();
+    kept.in_full()
+}
+
+/// Are there any of the tools that a kind is to have? The error says which are not.
+pub(super) fn are_available(kept: &Pool, kind: &AgentDefinition) -> Result<(), String> {
+    let wanted = kind.tools.as_deref().unwrap_or_default();
     // Those of its own servers are not known yet.
     if kept.iter().len() == 0 && !wanted.is_empty() && kind.mcp_servers.is_empty() {
         return Err(format!(
@@ -56,7 +59,7 @@ fn wanted(
             wanted.join(", ")
         ));
     }
-    Ok(kept)
+    Ok(())
 }
 
 /// Those of the tools of a server that a kind names which it is to have: all, but where its list of tools names
@@ -135,7 +138,7 @@ mod tests {
         assert_eq!(names(&kind, true, true), "A");
         kind.permission_mode = Some("plan".to_owned());
         assert_eq!(names(&kind, false, false), "ABD");
-        let main = of_main(&pool, &kind).unwrap();
+        let main = of_main(&pool, &kind);
         assert_eq!(main.iter().len(), 5);
     }
 

@@ -22,6 +22,8 @@ pub(super) const KEPT: &str = "haft-kept";
 pub(super) const REPLY: &str = "haft-reply";
 /// How long a call waited for a person, in milliseconds; beside its answer.
 pub(super) const WAITED: &str = "haftWaitedMs";
+/// The call was not permitted; beside its answer.
+pub(super) const REFUSED: &str = "haftRefused";
 
 /// What a message of the user's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,6 +204,7 @@ pub(super) fn answer(
     result: &haft_models::ToolResult,
     structured: Option<&Value>,
     waited: Duration,
+    is_refused: bool,
 ) -> Map<String, Value> {
     let block = Block::ToolResult(result.clone());
     let mut more = Map::new();
@@ -225,6 +228,9 @@ pub(super) fn answer(
     // Only where a person had to answer: what a program says at once takes no time.
     if let Ok(waited @ 1..) = u64::try_from(waited.as_millis()) {
         more.insert(WAITED.to_owned(), waited.into());
+    }
+    if is_refused {
+        more.insert(REFUSED.to_owned(), true.into());
     }
     more
 }

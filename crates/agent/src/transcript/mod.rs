@@ -12,6 +12,7 @@ mod line;
 pub mod load;
 mod session_grants;
 mod sessions;
+pub mod stats;
 pub mod store;
 mod tee_store;
 mod writer;

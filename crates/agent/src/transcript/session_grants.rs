@@ -46,6 +46,11 @@ impl Terms {
             rules: made.map(|rule| (rule.list, rule.text.clone())).collect(),
             directories: added
                 .filter(|directory| !start.directories.contains(directory))
+                // A worktree is the session's only as long as it is in it.
+                .filter(|directory| {
+                    let worktree = now.worktree.as_ref();
+                    worktree.is_none_or(|worktree| worktree.path != **directory)
+                })
                 .cloned()
                 .collect(),
             tools: Vec::new(),

@@ -2,7 +2,8 @@
 
 use std::{
     cmp::Reverse,
-    fs, io,
+    fs,
+    io::{self, BufReader},
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
@@ -12,12 +13,18 @@ use haft_contract::SessionId;
 use serde_json::{Value, json};
 
 use super::{
-    FileStore, Loaded, MemoryStore, Store, StoreError, dropped_turn, load::load, store::look,
+    FileStore, Loaded, MemoryStore, Store, StoreError, dropped_turn,
+    load::load,
+    stats::{ShortLine, ShortLines},
+    store::look,
     tee_store::TeeStore,
 };
 
 /// A shorter beginning of an id names no session.
 const SHORTEST_PREFIX: usize = 4;
+
+/// The folder for sessions that were deleted and can still be brought back.
+const SET_ASIDE: &str = "deleted";
 
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -273,6 +280,16 @@ impl Sessions {
         Ok(found)
     }
 
+    /// Their transcripts, in no order; none is read.
+    pub fn transcripts(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        Ok(paths.filter(|path| id_of(path).is_some()).collect())
+    }
+
     /// The one that was last written to.
     pub fn newest(&self) -> io::Result<Option<Listed>> {
         Ok(self.list()?.into_iter().next())
@@ -340,6 +357,33 @@ impl Sessions {
         Ok(())
     }
 
+    /// Takes a session out of the list: what is kept of it moves to a folder beside the others, from where it can be
+    /// brought back by hand. One that is at work is not touched.
+    pub fn set_aside(&self, id: SessionId) -> Result<(), SessionError> {
+        let path = self.path(id);
+        let store = FileStore::open(&path)?;
+        let aside = self.aside();
+        let moved = fs::create_dir_all(&aside.folder).and_then(|()| {
+            let folder = self.folder.join(id.to_string());
+            if folder.exists() {
+                fs::rename(&folder, aside.folder.join(id.to_string()))?;
+            }
+            // As old as this, and not as what was said last.
+            let file = fs::File::options().append(true).open(&path)?;
+            file.set_modified(SystemTime::now())?;
+            fs::rename(&path, aside.path(id))
+        });
+        moved.map_err(|source| StoreError::Io { path, source })?;
+        drop(store);
+        Ok(())
+    }
+
+    /// Those that were [set aside](Self::set_aside).
+    #[must_use]
+    pub fn aside(&self) -> Self {
+        Self::new(self.folder.join(SET_ASIDE))
+    }
+
     /// Where a session is kept.
     pub fn path(&self, id: SessionId) -> PathBuf {
         self.folder.join(format!("{id}.jsonl"))
@@ -353,10 +397,15 @@ impl Sessions {
     }
 }
 
+/// The session whose transcript has this name, if it is one.
+fn id_of(path: &Path) -> Option<SessionId> {
+    let id = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
+    Some(SessionId(id.parse().ok()?))
+}
+
 /// A session's file, if it is one.
 fn listed(path: &Path) -> Option<Listed> {
-    let id = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
-    let id = SessionId(id.parse().ok()?);
+    let id = id_of(path)?;
     let changed = path.metadata().ok()?.modified().ok()?;
     let mut listed = Listed {
         id,
@@ -365,7 +414,11 @@ fn listed(path: &Path) -> Option<Listed> {
         changed,
     };
     // Lines with results are long and many; only the few that can matter are parsed.
-    for line in look(path).ok()? {
+    let file = fs::File::open(path).ok()?;
+    let mut lines = ShortLines::new(BufReader::with_capacity(1 << 16, file));
+    while let Some(line) = lines.next().ok()? {
+        let ShortLine::Cut(line) = line else { continue };
+        let line = String::from_utf8_lossy(line);
         if line.contains("\"customTitle\"")
             && let Ok(line) = serde_json::from_str::<Value>(&line)
             && let Some(title) = line["customTitle"].as_str()

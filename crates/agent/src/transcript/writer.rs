@@ -194,7 +194,7 @@ impl Transcript {
             self.message(
                 "user",
                 uuid,
-                line::answer(result, structured, Duration::ZERO),
+                line::answer(result, structured, Duration::ZERO, false),
             );
             uuid
         })
@@ -234,6 +234,18 @@ impl Transcript {
             "sessionId": session,
         });
         state.write(&*self.store, &line);
+    }
+
+    /// Records what has changed of what the session keeps beside its conversation.
+    pub(crate) fn keep(&self) {
+        self.write_kept(&mut self.state());
+    }
+
+    fn write_kept(&self, state: &mut WriterState) {
+        for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {
+            let line = state.facts.kept(&name, &kept);
+            state.write(&*self.store, &line);
+        }
     }
 
     /// A line that is no message.
@@ -295,13 +307,12 @@ impl CallObserver for Transcript {
         let uuid = clock::random_id();
         let result = result_of(finished);
         let structured = finished.structured.as_ref();
-        let more = line::answer(&result, structured, finished.metadata.waited);
+        let metadata = &finished.metadata;
+        let is_refused = metadata.denied.is_some();
+        let more = line::answer(&result, structured, metadata.waited, is_refused);
         let mut state = self.state();
         // Before the answer: the one who reads that it was done finds what was done.
-        for (name, kept) in self.remembered.iter().flat_map(|kept| kept.take_changed()) {
-            let line = state.facts.kept(&name, &kept);
-            state.write(&*self.store, &line);
-        }
+        self.write_kept(&mut state);
         state.message(&*self.store, "user", uuid, more);
         state.answers.insert(result.tool_use_id, uuid);
     }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use haft::Format;
 
 use super::McpCommand;
-use crate::modes::headless::flags::{Headless, ProviderKind};
+use crate::modes::headless::flags::{Headless, ModelFlags, PromptFlags, ProviderKind};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -88,6 +88,11 @@ and further lines come in, at any time:
     /// The Model Context Protocol: servers whose tools sessions use.
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Be the agent of an editor: the Agent Client Protocol on stdin and stdout.
+    ///
+    /// An editor starts this; `haft help editors` has blocks to copy for Zed, Neovim and Emacs. Sessions are those of
+    /// every face: one that was begun in a terminal can be continued in an editor, and the other way round.
+    Acp(AcpFlags),
     /// Keep a key of the model's provider for this user.
     ///
     /// The key is typed unseen, or read from stdin, and kept in a file that only you can read. It is used where
@@ -217,6 +222,26 @@ Files are for you alone to read, and none is replaced without --force. `haft hel
         /// Replace files that are there already.
         #[arg(long)]
         force: bool,
+    },
+    /// Count what they came to: tokens, cost, calls, refusals, time by tool.
+    #[command(after_help = "\
+Examples:
+  haft sessions stats             everything that was said in this directory
+  haft sessions stats 01a1e348    one session
+  haft sessions stats --all       all directories
+  haft sessions stats --json      the same for programs
+
+`haft help telemetry` tells what is counted, and how to send it to a collector as it happens.")]
+    Stats {
+        /// Its id, a clear beginning of it, or its title. Default: all of this directory.
+        #[arg(value_name = "SESSION", conflicts_with = "all")]
+        session: Option<String>,
+        /// Those of all directories.
+        #[arg(long)]
+        all: bool,
+        /// Print the numbers as JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Remove one, with its results and what undo needs of it.
     Delete {
@@ -359,4 +384,30 @@ impl From<Provider> for Format {
             Provider::Mcp => Self::Mcp,
         }
     }
+}
+
+/// What the sessions of an editor are made with.
+#[derive(Debug, Args)]
+pub(crate) struct AcpFlags {
+    /// MCP servers beside the editor's: files, or JSON itself, {"mcpServers": {"NAME": {…}}}.
+    #[arg(long, value_name = "FILE-OR-JSON", num_args = 1..)]
+    pub(crate) mcp_config: Vec<String>,
+
+    /// Only those servers and the editor's: none of the project's, none of plugins.
+    #[arg(long)]
+    pub(crate) strict_mcp_config: bool,
+
+    /// A folder with skills, commands and agents of a plugin; repeatable.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
+    /// Allow a later switch to bypassPermissions.
+    #[arg(long)]
+    pub(crate) allow_dangerously_skip_permissions: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelFlags,
+
+    #[command(flatten)]
+    pub(crate) prompts: PromptFlags,
 }

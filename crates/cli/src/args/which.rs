@@ -40,7 +40,7 @@ pub(super) fn commands() -> Vec<String> {
     names.collect()
 }
 
-/// The subcommand that a word is nearly.
+/// The subcommand that a mistyped word is close to.
 pub(super) fn mistyped(word: &str) -> Option<String> {
     let distance = |name: &str| strsim::damerau_levenshtein(word, name);
     let near = commands().into_iter().filter(|name| distance(name) <= 2);

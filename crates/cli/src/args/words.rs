@@ -2,7 +2,7 @@
 //! of our commands: what was meant as a command does not go to a model that is paid for.
 
 /// What to do instead.
-const INSTEAD: [(&str, &str); 9] = [
+const INSTEAD: [(&str, &str); 8] = [
     (
         "update",
         "haft does not update itself: install the new version as you installed this one",
@@ -24,11 +24,6 @@ const INSTEAD: [(&str, &str); 9] = [
     (
         "agents",
         "agents are files in .claude/agents or ~/.claude/agents, or given with `haft -p --agents JSON`",
-    ),
-    (
-        "acp",
-        "editors are not spoken to yet; programs use `haft -p --input-format stream-json`, or `haft exec` for \
-         calls alone",
     ),
     (
         "serve",

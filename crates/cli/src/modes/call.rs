@@ -25,7 +25,7 @@ pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Ex
     look_first(&mut haft, &call.name, &input).await;
     let finished = haft.call(&call.name, input).await;
     if call.json {
-        show::json(&serde_json::to_string_pretty(&answer::native(
+        show::json(&serde_json::to_string_pretty(&answer(
             &Value::Null,
             &finished,
         ))?)?;

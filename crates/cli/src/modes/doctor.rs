@@ -70,6 +70,8 @@ async fn look(config: &SessionConfig) -> anyhow::Result<Findings> {
             },
         ],
     };
+    #[cfg(feature = "search")]
+    findings.sections.push(search(&permitted));
     let servers = servers(&haft_host::check_servers(config, None).await?);
     if !servers.rows.is_empty() {
         findings.sections.push(servers);
@@ -230,7 +232,7 @@ fn model(found: &AvailableModels) -> Section {
         ),
         (source, _) => Row::new("key", CheckState::Good, source),
     };
-    // Who has set nothing up yet has nothing that is broken.
+    // Where nothing is set up yet, nothing is broken.
     let trouble = match found.key_source {
         "none" => CheckState::Note,
         _ => CheckState::Bad,
@@ -328,6 +330,52 @@ fn trusted(settings: &Settings) -> Section {
     }
     Section {
         name: "trust",
+        rows,
+    }
+}
+
+/// What searches keep between calls.
+#[cfg(feature = "search")]
+fn search(permitted: &Permitted) -> Section {
+    let index = &permitted.search_index;
+    let watches = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
+    let row = |name, text| Row::new(name, CheckState::Good, text);
+    let mut rows = Vec::new();
+    if index.enabled {
+        rows.push(row(
+            "index",
+            match (
+                &index.cache_folder,
+                index.file_of(&permitted.settings.places.cwd),
+            ) {
+                (_, Some(file)) => {
+                    format!(
+                        "{} ({:.1} MB)",
+                        file.path.display(),
+                        file.bytes as f64 / 1e6
+                    )
+                }
+                (Some(folder), None) => {
+                    format!("none of this directory yet, in {}", folder.display())
+                }
+                (None, None) => "in memory".to_owned(),
+            },
+        ));
+        rows.extend(watches.ok().map(|most| {
+            let text = format!(
+                "{} directories may be watched (fs.inotify.max_user_watches)",
+                most.trim()
+            );
+            row("watching", text)
+        }));
+    } else {
+        rows.push(row(
+            "index",
+            "off (searchIndex, HAFT_SEARCH_INDEX)".to_owned(),
+        ));
+    }
+    Section {
+        name: "search",
         rows,
     }
 }

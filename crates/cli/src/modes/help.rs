@@ -5,7 +5,7 @@ use anyhow::bail;
 use crate::{args, exit::Exit, show};
 
 /// Name, what it is about, text.
-const TOPICS: [(&str, &str, &str); 9] = [
+const TOPICS: &[(&str, &str, &str)] = &[
     (
         "settings",
         "settings files, every setting, trust",
@@ -27,14 +27,34 @@ const TOPICS: [(&str, &str, &str); 9] = [
         include_str!("../../docs/mcp-servers.md"),
     ),
     (
+        "worktrees",
+        "copies of a checkout to work in, and what stays of them",
+        include_str!("../../docs/worktrees.md"),
+    ),
+    (
+        "web",
+        "pages and searches: where they may go, who searches",
+        include_str!("../../docs/web.md"),
+    ),
+    (
         "exec-protocol",
         "the lines that `haft exec` reads and writes",
         include_str!("../../docs/exec-protocol.md"),
     ),
     (
+        "editors",
+        "haft as the agent of an editor: Zed, JetBrains, Neovim, Emacs",
+        include_str!("../../docs/editors.md"),
+    ),
+    (
         "mcp-serve",
-        "haft in an editor or a desktop app",
+        "haft's tools in an editor or a desktop app",
         include_str!("../../docs/mcp-serve.md"),
+    ),
+    (
+        "schedules",
+        "prompts that are said later, and monitors",
+        include_str!("../../docs/schedules.md"),
     ),
     (
         "script",
@@ -50,6 +70,11 @@ const TOPICS: [(&str, &str, &str); 9] = [
         "export",
         "a session as a page or as Markdown",
         include_str!("../../docs/export.md"),
+    ),
+    (
+        "telemetry",
+        "what sessions came to, and sending it to a collector",
+        include_str!("../../docs/telemetry.md"),
     ),
 ];
 

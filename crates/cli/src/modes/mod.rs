@@ -1,5 +1,6 @@
 //! What `haft` can be asked to do: a file each.
 
+pub(crate) mod acp;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod demo;
@@ -12,6 +13,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod permissions;
+pub(crate) mod session_stats;
 pub(crate) mod sessions;
 pub(crate) mod tools;
 pub(crate) mod undo;

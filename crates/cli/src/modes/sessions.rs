@@ -14,6 +14,7 @@ use crate::{
     args::{SessionArgs, Sessions},
     exit::Exit,
     line_input::{AnswerSource, Heard, hear},
+    modes::session_stats,
     session, show,
 };
 
@@ -60,6 +61,9 @@ pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> 
             for one in wanted {
                 export(&transcript, &prices, one, existing)?;
             }
+        }
+        Sessions::Stats { session, all, json } => {
+            session_stats::run(args, &sessions, session.as_deref(), *all, *json)?;
         }
         Sessions::Delete { session, yes } => {
             let id = sessions.find(session)?;

@@ -1,4 +1,4 @@
-//! `haft undo`: takes back what calls did in this directory, in any of its sessions.
+//! `haft undo`: undoes what calls did in this directory, in any of its sessions.
 
 use std::{
     env, fs,

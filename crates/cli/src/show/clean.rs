@@ -1,12 +1,10 @@
-//! Text from files, models and servers, made harmless for a terminal.
+//! Text from files, models and servers, made harmless for a terminal where it is drawn with colours or as JSON. What
+//! is harmless is decided in one place, [`haft_terminal::clean`].
 
 use std::fmt::Write;
 
-use unicode_general_category::{GeneralCategory, get_general_category};
-use unicode_normalization::char::is_combining_mark;
-
-/// No language stacks more marks on a letter than this; a tower of them covers the lines above.
-const MOST_MARKS: usize = 4;
+pub(crate) use haft_terminal::clean::clean;
+use haft_terminal::clean::{Cleaner, push_visible};
 
 /// What our own drawing sends to a terminal beside text: bold, dim, underlined and three colours, and
 /// back again. It is also what the help of the command line is drawn with.
@@ -20,59 +18,28 @@ const OURS: [&str; 7] = [
     "\u{1b}[33m",
 ];
 
-/// The text with everything visible that would otherwise act on the terminal, or hide: control
-/// characters as their pictures, characters that reorder, join or are not drawn as their code points.
-/// Line ends and tabs stay. What is clean stays as it is, so cleaning twice does no harm. No character
-/// depends on the ones behind it: a text that comes in pieces is cleaned piece by piece.
-pub(crate) fn clean(text: &str) -> String {
-    let mut cleaned = String::with_capacity(text.len());
-    let mut before = Before::default();
-    for character in text.chars() {
-        push(&mut cleaned, character, &mut before);
-    }
-    cleaned
-}
-
-/// What a character follows.
-#[derive(Default)]
-struct Before {
-    character: Option<char>,
-    /// So many marks stand on the last letter already.
-    marks: usize,
-}
-
-impl Before {
-    /// May the next character go to a terminal as it is?
-    fn lets_through(&mut self, next: char) -> bool {
-        let follows = self.character.replace(next);
-        self.marks = match is_combining_mark(next) {
-            true => self.marks + 1,
-            false => 0,
-        };
-        match next {
-            '\n' | '\t' => true,
-            // How an emoji is drawn. Behind anything else, or alone, it is only hidden data.
-            '\u{fe0e}' | '\u{fe0f}' => follows.is_some_and(is_emoji),
-            _ => is_plain(next) && self.marks <= MOST_MARKS,
-        }
-    }
-}
-
-/// The same, but what `Style` draws with stays. Data in such a text must have been cleaned before it
-/// was drawn; if that was forgotten, it can still do no more than our own drawing does.
+/// The text cleaned as by [`clean`], but what `Style` draws with stays. Data in such a text must have been cleaned
+/// before it was drawn; if that was forgotten, it can still do no more than our own drawing does.
 pub(super) fn clean_drawing(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text;
-    let mut before = Before::default();
-    while let Some(character) = rest.chars().next() {
+    let mut cleaner = Cleaner::default();
+    let mut characters = rest.chars();
+    while let Some(character) = characters.next() {
         if let Some(ours) = OURS.iter().find(|ours| rest.starts_with(**ours)) {
             cleaned.push_str(ours);
             rest = &rest[ours.len()..];
-            before = Before::default();
+            characters = rest.chars();
+            cleaner = Cleaner::default();
             continue;
         }
-        push(&mut cleaned, character, &mut before);
-        rest = &rest[character.len_utf8()..];
+        rest = characters.as_str();
+        let passes = cleaner.passes(character, rest.chars().next());
+        if passes || matches!(character, '\n' | '\t') {
+            cleaned.push(character);
+        } else {
+            push_visible(&mut cleaned, character);
+        }
     }
     cleaned
 }
@@ -81,9 +48,11 @@ pub(super) fn clean_drawing(text: &str) -> String {
 /// is plain ASCII, so each such character stands in a string and may be written as an escape.
 pub(super) fn clean_json(json: &str) -> String {
     let mut cleaned = String::with_capacity(json.len());
-    let mut before = Before::default();
-    for character in json.chars() {
-        if before.lets_through(character) {
+    let mut cleaner = Cleaner::default();
+    let mut characters = json.chars();
+    while let Some(character) = characters.next() {
+        let passes = cleaner.passes(character, characters.clone().next());
+        if passes || matches!(character, '\n' | '\t') {
             cleaned.push(character);
         } else {
             for unit in character.encode_utf16(&mut [0; 2]) {
@@ -92,67 +61,6 @@ pub(super) fn clean_json(json: &str) -> String {
         }
     }
     cleaned
-}
-
-fn push(cleaned: &mut String, character: char, before: &mut Before) {
-    match character {
-        _ if before.lets_through(character) => cleaned.push(character),
-        '\u{0}'..='\u{1f}' => {
-            cleaned.push(char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}'));
-        }
-        '\u{7f}' => cleaned.push('\u{2421}'),
-        odd => push_code_point(cleaned, odd),
-    }
-}
-
-pub(super) fn push_code_point(text: &mut String, character: char) {
-    let _ = write!(text, "<U+{:04X}>", u32::from(character));
-}
-
-/// It draws itself and nothing else.
-pub(super) fn is_plain(character: char) -> bool {
-    if character.is_ascii() {
-        return !character.is_ascii_control();
-    }
-    let acts = matches!(
-        get_general_category(character),
-        GeneralCategory::Control
-            | GeneralCategory::Format
-            | GeneralCategory::LineSeparator
-            | GeneralCategory::ParagraphSeparator
-            | GeneralCategory::Surrogate
-            | GeneralCategory::Unassigned
-    );
-    !acts && !is_not_drawn(character)
-}
-
-/// Letters and marks that Unicode lets a terminal leave out ("default ignorable"), beside the format
-/// characters; and the empty pattern of Braille, which draws nothing either.
-fn is_not_drawn(character: char) -> bool {
-    matches!(
-        character,
-        '\u{34f}'
-            | '\u{115f}'..='\u{1160}'
-            | '\u{17b4}'..='\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{2800}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{ffa0}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
-}
-
-/// Symbols that are drawn as a sign or as a picture.
-pub(super) fn is_emoji(character: char) -> bool {
-    matches!(
-        character,
-        '\u{2190}'..='\u{21ff}'
-            | '\u{2300}'..='\u{23ff}'
-            | '\u{25a0}'..='\u{27bf}'
-            | '\u{2b00}'..='\u{2bff}'
-            | '\u{1f000}'..='\u{1faff}'
-    )
 }
 
 #[cfg(test)]

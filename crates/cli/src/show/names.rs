@@ -5,9 +5,8 @@
 //! written in the one usual way: composed, in one script, in letters that look like no ASCII letter.
 //! In any other word every character beyond ASCII is shown as its code point.
 
+use haft_terminal::clean::{clean, is_emoji, is_plain, push_code_point};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark, is_nfc};
-
-use super::clean::{clean, is_emoji, is_plain, push_code_point};
 
 /// Letters that look like ASCII ones, Cyrillic and Greek for the most part: a word in which no other
 /// letter beyond ASCII stands could be taken for another.

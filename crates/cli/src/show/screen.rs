@@ -145,7 +145,7 @@ pub(crate) struct ManyLines {
 }
 
 impl ManyLines {
-    /// So much waits at most.
+    /// At most this much waits.
     const MOST: usize = 1 << 16;
 
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {

@@ -10,10 +10,7 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     };
     let widths: [usize; N] = std::array::from_fn(width);
     let numeric: [bool; N] = std::array::from_fn(|column| {
-        rows.len() > 1
-            && rows[1..]
-                .iter()
-                .all(|row| row[column].parse::<u64>().is_ok())
+        rows.len() > 1 && rows[1..].iter().all(|row| is_number(&row[column]))
     });
     let mut text = String::new();
     for row in rows {
@@ -31,6 +28,12 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A number, or the mark for one that is not known.
+fn is_number(cell: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    cell == "-" || (!cell.is_empty() && cell.bytes().all(is_part))
 }
 
 #[cfg(test)]

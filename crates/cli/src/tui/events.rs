@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Instant};
 
-use haft::{CallResult, Content};
+use haft::{CallResult, Content, TaskEvent};
 use haft_agent::{AgentEvent, Began, EndReason, NoticeLevel};
 use haft_host::{SessionActivity, SessionEvent, TurnResult};
 use haft_models::ModelEvent;
@@ -14,6 +14,9 @@ use super::{
     notify, words,
 };
 
+/// So many lines of what a monitor or a schedule says are shown.
+const SHOWN_LINES: usize = 5;
+
 impl App {
     pub(super) fn on_session(&mut self, event: SessionEvent, now: Instant) {
         if let Some(Overlay::Other(view)) = &mut self.overlay {
@@ -22,6 +25,8 @@ impl App {
         match event {
             SessionEvent::Warning(text) => self.warn(&format!("! {text}")),
             SessionEvent::Notice { level, text } => self.notice(level, &text),
+            // The card of the call shows it to one who looks.
+            SessionEvent::Notification { text, .. } => drop(self.call_person(&text, now)),
             SessionEvent::RulesKept { file, problem } => match problem {
                 None => self.remark(&format!("- kept in {}", file.display())),
                 Some(problem) => self.warn(&format!(
@@ -60,6 +65,22 @@ impl App {
                     .remove(QuestionId::Session(id), self.last_key);
             }
             SessionEvent::Delivered(message) => self.delivered(message.uuid),
+            SessionEvent::Scheduled { prompt, .. } => {
+                self.remark(&format!("- scheduled {}, {}", prompt.id, prompt.words));
+                for line in prompt.prompt.lines().take(SHOWN_LINES) {
+                    self.remark(&format!("  {line}"));
+                }
+            }
+            SessionEvent::Task(TaskEvent::Reported(notice)) => {
+                let lines: Vec<&str> = notice.result.lines().collect();
+                for line in lines.iter().take(SHOWN_LINES) {
+                    self.remark(&format!("- {}: {line}", notice.id));
+                }
+                if lines.len() > SHOWN_LINES {
+                    let more = lines.len() - SHOWN_LINES;
+                    self.remark(&format!("  … and {more} more (/tasks {})", notice.id));
+                }
+            }
             SessionEvent::CommandAnswered { answer, .. } => {
                 self.has_answered = true;
                 self.command_answered(answer);

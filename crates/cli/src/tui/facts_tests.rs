@@ -236,3 +236,27 @@ fn the_end_of_a_long_run_is_told_to_one_who_looks_elsewhere_and_to_hooks() {
     assert_eq!(hears(&run_ends_after(10, true)), (false, false));
     assert_eq!(hears(&run_ends_after(9, false)), (false, false));
 }
+
+#[test]
+fn what_the_model_wants_seen_rings_for_one_who_looks_elsewhere() {
+    for is_focused in [true, false] {
+        let mut bench = Bench::new(80, 24);
+        bench.read(if is_focused { b"\x1b[I" } else { b"\x1b[O" });
+        bench.runs();
+        bench.take_effects();
+        bench.session(haft_host::SessionEvent::Notification {
+            text: "The tests \x1b]0;evil\x07 pass".to_owned(),
+            status: None,
+        });
+        let mut out = Vec::new();
+        for effect in bench.take_effects() {
+            if let Effect::Terminal(controls) = effect {
+                controls.iter().for_each(|control| control.write(&mut out));
+            }
+        }
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(!is_focused, out.contains("The tests "), "{out:?}");
+        // The one bell, the one notice and its end: nothing of what the text would do.
+        assert!(!out.contains("\x1b]0;"), "{out:?}");
+    }
+}

@@ -1,9 +1,13 @@
 //! What is asked and said before a session: trust, and where a key would come from.
 
-use haft_host::{KeyReport, TrustReport};
+use haft_host::{DirectoryFacts, KeyReport, TrustReport};
 use haft_terminal::HistoryItem;
 
-use super::{app::App, ask::TrustFacts, reply};
+use super::{
+    app::App,
+    ask::{TrustFacts, TrustPurpose},
+    reply,
+};
 
 /// What a person is asked about a directory; `None`: there is nothing to ask.
 pub(crate) fn trust_facts(report: &TrustReport) -> Option<TrustFacts> {
@@ -24,10 +28,21 @@ pub(crate) fn trust_facts(report: &TrustReport) -> Option<TrustFacts> {
     let contents = report.things.iter();
     let contents = contents.map(|thing| (thing.name.clone(), thing.contents.clone()));
     Some(TrustFacts {
+        purpose: TrustPurpose::Start,
         directory: report.directory.display().to_string(),
         things,
         contents: contents.collect(),
     })
+}
+
+/// What a person is asked before calls may work in another directory.
+pub(crate) fn directory_facts(facts: &DirectoryFacts) -> TrustFacts {
+    TrustFacts {
+        purpose: TrustPurpose::Add,
+        directory: facts.path.display().to_string(),
+        things: facts.words(),
+        contents: Vec::new(),
+    }
 }
 
 impl App {

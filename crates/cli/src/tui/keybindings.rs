@@ -38,7 +38,7 @@ const CONTEXTS: [(&str, KeyContext); 7] = [
 ];
 
 /// What can be bound. `command:NAME` can be, too: the slash command of that name.
-pub(crate) const ACTIONS: [&str; 38] = [
+pub(crate) const ACTIONS: [&str; 39] = [
     "app:exit",
     "app:interrupt",
     "app:redraw",
@@ -49,6 +49,7 @@ pub(crate) const ACTIONS: [&str; 38] = [
     "autocomplete:next",
     "autocomplete:previous",
     "chat:cancel",
+    "chat:copyAnswer",
     "chat:cycleMode",
     "chat:externalEditor",
     "chat:imagePaste",

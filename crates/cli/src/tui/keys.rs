@@ -28,6 +28,9 @@ impl App {
         let front = self.questions.front_mut();
         let takes = front.is_some_and(|front| front.gate.takes(read_at, in_read));
         self.last_key = Some(read_at);
+        let Some(key) = self.translated(key) else {
+            return;
+        };
         if self.overlay.is_some() {
             self.overlay_key(key);
             return;
@@ -46,6 +49,26 @@ impl App {
             return;
         }
         self.editor_key(key, now);
+    }
+
+    /// The key that usually does what a person bound this one to, at a question, in the transcript and in a search;
+    /// `None`: they took it away. What a question is protected by holds for it all the same.
+    fn translated(&self, key: Key) -> Option<Key> {
+        let question = self.questions.front();
+        let context = match &self.overlay {
+            Some(Overlay::Other(view)) if view.is_transcript() => KeyContext::Transcript,
+            Some(_) => return Some(key),
+            None if self.search.is_some() => KeyContext::HistorySearch,
+            None if question.is_some_and(|front| front.gate.has_focus() && !front.is_editing()) => {
+                KeyContext::Confirmation
+            }
+            None => return Some(key),
+        };
+        match self.keybindings.binding(context, &[key]) {
+            KeyBinding::Action(action) => Some(usual_key(&action).unwrap_or(key)),
+            KeyBinding::Taken => None,
+            KeyBinding::Prefix | KeyBinding::Usual => Some(key),
+        }
     }
 
     fn editor_key(&mut self, key: Key, now: Instant) {
@@ -82,7 +105,9 @@ impl App {
         }
         // What is not for the question, whenever it comes.
         let general = ['c', 'z', 'o', 'l'].map(Key::control);
-        if key == Key::control('c') || (general.contains(&key) && !front.is_editing()) {
+        let is_mode = key == Key::plain(KeyCode::Tab).with_shift();
+        let is_general = is_mode || general.contains(&key);
+        if key == Key::control('c') || (is_general && !front.is_editing()) {
             return false;
         }
         if !takes && !front.is_editing() && key != Key::ESCAPE {
@@ -113,8 +138,12 @@ impl App {
             (QuestionId::Session(id), AskAnswer::Approval(answer)) => {
                 self.effect(Effect::Answer { id, answer });
             }
+            (_, AskAnswer::AddDirectory(path)) => {
+                self.tell_session(Effect::Command(format!("/add-dir {path}")));
+            }
+            (QuestionId::Directory, AskAnswer::Trust(_)) => self.remark("- not added"),
             (_, AskAnswer::Trust(trusted)) => self.effect(Effect::Trust(trusted)),
-            (QuestionId::Trust, AskAnswer::Approval(_)) => {}
+            (QuestionId::Trust | QuestionId::Directory, AskAnswer::Approval(_)) => {}
         }
     }
 
@@ -456,6 +485,28 @@ impl App {
     pub(crate) fn set_draft(&mut self, text: &str) {
         self.editor.put_back(&[DraftPart::Text(text.to_owned())]);
     }
+}
+
+/// The key by which an action is usually done.
+fn usual_key(action: &str) -> Option<Key> {
+    Some(match action {
+        "confirm:yes" => Key::char('y'),
+        "confirm:no" => Key::char('n'),
+        "confirm:always" => Key::char('a'),
+        "confirm:previous" => Key::plain(KeyCode::Up),
+        "confirm:next" => Key::plain(KeyCode::Down),
+        "confirm:nextField" => Key::plain(KeyCode::Tab),
+        "confirm:toggle" => Key::char(' '),
+        "confirm:toggleExplanation" => Key::char('v'),
+        "confirm:cycleMode" => Key::plain(KeyCode::Tab).with_shift(),
+        "historySearch:accept" => Key::plain(KeyCode::Tab),
+        "historySearch:cancel" => Key::ESCAPE,
+        "historySearch:execute" => Key::RETURN,
+        "historySearch:next" => Key::control('r'),
+        "transcript:exit" => Key::char('q'),
+        "transcript:toggleShowAll" => Key::RETURN,
+        _ => return None,
+    })
 }
 
 /// `/name` or `/name words`, on one line; `/usr/bin is …` is a message.

@@ -207,3 +207,37 @@ fn a_pasted_path_of_a_picture_becomes_a_chip_that_is_sent() {
     bench.update(Input::Found(Found::Picture { picture, pasted }));
     assert_eq!(bench.draft(), "missing.png");
 }
+
+#[test]
+fn a_person_binds_keys_of_questions_and_searches() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("keybindings.json");
+    let file = serde_json::json!({"bindings": [
+        {"context": "Confirmation", "bindings": {"ctrl+y": "confirm:yes", "n": null}},
+        {"context": "HistorySearch", "bindings": {"ctrl+k": "historySearch:cancel"}},
+    ]});
+    fs::write(&path, file.to_string()).unwrap();
+    let (bindings, problem) = super::keybindings::Keybindings::load(&path);
+    assert_eq!(problem, None);
+    let mut bench = Bench::new(80, 24);
+    bench.update(Input::Found(Found::Keybindings(bindings)));
+    bench.key(Key::control('r'));
+    assert!(bench.app.search.is_some());
+    bench.key(Key::control('k'));
+    assert!(bench.app.search.is_none());
+    bench.runs();
+    let card = haft::Card::new("Bash", "make");
+    let asked = super::test_bench::request("Bash", card, serde_json::json!({}), &[]);
+    bench.asks(1, asked);
+    bench.key(Key::control('y'));
+    assert!(bench.deeds().is_empty(), "it is not armed yet");
+    bench.key(Key::control('u'));
+    bench.wait(2_000);
+    bench.key(Key::char('n'));
+    assert!(bench.deeds().is_empty(), "it was taken away");
+    bench.wait(2_000);
+    bench.key(Key::control('y'));
+    let effects = bench.deeds();
+    let is_yes = |effect: &Effect| matches!(effect, Effect::Answer { id: 1, answer } if *answer == haft::ApprovalAnswer::Allow);
+    assert!(effects.iter().any(is_yes), "{}", effects.len());
+}

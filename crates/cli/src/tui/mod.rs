@@ -33,6 +33,8 @@ mod overlay;
 pub(crate) mod plain;
 mod popup;
 mod queue;
+#[cfg(test)]
+mod random_tests;
 mod region;
 mod reply;
 mod resume;

@@ -20,6 +20,11 @@ pub(crate) trait View: Send {
         ViewOutcome::Stay(Vec::new())
     }
 
+    /// Is it the transcript, which has keys of its own in a person's file?
+    fn is_transcript(&self) -> bool {
+        false
+    }
+
     /// Something happened in the session.
     fn on_event(&mut self, _event: &SessionEvent) {}
 }

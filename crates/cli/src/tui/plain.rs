@@ -2,27 +2,27 @@
 //! redrawn, nothing happens by itself; a person types lines, and questions are answered by numbers.
 //!
 //! - `lines`: what happens, as lines
-//! - `choices`: a question, as numbered lines
-//! - `first_words`: what is said before the first message
+//! - `choices`: a question, as numbered lines; `own_questions`: those of our own
+//! - `first_words`: what is said before the first message; `typed`: what is typed
 
 mod choices;
 mod first_words;
 mod lines;
+mod own_questions;
+mod typed;
 
 use std::{
     collections::VecDeque,
-    io::{self, BufRead},
+    io,
     path::PathBuf,
-    thread,
     time::{Duration, Instant},
 };
 
 use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture, Content};
 use haft_agent::Prompt;
 use haft_host::{
-    AgentSession, CommandOutcome, Delivery, Environment, MemoryScope, Questions, SessionActivity,
-    SessionConfig, SessionEvent, SessionInput, SessionParts, StopKind, UserQuestions, accept_trust,
-    trust_report,
+    AgentSession, CommandOutcome, Delivery, Environment, Questions, SessionActivity, SessionConfig,
+    SessionEvent, SessionInput, SessionParts, StopKind, UserQuestions,
 };
 use haft_terminal::paint::{PromptMark, TerminalControl};
 use tokio::{
@@ -34,6 +34,8 @@ use tokio::{
 use self::{
     choices::{AnswerStep, NumberedQuestion},
     lines::PlainLines,
+    own_questions::{OwnAnswer, OwnQuestion},
+    typed::{ask_trust, typed_lines},
 };
 use super::settings::TuiSettings;
 use crate::{
@@ -51,6 +53,9 @@ const READING: Duration = Duration::from_millis(400);
 
 /// Ctrl-C again within this leaves.
 const TWICE: Duration = Duration::from_secs(2);
+
+/// What stands behind a question of our own.
+const OWN_PROMPT: &str = "question: number and Enter: ";
 
 /// The end of a run that took longer than this is announced by the bell.
 const LONG_RUN: Duration = Duration::from_secs(10);
@@ -113,11 +118,16 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
                     face.end_input()?;
                     continue;
                 };
+                let (at, mut is_cut) = (first.at, first.is_cut);
                 let mut typed = vec![first.text];
                 while let Ok(Some(next)) = timeout(TOGETHER, lines.recv()).await {
+                    is_cut |= next.is_cut;
                     typed.push(next.text);
                 }
-                face.on_lines(&typed, first.at)?;
+                match is_cut {
+                    true => face.refuse_cut()?,
+                    false => face.on_lines(&typed, at)?,
+                }
             }
             _ = interrupts.recv() => face.interrupt()?,
             _ = terminated.recv() => face.input.stop(StopKind::Terminate),
@@ -127,67 +137,6 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
     let end = running.await??;
     face.say_goodbye()?;
     Ok(end.stopped.map_or(Exit::Success, Exit::from))
-}
-
-/// Asks whether what comes with the folder counts. Without an answer it does not.
-async fn ask_trust(
-    config: &SessionConfig,
-    typed: &mut mpsc::UnboundedReceiver<TypedLine>,
-) -> anyhow::Result<()> {
-    let report = trust_report(config)?;
-    let Some(mut lines) = first_words::trust_lines(&report) else {
-        return Ok(());
-    };
-    loop {
-        for line in &lines {
-            show::line(&format!("question: {line}"))?;
-        }
-        show::part("question: number and Enter: ")?;
-        let shown_at = Instant::now();
-        let Some(line) = typed.recv().await else {
-            show::line("")?;
-            return Ok(());
-        };
-        match line.text.trim() {
-            _ if line.at < shown_at + READING => {
-                lines = vec!["that came before you can have read it".to_owned()];
-            }
-            "1" => {
-                accept_trust(config)?;
-                return Ok(());
-            }
-            "2" => return Ok(()),
-            "3" => lines = first_words::trust_contents(&report),
-            _ => lines = vec!["type a number from 1 to 3".to_owned()],
-        }
-    }
-}
-
-/// A line, and when it was read.
-struct TypedLine {
-    text: String,
-    at: Instant,
-}
-
-/// What is typed, line by line, until the input ends.
-fn typed_lines() -> mpsc::UnboundedReceiver<TypedLine> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let mut input = io::stdin().lock();
-        while matches!(input.read_until(b'\n', &mut bytes), Ok(read) if read > 0) {
-            let text = String::from_utf8_lossy(&bytes);
-            let line = TypedLine {
-                text: text.trim_end_matches(['\n', '\r']).to_owned(),
-                at: Instant::now(),
-            };
-            bytes.clear();
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }
 
 /// A question on its way to the person.
@@ -239,6 +188,8 @@ enum PlainOutcome {
     Queued,
     /// It is a message after all.
     Message(String),
+    /// First something is to be asked.
+    Asks(OwnQuestion),
 }
 
 /// What the person sees and does.
@@ -249,6 +200,8 @@ struct PlainFace {
     lines: PlainLines,
     /// The first is shown, the others wait.
     questions: VecDeque<AskedQuestion>,
+    /// One of our own; those of the session come first.
+    own: Option<OwnQuestion>,
     /// When it was shown.
     shown_at: Instant,
     /// The cursor stands behind a prompt.
@@ -274,6 +227,7 @@ impl PlainFace {
             commands,
             lines: PlainLines::new(cwd),
             questions: VecDeque::new(),
+            own: None,
             shown_at: Instant::now(),
             is_at_prompt: false,
             is_working: false,
@@ -342,6 +296,7 @@ impl PlainFace {
         }
         self.drop_abandoned()?;
         match event {
+            SessionEvent::Notification { .. } => show::control(&TerminalControl::Bell),
             SessionEvent::Result(result) => {
                 self.cost = result.run.ledger.total_cost();
                 if result.run.duration >= LONG_RUN {
@@ -390,10 +345,11 @@ impl PlainFace {
 
     /// Shows the first of the open questions, or the part of it that comes next.
     fn show_question(&mut self) -> io::Result<()> {
-        let Some(first) = self.questions.front() else {
-            return Ok(());
+        let (lines, prompt) = match (self.questions.front(), &self.own) {
+            (Some(first), _) => (first.question.lines(), first.question.prompt()),
+            (None, Some(own)) => (own.lines(), OWN_PROMPT),
+            (None, None) => return Ok(()),
         };
-        let (lines, prompt) = (first.question.lines(), first.question.prompt());
         for line in lines {
             self.print(&format!("question: {line}"))?;
         }
@@ -405,7 +361,7 @@ impl PlainFace {
         // The Enter that ended the line moved the cursor to the next.
         let was_at_prompt = std::mem::take(&mut self.is_at_prompt);
         self.drop_abandoned()?;
-        if !self.questions.is_empty() {
+        if !self.questions.is_empty() || self.own.is_some() {
             return match typed {
                 [line] if at >= self.shown_at + READING => self.answer(line),
                 [_] => self.again("that came before you can have read it"),
@@ -435,19 +391,53 @@ impl PlainFace {
         }
     }
 
+    /// What waits for the disk; what came of it follows.
+    fn off_thread(&self, work: impl FnOnce(&SessionInput) -> PlainOutcome + Send + 'static) {
+        let (input, commands) = (self.input.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || drop(commands.send(work(&input))));
+    }
+
+    /// A line that begins with a slash; what came of it follows.
+    fn command(&self, line: &str) {
+        let (input, line) = (self.input.clone(), line.to_owned());
+        let commands = self.commands.clone();
+        tokio::spawn(async move {
+            let outcome = match input.command(&line).await {
+                CommandOutcome::Answered(answer) => PlainOutcome::Answered(answer),
+                CommandOutcome::Queued(_) => PlainOutcome::Queued,
+                _ => PlainOutcome::Message(line),
+            };
+            let _ = commands.send(outcome);
+        });
+    }
+
+    /// A line that a terminal may have cut off is not taken.
+    fn refuse_cut(&mut self) -> io::Result<()> {
+        self.is_at_prompt = false;
+        self.begun.clear();
+        self.print(
+            "haft: not taken: a line was 4,095 bytes, the most that a terminal passes on, and its end may be missing",
+        )?;
+        self.print("haft: put it into a file and name the file as @FILE, or end each line with a backslash")?;
+        match self.questions.is_empty() && self.own.is_none() {
+            true if self.is_working => Ok(()),
+            true => self.wait_for_input(),
+            false => self.again("nothing was answered"),
+        }
+    }
+
     /// A message, a command, a line for the shell, or a note.
     fn send(&mut self, text: &str) -> io::Result<()> {
-        if text.starts_with('/') {
-            let (input, line) = (self.input.clone(), text.to_owned());
-            let commands = self.commands.clone();
-            tokio::spawn(async move {
-                let outcome = match input.command(&line).await {
-                    CommandOutcome::Answered(answer) => PlainOutcome::Answered(answer),
-                    CommandOutcome::Queued(_) => PlainOutcome::Queued,
-                    _ => PlainOutcome::Message(line),
-                };
-                let _ = commands.send(outcome);
+        if let Some(directory) = text.strip_prefix("/add-dir ") {
+            let directory = directory.to_owned();
+            self.off_thread(move |input| match input.directory(&directory) {
+                Ok(facts) => PlainOutcome::Asks(OwnQuestion::Directory(facts)),
+                Err(why) => PlainOutcome::Answered(Err(why)),
             });
+            return Ok(());
+        }
+        if text.starts_with('/') {
+            self.command(text);
             return Ok(());
         }
         if let Some(command) = text
@@ -462,12 +452,10 @@ impl PlainFace {
             .strip_prefix('#')
             .filter(|line| !line.trim().is_empty())
         {
-            let (input, note) = (self.input.clone(), note.trim().to_owned());
-            let commands = self.commands.clone();
-            tokio::task::spawn_blocking(move || {
-                let kept = input.remember(&note, MemoryScope::Project);
-                let kept = kept.map(|file| format!("remembered in {}", file.display()));
-                let _ = commands.send(PlainOutcome::Answered(kept));
+            let text = note.trim().to_owned();
+            self.off_thread(move |input| {
+                let places = input.memory_files();
+                PlainOutcome::Asks(OwnQuestion::Note { text, places })
             });
             return Ok(());
         }
@@ -491,9 +479,37 @@ impl PlainFace {
                 }
             }
             PlainOutcome::Queued => self.is_working = true,
+            PlainOutcome::Asks(question) => {
+                self.own = Some(question);
+                // Where the session asks, too, it comes first.
+                return match self.questions.is_empty() {
+                    true => self.show_question(),
+                    false => Ok(()),
+                };
+            }
             PlainOutcome::Message(text) => self.say(&text),
         }
-        match self.is_working || !self.questions.is_empty() {
+        match self.is_working || !self.questions.is_empty() || self.own.is_some() {
+            true => Ok(()),
+            false => self.wait_for_input(),
+        }
+    }
+
+    /// An answer to a question of our own.
+    fn answer_own(&mut self, line: &str) -> io::Result<()> {
+        let answer = self.own.as_ref().map(|own| own.answer(line));
+        match answer.unwrap_or(OwnAnswer::Nothing) {
+            OwnAnswer::Again(hint) => return self.again(&hint),
+            OwnAnswer::Nothing => {}
+            OwnAnswer::Command(line) => self.command(&line),
+            OwnAnswer::Remember { text, scope } => self.off_thread(move |input| {
+                let kept = input.remember(&text, scope);
+                let kept = kept.map(|file| format!("remembered in {}", file.display()));
+                PlainOutcome::Answered(kept)
+            }),
+        }
+        self.own = None;
+        match self.is_working {
             true => Ok(()),
             false => self.wait_for_input(),
         }
@@ -501,7 +517,7 @@ impl PlainFace {
 
     fn answer(&mut self, line: &str) -> io::Result<()> {
         let Some(mut first) = self.questions.pop_front() else {
-            return Ok(());
+            return self.answer_own(line);
         };
         match first.question.answer(line) {
             AnswerStep::Done(answer) => {
@@ -522,7 +538,10 @@ impl PlainFace {
     /// What was typed is no answer; the question stays open.
     fn again(&mut self, hint: &str) -> io::Result<()> {
         self.print(&format!("question: {hint}"))?;
-        let prompt = self.questions.front().map(|first| first.question.prompt());
+        let prompt = match self.questions.front() {
+            Some(first) => Some(first.question.prompt()),
+            None => self.own.as_ref().map(|_| OWN_PROMPT),
+        };
         self.shown_at = Instant::now();
         match prompt {
             Some(prompt) => self.prompt(prompt),

@@ -32,6 +32,13 @@ impl Reply {
         }
     }
 
+    /// A message stands before what comes now: nothing was printed of the answer to it.
+    pub(crate) fn begin(&mut self, look: &Look) {
+        if self.committer.is_empty() {
+            self.committer = MarkdownCommitter::new(markdown(look));
+        }
+    }
+
     pub(crate) fn set_look(&mut self, look: &Look) {
         self.committer.set_look(markdown(look));
     }

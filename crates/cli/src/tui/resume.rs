@@ -1,8 +1,10 @@
 //! A conversation that is taken up: its end, printed once.
 
-use haft::Card;
+use std::path::Path;
+
+use haft::{Card, Content};
 use haft_host::{Exchange, ExchangePart, Exchanges};
-use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine};
+use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine, image::ImageProtocol};
 use serde_json::Value;
 
 use super::{
@@ -16,18 +18,29 @@ pub(crate) const MOST_EXCHANGES: usize = 3;
 /// …in at most so many rows.
 const MOST_ROWS: usize = 200;
 
+/// A picture takes about so many.
+const PICTURE_ROWS: usize = 12;
+
+/// What is printed of it.
+enum Resumed<'e> {
+    Item(HistoryItem),
+    Picture { name: String, content: &'e Content },
+}
+
 impl App {
     pub(super) fn resumed(&mut self, exchanges: &Exchanges) {
-        let mut parts: Vec<Vec<HistoryItem>> = Vec::new();
+        let mut items: Vec<Resumed<'_>> = Vec::new();
         for exchange in &exchanges.shown {
-            parts.push(self.exchange(exchange));
+            items.extend(self.exchange(exchange));
         }
-        let mut items: Vec<HistoryItem> = parts.into_iter().flatten().collect();
         let columns = usize::from(self.look.size.columns);
         // The end counts: what is cut off is the beginning.
         let mut rows = 0;
         let kept = items.iter().rev().take_while(|item| {
-            rows += row_count(item, columns);
+            rows += match item {
+                Resumed::Item(item) => row_count(item, columns),
+                Resumed::Picture { .. } => PICTURE_ROWS,
+            };
             rows < MOST_ROWS
         });
         let kept = kept.count();
@@ -44,13 +57,36 @@ impl App {
             let text = format!("{} {} (Ctrl-O)", self.look.ellipsis(), before.join(", "));
             self.remark(&text);
         }
-        self.print(items);
+        for item in items {
+            match item {
+                Resumed::Item(item) => self.print([item]),
+                Resumed::Picture { name, content } => self.show_picture(&name, content),
+            }
+        }
     }
 
-    fn exchange(&mut self, exchange: &Exchange) -> Vec<HistoryItem> {
-        let mut items = self.message_items(&exchange.prompt);
+    fn exchange<'e>(&self, exchange: &'e Exchange) -> Vec<Resumed<'e>> {
+        let message = self.message_items(&exchange.prompt);
+        let mut all: Vec<Resumed<'_>> = message.into_iter().map(Resumed::Item).collect();
+        // Where only a name could be shown, the message has it.
+        if self.capabilities.images != ImageProtocol::Name {
+            all.extend(exchange.images.iter().map(|content| Resumed::Picture {
+                name: "picture".to_owned(),
+                content,
+            }));
+        }
+        let mut about = String::new();
         for part in &exchange.parts {
+            let mut items = Vec::new();
             match part {
+                ExchangePart::Image(content) => {
+                    let name = Path::new(&about).file_name();
+                    let name = name.map(|name| name.to_string_lossy().into_owned());
+                    all.push(Resumed::Picture {
+                        name: name.unwrap_or_else(|| "picture".to_owned()),
+                        content,
+                    });
+                }
                 ExchangePart::Text(text) => {
                     let mut reply = MarkdownCommitter::new(MarkdownLook {
                         theme: self.look.theme.clone(),
@@ -70,15 +106,17 @@ impl App {
                         Some(false) => CardMark::Worked,
                         _ => CardMark::Failed,
                     };
-                    let mut card = Card::new(name.as_str(), subject(input));
+                    about = subject(input);
+                    let mut card = Card::new(name.as_str(), about.clone());
                     if is_error.is_none() {
                         card.summary = "no answer".to_owned();
                     }
                     items.extend(cards::history(&card, mark, &self.cwd, &self.look));
                 }
             }
+            all.extend(items.into_iter().map(Resumed::Item));
         }
-        items
+        all
     }
 }
 

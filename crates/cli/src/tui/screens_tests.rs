@@ -1,7 +1,8 @@
 //! The screens of the specification.
 
-use haft::{Card, CardPiece, DiffHunk};
+use haft::{Card, CardPiece, DiffHunk, TaskEvent, TaskKind, TaskNotice, TaskStatus};
 use haft_agent::AgentEvent;
+use haft_host::{ScheduledPrompt, SessionEvent};
 use haft_models::ModelEvent;
 use haft_terminal::Key;
 use serde_json::json;
@@ -185,6 +186,7 @@ fn addresses_and_servers_are_asked_about() {
 fn trust_is_asked_about_with_what_would_run() {
     let mut bench = Bench::new(80, 24);
     let facts = super::ask::TrustFacts {
+        purpose: super::ask::TrustPurpose::Start,
         directory: "/home/me/src/shop".to_owned(),
         things: vec![
             ".claude/settings.json hooks".to_owned(),
@@ -230,4 +232,78 @@ fn a_question_of_the_models_own() {
     bench.wait(100);
     bench.key(Key::char('2'));
     insta::assert_snapshot!(format!("{first}\n\n{}", bench.rows()));
+}
+
+#[test]
+fn what_comes_by_itself_is_shown_and_cannot_act_on_the_terminal() {
+    let mut bench = Bench::new(72, 16);
+    bench.session(SessionEvent::Scheduled {
+        prompt: Box::new(ScheduledPrompt {
+            id: "6678540b".to_owned(),
+            words: "every 10 minutes".to_owned(),
+            prompt: "look at the build\n\u{1b}[2Jand say \u{7}what fails".to_owned(),
+            is_last: false,
+        }),
+        uuid: uuid::Uuid::nil(),
+    });
+    let lines: Vec<String> = (1..9)
+        .map(|number| format!("\u{1b}[31merror {number}"))
+        .collect();
+    bench.session(SessionEvent::Task(TaskEvent::Reported(TaskNotice {
+        id: "monitor_1".to_owned(),
+        kind: TaskKind::Monitor,
+        status: TaskStatus::Running,
+        summary: "Monitor \"Errors\"".to_owned(),
+        result: lines.join("\n"),
+        notes: Vec::new(),
+        output_file: None,
+        tool_use_id: None,
+        usage: None,
+    })));
+    bench.update(Input::Tick);
+    insta::assert_snapshot!(bench.rows());
+}
+
+#[test]
+fn a_directory_is_asked_about_before_it_is_added() {
+    let mut bench = Bench::new(80, 24);
+    bench.type_keys("/add-dir ../lib");
+    bench.key(Key::RETURN);
+    let effects = bench.deeds();
+    assert!(
+        matches!(&effects[..], [super::app::Effect::AskDirectory(words)] if words == "../lib"),
+        "it is not added yet"
+    );
+    let facts = haft_host::DirectoryFacts {
+        path: "/home/me/src/lib".into(),
+        uncounted: vec![".claude/settings.json hooks".to_owned()],
+    };
+    let facts = super::first_run::directory_facts(&facts);
+    bench.update(Input::Found(super::app::Found::Untrusted(facts)));
+    bench.wait(2_000);
+    insta::assert_snapshot!(bench.rows());
+    bench.key(Key::char('y'));
+    let effects = bench.deeds();
+    assert!(
+        matches!(&effects[..], [super::app::Effect::Command(line)] if line == "/add-dir /home/me/src/lib")
+    );
+}
+
+#[test]
+fn parts_of_a_command_line_stand_under_each_other() {
+    let part = |text: &str, meaning: &str| haft::ApprovalPart {
+        text: text.to_owned(),
+        meaning: meaning.to_owned(),
+        depth: 0,
+        asks: false,
+    };
+    let long =
+        "docker run --rm -v /home/me/src:/src -w /src registry.example/build:latest make all";
+    let mut bash = request("Bash", Card::new("Bash", "cd 漢字 && make"), json!({}), &[]);
+    bash.parts = vec![
+        part("cd 漢字", "harmless"),
+        part("make", "runs what the workspace says"),
+        part(long, "not known"),
+    ];
+    insta::assert_snapshot!(asked(80, bash).rows());
 }

@@ -8,8 +8,11 @@ use haft_terminal::{
 use super::{
     app::App,
     cards::one_line,
-    history_file::{HistoryEntry, HistoryScope, history_texts},
+    history_file::{HistoryEntry, HistoryScope, MOST_ENTRIES, history_texts},
 };
+
+/// No more text than this is searched.
+const MOST_BYTES: usize = 16 << 20;
 
 /// A search that is under way.
 pub(crate) struct Search {
@@ -26,6 +29,18 @@ impl App {
         self.said.extend(newer);
         let texts = self.said_texts(HistoryScope::Project);
         self.inputs = InputHistory::new(texts);
+    }
+
+    /// Said just now. The oldest go when there are too many.
+    pub(super) fn add_said(&mut self, entry: HistoryEntry) {
+        self.said.push(entry);
+        let mut bytes = 0;
+        let newest = self.said.iter().rev().take_while(|entry| {
+            bytes += entry.text.len();
+            bytes <= MOST_BYTES
+        });
+        let kept = newest.count().clamp(1, MOST_ENTRIES);
+        self.said.drain(..self.said.len() - kept);
     }
 
     fn said_texts(&self, scope: HistoryScope) -> Vec<String> {

@@ -81,6 +81,15 @@ impl Bench {
         self.effects.extend(effects);
     }
 
+    /// The window has another size.
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+        let size = ScreenSize::new(columns, rows);
+        self.screen.resize(size);
+        let sides = (usize::from(columns), usize::from(rows));
+        self.terminal.resize(sides.0, sides.1);
+        self.update(Input::Resized(size));
+    }
+
     /// Time passes; what is due happens.
     pub(crate) fn wait(&mut self, ms: u64) {
         let until = self.now + Duration::from_millis(ms);

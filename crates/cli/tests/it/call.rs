@@ -66,6 +66,13 @@ fn a_misspelt_command_is_answered_with_the_right_one() {
     let dir = tempdir().unwrap();
     let ran = run(haft(dir.path()).arg("exce"), b"");
     assert!(ran.stderr.contains("exec"), "{}", ran.stderr);
+    // So near to a command that it may have been meant: what to type for a prompt is said.
+    let ran = run(haft(dir.path()).arg("hello"), b"");
+    assert_eq!(ran.code, 1);
+    assert_eq!(
+        ran.stderr,
+        "haft: no command is called \"hello\"; did you mean `haft help`? As a prompt: haft -p hello\n"
+    );
 }
 
 #[test]

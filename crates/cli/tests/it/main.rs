@@ -16,10 +16,13 @@
 //! - `sdk`: the official SDK drives it; `sdk_repository`: its examples, and what its own tests hold a program to
 //! - `secrecy`: what others can find out about it; `weak_sandbox`: machines that cannot confine; `users`:
 //!   the same as an ordinary user
+//! - `stats`: what sessions came to
 //! - `swaps`: links swapped in while calls are answered
+//! - `telemetry`: what an independent receiver reads of a session
 //! - `terminal`: what arrives at a terminal, and what is typed there
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
+//! - `web`: pages and searches
 //! - `words`: of what people and models read; `workspace`: dependency graph, licences, duplicates
 //! - `docs`: what the documents say is so; `console`: what they show is what happens; `examples`: what the examples do; `faces`: what the binary leaves to the host
 
@@ -28,6 +31,8 @@
     reason = "a test that cannot go on should stop there"
 )]
 
+mod acp;
+mod acp_clients;
 mod bad_input;
 mod binary;
 mod call;
@@ -61,7 +66,9 @@ mod sdk_repository;
 #[cfg(target_os = "linux")]
 mod secrecy;
 mod sources;
+mod stats;
 mod swaps;
+mod telemetry;
 mod terminal;
 mod undo;
 #[cfg(target_os = "linux")]
@@ -71,5 +78,7 @@ mod vectors;
 mod waits;
 #[cfg(target_os = "linux")]
 mod weak_sandbox;
+#[cfg(feature = "web")]
+mod web;
 mod words;
 mod workspace;

@@ -30,10 +30,11 @@ const OLD: [(&str, &str); 13] = [
 const COMMON: [&str; 4] = ["--help", "--version", "--verbose", "--debug"];
 
 /// Where a library may name a flag: the beginning of a path, and why.
-const MAY_NAME_FLAGS: [(&str, &str); 10] = [
+const MAY_NAME_FLAGS: [(&str, &str); 11] = [
     ("crates/cli/", "flags are its own"),
     ("crates/testkit/", "for tests only"),
     ("crates/shell/", "flags of other programs"),
+    ("crates/tools/src/worktree/", "flags of git"),
     (
         "crates/sandbox/src/child/bubblewrap.rs",
         "flags of another program",

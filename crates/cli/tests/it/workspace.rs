@@ -10,11 +10,12 @@ use spdx::{Expression, LicenseReq};
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
-const GRAPH: [(&str, &[&str]); 13] = [
+const GRAPH: [(&str, &[&str]); 15] = [
     (
         "haft-cli",
         &[
             "haft",
+            "haft-acp",
             "haft-agent",
             "haft-contract",
             "haft-engine",
@@ -32,6 +33,16 @@ const GRAPH: [(&str, &[&str]); 13] = [
         ],
     ),
     (
+        "haft-acp",
+        &[
+            "haft-agent",
+            "haft-contract",
+            "haft-engine",
+            "haft-host",
+            "haft-models",
+        ],
+    ),
+    (
         "haft",
         &["haft-contract", "haft-engine", "haft-host", "haft-tools"],
     ),
@@ -44,9 +55,11 @@ const GRAPH: [(&str, &[&str]); 13] = [
             "haft-extensions",
             "haft-mcp",
             "haft-models",
+            "haft-telemetry",
             "haft-tools",
         ],
     ),
+    ("haft-telemetry", &["haft-contract"]),
     (
         "haft-agent",
         &[

@@ -7,6 +7,9 @@ use haft_contract::{BoxFuture, CallContext, Content};
 use super::{Layer, LayerResult, Next};
 use crate::pipeline::Admitted;
 
+/// What listeners know these lines by.
+pub(super) const TARGET: &str = module_path!();
+
 /// Writes down what ran, how long it took and how it ended. Never what it was about: inputs and
 /// results may hold secrets.
 #[derive(Debug)]
@@ -19,9 +22,6 @@ impl Layer for Trace {
         cx: &'a CallContext,
         next: Next<'a>,
     ) -> BoxFuture<'a, LayerResult> {
-        if !tracing::enabled!(tracing::Level::DEBUG) {
-            return next.run(cx);
-        }
         Box::pin(async move {
             let started = Instant::now();
             let result = next.run(cx).await;

@@ -18,7 +18,7 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    Author, Denied, EarlyResult, Prepared, confinement,
+    ApprovalSource, Author, Denied, EarlyResult, Prepared, confinement,
     hooks::{self, Before, Notes, Requested},
     refusal::{WOULD_ALLOW, denial, interrupted, rejected, remedy, stopped, unasked},
 };
@@ -124,6 +124,8 @@ pub(crate) struct JudgedState {
     pub(crate) patches: Vec<ContextPatch>,
     /// What hooks want said.
     pub(crate) notes: Notes,
+    /// Who permitted it.
+    pub(crate) approval: ApprovalSource,
 }
 
 struct Judge<'a> {
@@ -237,6 +239,7 @@ impl Judge<'_> {
             let unasked = because.is_none();
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
+                    self.denied_unasked(&prepared, &because).await;
                     return Err(self.refused(&prepared, &facts, &because));
                 }
                 if let Some(input) = Box::pin(self.ask(&prepared, &facts, &because)).await? {
@@ -385,6 +388,7 @@ impl Judge<'_> {
                     .patches
                     .extend(updates.iter().flat_map(suggest::patches));
                 self.rewritten = updated_input.is_some();
+                self.kept.approval = ApprovalSource::Hook;
                 return Ok(updated_input);
             }
             Requested::Deny(message) => {
@@ -437,12 +441,16 @@ impl Judge<'_> {
                     answer = cx.services.approver().ask(question) => Some(answer),
                     () = cx.cancel.cancelled() => None,
                     // Only where the answer does not come at once: then a person was asked.
-                    never = hooks::asked(engine, &asked, setting) => match never {},
+                    never = hooks::asked(engine, &asked, &setting.cwd) => match never {},
                 }
             })
             .await;
         let name = prepared.name();
         let mut denied = Denied::Person;
+        self.kept.approval = match answer {
+            Some(ApprovalAnswer::Always) => ApprovalSource::PersonAlways,
+            _ => ApprovalSource::Person,
+        };
         let message = match answer {
             Some(ApprovalAnswer::Allow) => return Ok(None),
             Some(ApprovalAnswer::Changed { input }) => {
@@ -491,6 +499,7 @@ impl Judge<'_> {
                     facts,
                     &rules,
                 );
+                self.denied_unasked(prepared, because).await;
                 denied = Denied::Unasked {
                     kind: because.kind().into(),
                     reason: because.to_string(),
@@ -504,6 +513,13 @@ impl Judge<'_> {
             None => return Err(interrupted(prepared)),
         };
         Err(rejected(prepared, denied, message))
+    }
+
+    /// No one is asked: hooks learn of it.
+    async fn denied_unasked(&mut self, prepared: &Prepared, because: &Because) {
+        let (engine, context, setting) = (self.engine, self.context, &self.setting);
+        let (reason, notes) = (because.to_string(), &mut self.kept.notes);
+        hooks::denied(engine, prepared, &reason, context, setting, notes).await;
     }
 
     /// Refused without a question.

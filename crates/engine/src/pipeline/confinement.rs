@@ -6,12 +6,9 @@ use haft_contract::{CallContext, Confinement, ConfinementStrength, ProbeConfinem
 
 use crate::permissions::{Facts, Policy, confine};
 
-/// How the command of a call is to be confined, if it has one: looked up on a thread that may take its
-/// time. The strictest where that fails.
+/// How the command of a call is to be confined: looked up on a thread that may take its time. The strictest
+/// where that fails.
 pub(super) async fn of(policy: &Policy, facts: Facts) -> Confinement {
-    if facts.shell.is_none() {
-        return Confinement::default();
-    }
     let policy = policy.clone();
     let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));
     looked_up.await.ok().flatten().unwrap_or_default()

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{Admitted, Prepared};
 use crate::{
-    layers::{Layer, Next},
+    layers::{Layers, Next},
     schema::SchemaValidator,
 };
 
@@ -25,11 +25,7 @@ pub struct ExecutedCall {
 
 /// Runs an admitted call. A call that finished keeps its real result, also when the interrupt came
 /// while it was finishing.
-pub(crate) async fn execute(
-    admitted: Admitted,
-    cx: &CallContext,
-    layers: &[Arc<dyn Layer>],
-) -> ExecutedCall {
+pub(crate) async fn execute(admitted: Admitted, cx: &CallContext, layers: &Layers) -> ExecutedCall {
     // The tool learns what it was permitted, so that it can hold itself to it.
     let mut told = cx.clone();
     let terms = admitted.terms();
@@ -37,8 +33,9 @@ pub(crate) async fn execute(
     told.permissions.judged = terms.judged.clone();
     told.permissions.confinement = terms.confinement.clone();
     let cx = &told;
+    let around = layers.around(admitted.call().spec());
     let result = {
-        let mut running = Next::new(&admitted, layers).run(cx);
+        let mut running = Next::new(&admitted, &around).run(cx);
         tokio::select! {
             biased;
             result = &mut running => result,

@@ -48,6 +48,11 @@ impl Notes {
         self.stop = self.stop.take().or(later.stop);
     }
 
+    /// Did no hook say anything?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.context.is_empty() && self.messages.is_empty() && self.stop.is_none()
+    }
+
     /// The same for those who know no more of calls than a tool does.
     pub(crate) fn verdict(&self) -> HookVerdict {
         HookVerdict {
@@ -173,14 +178,47 @@ pub(super) async fn request(
     }
 }
 
+/// Tells the hooks that a call was refused because no one is asked.
+pub(super) async fn denied(
+    engine: &Engine,
+    prepared: &Prepared,
+    reason: &str,
+    context: &SessionContext,
+    setting: &PathContext,
+    notes: &mut Notes,
+) {
+    let event = HookMoment::PERMISSION_DENIED;
+    if engine.hooks.is_silent(event) {
+        return;
+    }
+    let mut fields = fields(prepared, true);
+    fields.insert("reason".to_owned(), reason.into());
+    let heard = fire(engine, event, prepared, fields, context, setting).await;
+    heard.iter().for_each(|one| notes.take(one));
+    if heard.iter().any(|one| one.said.retry) {
+        let name = prepared.name();
+        notes.context.push(format!(
+            "A hook says that this call of {name} may be tried again."
+        ));
+    }
+}
+
 /// Tells the hooks that a person is asked, and then waits for ever: the one who asks ends it.
-pub(super) async fn asked(engine: &Engine, what: &str, setting: &PathContext) -> Infallible {
+pub(crate) async fn asked(engine: &Engine, what: &str, cwd: &Path) -> Infallible {
     let notice = HookNotice {
         kind: "permission_prompt",
         title: "Permission needed",
         message: &format!("Permission is needed to use {what}"),
     };
-    notify(engine, &notice, &setting.cwd).await;
+    notify(engine, &notice, cwd).await;
+    if let (Some(_), Some(kind)) = (&engine.agent().id, &engine.agent().kind) {
+        let notice = HookNotice {
+            kind: "agent_needs_input",
+            title: "An agent needs you",
+            message: &format!("The subagent {kind} needs permission to use {what}"),
+        };
+        notify(engine, &notice, cwd).await;
+    }
     std::future::pending().await
 }
 
@@ -220,7 +258,9 @@ pub(crate) async fn moved(
 ) -> Notes {
     let mut notes = Notes::default();
     let new = patches.iter().rev().find_map(|patch| match patch {
-        ContextPatch::SetCwd { path } => Some(path.as_path()),
+        ContextPatch::SetCwd { path }
+        | ContextPatch::EnterWorktree { path, .. }
+        | ContextPatch::LeaveWorktree { cwd: path } => Some(path.as_path()),
         _ => None,
     });
     let Some(new) = new.filter(|new| **new != *context.cwd) else {

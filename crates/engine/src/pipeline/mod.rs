@@ -152,6 +152,32 @@ pub enum Denied {
     Person,
 }
 
+/// How a call came to be permitted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ApprovalSource {
+    /// Rules, the mode, or that it is harmless: no one was asked.
+    #[default]
+    Config,
+    /// A hook answered in the place of a person.
+    Hook,
+    /// A person, this once.
+    Person,
+    /// A person, from now on.
+    PersonAlways,
+}
+
+impl ApprovalSource {
+    /// Its name in telemetry.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Hook => "hook",
+            Self::Person => "user_temporary",
+            Self::PersonAlways => "user_permanent",
+        }
+    }
+}
+
 /// One repair of the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArgumentRepair {

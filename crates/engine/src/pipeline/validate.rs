@@ -8,7 +8,7 @@ use crate::{
     settings::nearby,
 };
 
-/// After so many problems the rest adds nothing.
+/// After this many problems the rest adds nothing.
 const MOST_PROBLEMS: usize = 8;
 /// How much of a value is repeated in a message.
 const MOST_SHOWN: usize = 60;

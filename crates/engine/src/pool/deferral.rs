@@ -22,7 +22,7 @@ pub enum Deferral {
     On,
     /// None is; and nothing is offered that would find them.
     Off,
-    /// Those that can be are, as soon as their definitions reach so many tokens.
+    /// Those that can be are, as soon as their definitions reach this many tokens.
     At(usize),
 }
 

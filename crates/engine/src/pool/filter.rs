@@ -22,7 +22,7 @@ pub struct Filters {
     pub deny: Vec<String>,
     /// Whether tools are sent by name only.
     pub deferral: Deferral,
-    /// About so many tokens may go to the definitions that are sent with every request: beyond it tools are
+    /// About this many tokens may go to the definitions that are sent with every request: beyond it tools are
     /// deferred. None: as many as there are.
     pub budget: Option<usize>,
     /// Permission rules: those that deny a tool as a whole keep it out.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use haft_contract::{DeferredTools, DynTool, ToolSpec};
+use haft_contract::{DeferredTools, DynTool, Services, ToolSpec};
 
 use super::{
     DefinitionError, Filters, Pool, PoolTool,
@@ -19,21 +19,48 @@ use super::{
     registry::{check, own_names},
 };
 
+/// What a main agent of some kind has of the tools of its session.
+pub type PoolView = Arc<dyn Fn(&Pool) -> Pool + Send + Sync>;
+
 /// The pool of a session, which can be exchanged.
-#[derive(Debug)]
 pub(crate) struct LivePool {
-    now: Mutex<Arc<Pool>>,
+    state: Mutex<PoolState>,
     /// What keeps tools out, those that come late too.
     filters: Filters,
     /// The same tools, for those that look for deferred ones.
     deferred: Arc<DeferredTools>,
 }
 
+struct PoolState {
+    /// Every tool of the session.
+    all: Arc<Pool>,
+    /// Those of them that the agent has.
+    now: Arc<Pool>,
+    /// What makes the second of the first; `None`: they are the same.
+    view: Option<PoolView>,
+}
+
+impl PoolState {
+    fn set(&mut self, all: Pool, deferred: &DeferredTools) {
+        self.all = Arc::new(all);
+        self.now = match &self.view {
+            Some(view) => Arc::new(view(&self.all)),
+            None => Arc::clone(&self.all),
+        };
+        deferred.set(self.now.deferred());
+    }
+}
+
 impl LivePool {
     pub(crate) fn new(pool: Pool, filters: Filters) -> Self {
         let deferred = Arc::new(DeferredTools::of(pool.deferred()));
+        let all = Arc::new(pool);
         Self {
-            now: Mutex::new(Arc::new(pool)),
+            state: Mutex::new(PoolState {
+                now: Arc::clone(&all),
+                all,
+                view: None,
+            }),
             filters,
             deferred,
         }
@@ -41,7 +68,26 @@ impl LivePool {
 
     /// The pool as it is now.
     pub(crate) fn get(&self) -> Arc<Pool> {
-        Arc::clone(&self.lock())
+        Arc::clone(&self.lock().now)
+    }
+
+    /// The same with those that the agent does not have.
+    pub(crate) fn all(&self) -> Arc<Pool> {
+        Arc::clone(&self.lock().all)
+    }
+
+    /// From now on the agent has what this leaves of the tools; `None`: all of them.
+    pub(crate) fn set_view(&self, view: Option<PoolView>, services: &Services) {
+        let mut state = self.lock();
+        let mut all = Pool::clone(&state.all);
+        let findable = match &view {
+            Some(view) => view(&all).deferred(),
+            None => all.deferred(),
+        };
+        // Once: what the model is sent of it stays the same when tools come and go.
+        all.fit_finder(findable, services);
+        state.view = view;
+        state.set(all, &self.deferred);
     }
 
     /// The service by which deferred tools are found.
@@ -80,15 +126,14 @@ impl LivePool {
             .map(|(tool, _)| tool)
             .collect();
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
-        let mut now = self.lock();
-        let (pool, problems) = changed(&now, &self.filters, server, tools);
-        self.deferred.set(pool.deferred());
-        *now = Arc::new(pool);
+        let mut state = self.lock();
+        let (pool, problems) = changed(&state.all, &self.filters, server, tools);
+        state.set(pool, &self.deferred);
         problems
     }
 
-    fn lock(&self) -> MutexGuard<'_, Arc<Pool>> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -24,6 +24,7 @@ use haft_contract::{DeferredTools, DynTool, Services, ToolRole, ToolSpec};
 pub use deferral::Deferral;
 pub use definitions::Format;
 pub use filter::{Filters, Selection};
+pub use live::PoolView;
 pub use offer::ToolOffer;
 pub use registry::{DefinitionError, Registry};
 
@@ -31,7 +32,7 @@ use self::deferral::{DeferralInput, is_finder};
 use crate::{schema::SchemaValidator, settings::nearby};
 
 /// The tools of a session, in their final order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Pool {
     tools: Vec<Arc<PoolTool>>,
     /// Names and aliases; a name wins over an alias.
@@ -156,6 +157,7 @@ impl Pool {
         Self {
             named: self.named.clone(),
             deferred,
+            withdrawn: self.withdrawn.clone(),
             ..Self::of(kept, self.forbidden.clone())
         }
     }
@@ -241,8 +243,15 @@ impl Pool {
     /// The same with the tool that finds others as it is for these services: its definition names what there
     /// is to find.
     pub(crate) fn with_fitted_finder(mut self, services: &Services) -> Self {
-        let deferred = Arc::new(DeferredTools::of(self.deferred()));
-        let services = services.clone().with(deferred);
+        let findable = self.deferred();
+        self.fit_finder(findable, services);
+        self
+    }
+
+    /// Makes the tool that finds others one that finds these.
+    fn fit_finder(&mut self, findable: Vec<Arc<dyn DynTool>>, services: &Services) {
+        let findable = Arc::new(DeferredTools::of(findable));
+        let services = services.clone().with(findable);
         for tool in &mut self.tools {
             if is_finder(tool.spec())
                 && let Some(fitted) = tool.tool.for_session(&services)
@@ -250,6 +259,5 @@ impl Pool {
                 *tool = Arc::new(PoolTool::new(fitted));
             }
         }
-        self
     }
 }

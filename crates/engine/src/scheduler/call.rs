@@ -1,21 +1,30 @@
 //! One call, from its judging to its result: the same for the calls of a reply and for those made inside a
 //! call or beside the conversation.
+//!
+//! Of the latter no one is asked, and no message or patch of theirs reaches the conversation or the session. What
+//! hooks say of one that was made inside a call is reported with that call's result; what they want kept is kept.
 
 use std::{
     any::Any,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::{Instant, SystemTime},
 };
 
+use futures_util::FutureExt;
 use haft_contract::{
-    CallContext, CallId, CancellationToken, ContextPatch, NestedCalls, Progress, RuleList,
-    RuleScope,
+    BoxFuture, CallContext, CallId, CancellationToken, ContextPatch, HookVerdict, NestedCalls,
+    NestedResult, Progress, RuleList, RuleScope, RunNested, ToolUse, approval::NobodyToAsk,
 };
 
-use super::{CallObserver, Shared, slots::Slot};
+use serde_json::Value;
+
+use super::{CallObserver, EndedCall, Shared, notifying_approver::notifying, slots::Slot};
 use crate::{
     SessionContext,
-    pipeline::{CallResult, Notes, Prepared, admit, execute, finish, hooks},
+    pipeline::{
+        ApprovalSource, Author, CallResult, Notes, Prepared, admit, execute, finish, hooks, prepare,
+    },
 };
 
 /// How a call is run.
@@ -47,6 +56,7 @@ impl CallRun<'_> {
         } = self;
         let engine = &shared.engine;
         let (call, id) = prepared.ids();
+        let ends = CallEnding::of(shared, &prepared, started);
         let mut admitted = match admit(prepared, cx, context, engine, self.slot).await {
             Ok(admitted) => admitted,
             Err(mut settled) => {
@@ -54,6 +64,7 @@ impl CallRun<'_> {
                 let mut finished = settled.finish(call, id);
                 finished.metadata.duration = started.elapsed();
                 finished.metadata.waited = self.slot.waited();
+                ends.report(&finished, None);
                 return (finished, notes);
             }
         };
@@ -62,7 +73,9 @@ impl CallRun<'_> {
         if let Some(observer) = self.observer {
             observer.started(&admitted);
         }
-        let mut outcome = execute(admitted, cx, &engine.layers).await;
+        let notifying = notifying(engine, cx);
+        let told = notifying.as_ref().unwrap_or(cx);
+        let mut outcome = execute(admitted, told, &engine.layers).await;
         let duration = started.elapsed();
         let mut notes = kept.notes;
         if let Some(inner) = self.inner {
@@ -78,11 +91,39 @@ impl CallRun<'_> {
         if !self.patches {
             finished.patches.clear();
         }
+        ends.report(&finished, Some(kept.approval));
         if !finished.patches.is_empty() {
             let moved = hooks::moved(engine, &finished.patches, context);
             notes.extend(Box::pin(moved).await);
         }
         (finished, notes)
+    }
+}
+
+/// What a listener is told of a call beside its result; nothing where no one listens.
+struct CallEnding<'a>(Option<(&'a Shared, Value, SystemTime)>);
+
+impl<'a> CallEnding<'a> {
+    fn of(shared: &'a Shared, prepared: &Prepared, started: Instant) -> Self {
+        Self(shared.engine.listener.is_some().then(|| {
+            let began = SystemTime::now().checked_sub(started.elapsed());
+            let began = began.unwrap_or(SystemTime::UNIX_EPOCH);
+            (shared, prepared.input().clone(), began)
+        }))
+    }
+
+    fn report(&self, result: &CallResult, approval: Option<ApprovalSource>) {
+        if let Some((shared, input, began)) = &self.0
+            && let Some(listener) = &shared.engine.listener
+        {
+            listener.on_call_ended(&EndedCall {
+                result,
+                input,
+                agent: shared.engine.agent(),
+                began: *began,
+                approval,
+            });
+        }
     }
 }
 
@@ -100,6 +141,114 @@ impl NestedNotes {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *all)
     }
+}
+
+/// The way to calls beside the model's own, outside any call.
+pub(super) fn beside(shared: &Arc<Shared>) -> NestedCalls {
+    NestedCalls::by(Arc::new(Runner {
+        shared: Arc::downgrade(shared),
+        outer: None,
+    }))
+}
+
+/// The same for one call, whose result tells what hooks say of them.
+pub(super) fn inside(shared: &Arc<Shared>, outer: &NestedNotes) -> NestedCalls {
+    NestedCalls::by(Arc::new(Runner {
+        shared: Arc::downgrade(shared),
+        outer: Some(outer.clone()),
+    }))
+}
+
+/// Keeps no session alive: what it is handed to may outlive it.
+struct Runner {
+    shared: Weak<Shared>,
+    outer: Option<NestedNotes>,
+}
+
+impl RunNested for Runner {
+    fn run<'a>(
+        &'a self,
+        call: ToolUse,
+        allowed: &'a [String],
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, NestedResult> {
+        Box::pin(async move {
+            let Some(shared) = self.shared.upgrade() else {
+                return failed("the session is over".to_owned());
+            };
+            let name = call.name.clone();
+            let run = AssertUnwindSafe(run_nested(&shared, call, allowed, cancel));
+            let (finished, notes) = match run.catch_unwind().await {
+                Ok(ran) => ran,
+                Err(panic) => return failed(panicked(&name, &*panic)),
+            };
+            let hooks = notes.verdict();
+            if let Some(outer) = &self.outer {
+                outer.add(notes);
+            }
+            NestedResult {
+                is_error: finished.is_error,
+                denied: finished.metadata.denied.is_some(),
+                text: finished.text(),
+                structured: finished.structured,
+                hooks,
+            }
+        })
+    }
+}
+
+fn failed(text: String) -> NestedResult {
+    NestedResult {
+        is_error: true,
+        denied: false,
+        text,
+        structured: None,
+        hooks: HookVerdict::default(),
+    }
+}
+
+async fn run_nested(
+    shared: &Arc<Shared>,
+    tool_use: ToolUse,
+    allowed: &[String],
+    cancel: &CancellationToken,
+) -> (CallResult, Notes) {
+    let engine = &shared.engine;
+    let started = Instant::now();
+    let mut context = shared.context().context.clone();
+    for rule in allowed {
+        context.apply(&ContextPatch::AddRuleForTurn {
+            list: RuleList::Allow,
+            rule: rule.clone(),
+        });
+    }
+    let call = CallId::new();
+    let id = tool_use.id.clone();
+    let prepared = match prepare(
+        &engine.pool(),
+        tool_use,
+        Author::Model,
+        call,
+        &context.place(),
+    ) {
+        Ok(prepared) => prepared,
+        Err(settled) => return (settled.finish(call, id), Notes::default()),
+    };
+    let none = NestedCalls::default();
+    let mut cx = shared.call_context(call, id.into(), &context, cancel.child_token(), none);
+    cx.progress = Progress::silent(call);
+    cx.services = cx.services.with_approver(Arc::new(NobodyToAsk));
+    let run = CallRun {
+        shared,
+        cx: &cx,
+        context: &context,
+        slot: &mut Slot::inner(),
+        started,
+        observer: None,
+        inner: None,
+        patches: false,
+    };
+    run.run(prepared).await
 }
 
 impl Shared {

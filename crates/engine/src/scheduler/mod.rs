@@ -10,7 +10,8 @@
 
 mod call;
 pub mod claims;
-mod nested;
+mod listener;
+mod notifying_approver;
 mod observer;
 mod person;
 mod slots;
@@ -26,12 +27,17 @@ use serde_json::Map;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+pub use listener::{CallListener, EndedCall};
 pub use observer::CallObserver;
 pub(crate) use slots::Slot;
 pub use turn::CallBatch;
 
 use crate::{
-    Engine, SessionContext, hooks::HookMoment, pool::ToolOffer, settings::watch::POLICY, tighten,
+    Engine, SessionContext,
+    hooks::HookMoment,
+    pool::{PoolView, ToolOffer},
+    settings::watch::POLICY,
+    tighten,
 };
 
 /// Runs the calls of one session.
@@ -98,11 +104,21 @@ impl Scheduler {
         let mut context = self.shared.context();
         context.context.apply(patch);
         context.version += 1;
+        drop(context);
+        self.shared.engine.hooks.moved();
     }
 
     /// From now on, calls are this model's.
     pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
         *self.shared.model() = Some(model.into());
+    }
+
+    /// From now on the agent is of this kind, and has what the view leaves of the tools. What the model is
+    /// sent begins anew: a tool that it no longer has is not offered to it.
+    pub fn set_kind(&mut self, kind: Option<String>, view: Option<PoolView>) {
+        self.shared.engine.set_kind(kind, view);
+        let offer = self.shared.offer.lock();
+        *offer.unwrap_or_else(PoisonError::into_inner) = ToolOffer::default();
     }
 
     /// The tools whose definitions the model is sent now: what it was sent before comes first, unchanged, so
@@ -119,7 +135,7 @@ impl Scheduler {
 
     /// Calls beside the model's own.
     pub fn aside(&self) -> NestedCalls {
-        nested::beside(&self.shared)
+        call::beside(&self.shared)
     }
 
     /// Fires to end the whole session: every turn and every call in it.

@@ -11,8 +11,7 @@ use haft_contract::{
 
 use super::{
     CallObserver, Scheduler,
-    call::{CallRun, NestedNotes, panicked},
-    nested,
+    call::{CallRun, NestedNotes, inside, panicked},
     slots::Slot,
 };
 use crate::pipeline::{Author, CallResult, prepare, without_outcome};
@@ -63,8 +62,8 @@ impl Scheduler {
         };
         observer.bound(&prepared);
         let notes = NestedNotes::default();
-        let inside = nested::inside(shared, &notes);
-        let mut cx = shared.call_context(call, id.into(), &context, cancel, inside);
+        let nested = inside(shared, &notes);
+        let mut cx = shared.call_context(call, id.into(), &context, cancel, nested);
         let asked = Arc::clone(cx.services.approver());
         cx.services = cx.services.with_approver(Arc::new(TypedByPerson(asked)));
         let run = CallRun {

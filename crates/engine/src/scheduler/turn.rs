@@ -16,9 +16,8 @@ use tokio::sync::Notify;
 
 use super::{
     CallObserver, Scheduler, Shared,
-    call::{CallRun, NestedNotes, panicked},
+    call::{CallRun, NestedNotes, inside, panicked},
     claims::Claims,
-    nested,
     slots::Slot,
 };
 use crate::{
@@ -342,7 +341,7 @@ impl Inner {
     ) {
         let inner = Arc::clone(self);
         let notes = NestedNotes::default();
-        let nested = nested::inside(&self.shared, &notes);
+        let nested = inside(&self.shared, &notes);
         let tool_use_id = prepared.ids().1.into();
         let cx = {
             let context = &self.shared.context().context;
@@ -386,7 +385,10 @@ impl Inner {
             patches: true,
         };
         let (finished, notes) = run.run(prepared).await;
-        finished.with_notes(notes)
+        match notes.is_empty() {
+            true => finished,
+            false => finished.with_notes(notes),
+        }
     }
 
     /// Writes a result down, applies what is due in call order, and says who is free to start.
@@ -418,6 +420,8 @@ impl Inner {
                     .iter()
                     .for_each(|patch| context.context.apply(patch));
                 context.version += 1;
+                drop(context);
+                self.shared.engine.hooks.moved();
             }
             if state.calls[due].may_patch() {
                 release(&mut state.calls, due, ready);

@@ -91,7 +91,7 @@ impl StringFormat {
     }
 }
 
-/// So many digits and nothing else.
+/// This many digits and nothing else.
 fn digits(text: &str, count: usize) -> Option<u32> {
     let fits = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     fits.then(|| text.parse().ok()).flatten()

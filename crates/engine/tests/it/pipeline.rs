@@ -3,10 +3,15 @@ use std::sync::Mutex;
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, Content, PermissionMode,
 };
-use haft_engine::pipeline::INTERRUPTED;
+use haft_engine::{
+    Engine, SessionContext,
+    permissions::{List, RuleSource, Rules, Scope},
+    pipeline::INTERRUPTED,
+};
+use haft_testkit::{TempProject, TestingPermission};
 use serde_json::json;
 
-use crate::rig::{Rig, services};
+use crate::rig::{Rig, only, services, tool_use};
 
 #[tokio::test]
 async fn errors_as_the_model_reads_them() {
@@ -158,10 +163,45 @@ async fn dont_ask_refuses_what_would_ask() {
         .answer("Append", json!({"path": "a.txt", "line": "x"}))
         .await;
     assert!(answer.contains("never asks"), "{answer}");
-    let answer = rig
-        .answer("Echo", json!({"text": "x", "ask": "rude"}))
-        .await;
-    assert!(answer.contains("never asks"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_tool_that_asks_does_so_in_every_mode_whatever_is_allowed() {
+    use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
+    for mode in [Default, AcceptEdits, Plan, BypassPermissions, DontAsk] {
+        let asked = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let approver = Scripted {
+            answers: Mutex::default(),
+            asked: asked.clone(),
+        };
+        let project = TempProject::new([("work/a", "")]);
+        let (engine, _) = Engine::builder(only(TestingPermission), project.path("session"))
+            .services(services(approver))
+            .build()
+            .await;
+        let context = SessionContext::new(project.path("work")).with_mode(mode);
+        let mut rules = Rules::default();
+        let source = RuleSource::of(Scope::User);
+        let added = rules.add(List::Allow, "TestingPermission", source, &context.bases());
+        added.unwrap();
+        let mut scheduler = engine.scheduler(context.with_rules(rules));
+        let mut turn = scheduler.turn().await;
+        turn.push(tool_use("TestingPermission", json!({"reason": "why not"})));
+        let finished = turn.next().await.unwrap();
+        let asked = asked.lock().unwrap().clone();
+        if mode == DontAsk {
+            assert!(
+                finished.text().contains("never asks"),
+                "{}",
+                finished.text()
+            );
+            assert_eq!(asked, Vec::<String>::new());
+            continue;
+        }
+        assert_eq!(asked.len(), 1, "{mode:?}: {asked:?}");
+        assert!(asked[0].contains("why not"), "{asked:?}");
+        assert_eq!(finished.text(), "permitted", "{mode:?}");
+    }
 }
 
 #[tokio::test]
@@ -220,7 +260,7 @@ async fn an_unannounced_patch_is_dropped_and_noted() {
 async fn an_interrupted_call_carries_the_marker() {
     let mut rig = Rig::new().await;
     let mut turn = rig.scheduler.turn().await;
-    turn.push(crate::rig::tool_use("Hang", json!({"polite": true})));
+    turn.push(tool_use("Hang", json!({"polite": true})));
     turn.cancel_token().cancel();
     let finished = turn.next().await.unwrap();
     assert!(finished.is_error);

@@ -7,7 +7,7 @@ use haft_contract::{
     ToolUse,
 };
 use haft_engine::{
-    Engine, Filters, Format, Registry, Scheduler, SessionContext,
+    Engine, Filters, Format, Pool, Registry, Scheduler, SessionContext,
     permissions::{RuleSource, Rules, Scope},
 };
 use haft_testkit::{TempProject, toys, toys::Profiled};
@@ -217,4 +217,33 @@ async fn what_keeps_tools_out_keeps_out_those_that_come_late() {
         .await;
     assert_eq!(taken.len(), 1);
     assert_eq!(sent(&scheduler), before);
+}
+
+#[tokio::test]
+async fn an_agent_of_a_kind_has_a_part_of_the_tools_late_ones_too() {
+    let (_project, mut scheduler) = session(Filters::default()).await;
+    let whole = sent(&scheduler);
+    let keep = |pool: &Pool| pool.narrowed(|spec| spec.name.ends_with('b')).in_full();
+    scheduler.set_kind(Some("narrow".to_owned()), Some(Arc::new(keep)));
+    let engine = Arc::clone(scheduler.engine());
+    assert_eq!(engine.agent().kind.as_deref(), Some("narrow"));
+    // What it no longer has is not sent again.
+    assert!(!sent(&scheduler).contains("Aaa"));
+    engine
+        .replace_server_tools("git", of_git(&["a", "b"]))
+        .await;
+    let names = |pool: &Pool| {
+        let names = pool.iter().map(|tool| tool.spec().name.clone());
+        names
+            .filter(|name| name.starts_with("mcp__"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&engine.pool()), ["mcp__git__b"]);
+    assert_eq!(names(&engine.every_tool()), ["mcp__git__a", "mcp__git__b"]);
+    let refused = call(&mut scheduler, "mcp__git__a").await;
+    assert!(refused.contains("mcp__git__a"), "{refused}");
+    // Of no kind again: everything is back, in the order of the start.
+    scheduler.set_kind(None, None);
+    assert!(sent(&scheduler).starts_with(&whole));
+    assert_eq!(engine.pool().iter().len(), engine.every_tool().iter().len());
 }

@@ -2,7 +2,7 @@
 
 use crate::{AgentDefinition, ExtensionOrigin};
 
-/// Those that only look; one variable leaves both out.
+/// Two of those that only look; one variable leaves both out.
 pub(super) const EXPLORE_AND_PLAN: [&str; 2] = ["Explore", "Plan"];
 
 /// What those that only look may not use.
@@ -15,7 +15,10 @@ const CHANGING: [&str; 6] = [
     "Write",
 ];
 
-pub(super) fn all() -> [AgentDefinition; 3] {
+/// All that one has who only thinks about what it is given: nothing that could change or run anything.
+const LOOKING: [&str; 5] = ["Glob", "Grep", "LS", "Read", "Think"];
+
+pub(super) fn all() -> [AgentDefinition; 4] {
     let [explore, plan] = EXPLORE_AND_PLAN;
     [
         agent(
@@ -39,6 +42,16 @@ pub(super) fn all() -> [AgentDefinition; 3] {
             include_str!("plan.md"),
             &CHANGING,
         ),
+        only(
+            agent(
+                "architect",
+                "A design for a hard decision, from facts that you gathered and put into the prompt. It only reads, and \
+                 little: not for finding things.",
+                include_str!("architect.md"),
+                &[],
+            ),
+            &LOOKING,
+        ),
     ]
 }
 
@@ -46,5 +59,12 @@ fn agent(name: &str, description: &str, prompt: &str, without: &[&str]) -> Agent
     AgentDefinition {
         disallowed_tools: without.iter().map(|tool| (*tool).to_owned()).collect(),
         ..AgentDefinition::new(name, description, prompt.trim(), ExtensionOrigin::BuiltIn)
+    }
+}
+
+fn only(agent: AgentDefinition, tools: &[&str]) -> AgentDefinition {
+    AgentDefinition {
+        tools: Some(tools.iter().map(|tool| (*tool).to_owned()).collect()),
+        ..agent
     }
 }

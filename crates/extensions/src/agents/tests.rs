@@ -107,7 +107,10 @@ fn vector_09_what_is_no_agent_is_left_out_and_the_rest_works() {
         .iter()
         .map(|agent| agent.name.as_str())
         .collect();
-    assert_eq!(names, ["Explore", "Plan", "general-purpose", "good"]);
+    assert_eq!(
+        names,
+        ["Explore", "Plan", "architect", "general-purpose", "good"]
+    );
     let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     let told = told.join("\n");
     let root = places.cwd.display().to_string();
@@ -219,7 +222,7 @@ fn the_kinds_we_bring_can_be_left_out_or_replaced() {
     let options = AgentOptions::of_environment(variable("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"));
     assert!(names(&options).is_empty());
     let options = AgentOptions::of_environment(variable("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"));
-    assert_eq!(names(&options), ["general-purpose"]);
+    assert_eq!(names(&options), ["architect", "general-purpose"]);
     write(&places.user.join("agents/x.md"), &agent("Explore", "mine"));
     let (agents, _) = Agents::load(&places, &AgentOptions::default());
     assert_eq!(agents.get("Explore").unwrap().origin, ExtensionOrigin::User);

@@ -20,7 +20,7 @@ use crate::{
 /// How far imports lead from file to file.
 const DEEPEST_IMPORT: usize = 4;
 
-/// So many files one file may import.
+/// At most this many files one file may import.
 const MOST_IMPORTS: usize = 100;
 
 /// More than this together is left out: there must be room for the work itself.
@@ -29,7 +29,7 @@ const MOST_TOGETHER: usize = 1024 * 1024;
 /// No more files than this are opened.
 const MOST_FILES: usize = 1000;
 
-/// Of what models keep, so many lines and bytes are read.
+/// Of what models keep, this many lines and bytes are read.
 const KEPT_LINES: usize = 200;
 const KEPT_BYTES: usize = 25 * 1024;
 
@@ -250,9 +250,10 @@ impl<'a> MemoryReader<'a> {
                 continue;
             }
             if self.is_outside(&real, owner, chain[0]) {
+                self.state.left_out.insert(real);
                 let what = format!(
                     "the import @{import} leads out of the project and is left out: no one has agreed \
-                     to it"
+                     to it. `haft permissions trust` shows it and asks"
                 );
                 self.warnings.push(Warning::of(path, what));
                 continue;
@@ -275,7 +276,9 @@ impl<'a> MemoryReader<'a> {
     /// Does a real path leave the project, though the file is the project's? A file above the project
     /// may use what lies in its own directory, `home`.
     fn is_outside(&self, target: &Path, owner: Owner, home: &Path) -> bool {
-        if self.options.outside_imports || !matches!(owner, Owner::Project | Owner::Local) {
+        let approved =
+            self.options.outside_imports || self.options.approved_imports.contains(target);
+        if approved || !matches!(owner, Owner::Project | Owner::Local) {
             return false;
         }
         let home = real(home).filter(|home| self.root.starts_with(home));

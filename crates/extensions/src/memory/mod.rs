@@ -13,7 +13,7 @@ mod rules;
 mod tell;
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -107,6 +107,8 @@ pub struct MemoryOptions {
     pub kept: Option<PathBuf>,
     /// Imports of the project's files from outside of it were agreed to.
     pub outside_imports: bool,
+    /// Of these files, by their real paths, it was.
+    pub approved_imports: BTreeSet<PathBuf>,
     /// Additional directories have memory files too.
     pub directories_too: bool,
     /// Files that may not be read.
@@ -167,6 +169,8 @@ struct MemoryState {
     /// How many files were opened.
     opened: usize,
     has_warned: bool,
+    /// What project files import from outside and no one has agreed to; real paths.
+    left_out: BTreeSet<PathBuf>,
 }
 
 impl Memory {
@@ -192,6 +196,27 @@ impl Memory {
         let mut reader = MemoryReader::new(&self.places, &self.options, &mut state);
         reader.start();
         reader.finish()
+    }
+
+    /// Files outside of the project that its memory files import from the start, and that no one has agreed to:
+    /// real paths, with those that they would import in turn.
+    pub fn left_out_imports(&self) -> BTreeSet<PathBuf> {
+        let mut options = self.options.clone();
+        loop {
+            let again = Self::new(self.places.clone(), options.clone());
+            again.start();
+            let found = std::mem::take(&mut again.state().left_out);
+            let before = options.approved_imports.len();
+            options.approved_imports.extend(found);
+            if options.approved_imports.len() == before {
+                let known = &self.options.approved_imports;
+                return options
+                    .approved_imports
+                    .difference(known)
+                    .cloned()
+                    .collect();
+            }
+        }
     }
 
     /// A file was read or changed: memory files that come to light by it.

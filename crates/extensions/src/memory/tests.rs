@@ -233,8 +233,23 @@ fn what_leads_out_of_the_project_is_left_out_and_said() {
     assert_eq!(warnings.len(), 4, "{warnings:?}");
     assert!(warnings[0].ends_with(
         "CLAUDE.md: the import @../secret.md leads out of the project and is left out: no one has agreed \
-         to it"
+         to it. `haft permissions trust` shows it and asks"
     ));
+    let outside = memory.left_out_imports();
+    let real = |path: &Path| fs::canonicalize(path).unwrap();
+    assert_eq!(
+        outside,
+        [real(&places.home.join("notes.md")), real(&secret)].into()
+    );
+    let one = MemoryOptions {
+        approved_imports: [real(&secret)].into(),
+        ..MemoryOptions::default()
+    };
+    let memory = Memory::new(places.clone(), one);
+    let (files, warnings) = memory.start();
+    assert!(texts(&files).contains(&"secret"));
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!(memory.left_out_imports().len(), 1);
     let options = MemoryOptions {
         outside_imports: true,
         ..MemoryOptions::default()

@@ -1,6 +1,6 @@
 //! Which skills the model has read.
 
-/// After the conversation was summarized, so many characters of each skill come along, and of all.
+/// After the conversation was summarized, this many characters of each skill come along, and of all.
 const LONGEST: usize = 20_000;
 const LONGEST_TOGETHER: usize = 100_000;
 

@@ -8,7 +8,9 @@ mod render;
 mod settings;
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
+    fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -56,6 +58,19 @@ struct SkillsState {
     read: Ledger,
     /// The plugins, where they are not those of the start any more.
     plugins: Option<Vec<ExtensionPlugin>>,
+    /// What tells one version of a file from another, as it was when it was looked at last.
+    stamps: BTreeMap<PathBuf, SkillStamp>,
+    /// Files whose change someone objects to: their skills cannot be called.
+    held: HashSet<PathBuf>,
+}
+
+/// Which file it is, how long it is, and when it and anything about it changed.
+type SkillStamp = Option<(u64, u64, [i64; 4])>;
+
+fn skill_stamp(file: &Path) -> SkillStamp {
+    let is = fs::metadata(file).ok()?;
+    let times = [is.mtime(), is.mtime_nsec(), is.ctime(), is.ctime_nsec()];
+    Some((is.ino(), is.len(), times))
 }
 
 impl Skills {
@@ -110,8 +125,41 @@ impl Skills {
         fresh.active = std::mem::take(&mut state.active);
         fresh.read = std::mem::take(&mut state.read);
         fresh.plugins = state.plugins.take();
+        fresh.stamps = std::mem::take(&mut state.stamps);
+        fresh.held = std::mem::take(&mut state.held);
         *state = fresh;
         warnings
+    }
+
+    /// The files of skills that have changed since this was last asked; a few `stat` calls.
+    pub fn changed_files(&self) -> Vec<PathBuf> {
+        let mut state = self.state();
+        let is_first = state.stamps.is_empty();
+        let files: Vec<PathBuf> = state.found.iter().map(|skill| skill.file.clone()).collect();
+        let mut changed = Vec::new();
+        for file in files {
+            let now = skill_stamp(&file);
+            let before = state.stamps.insert(file.clone(), now);
+            // One that was not known yet is new, not changed.
+            if !is_first && before.is_some_and(|before| before != now) {
+                changed.push(file);
+            }
+        }
+        changed
+    }
+
+    /// Someone objects to how this file has changed, or no longer does.
+    pub fn hold(&self, file: &Path, objects: bool) {
+        let mut state = self.state();
+        match objects {
+            true => state.held.insert(file.to_path_buf()),
+            false => state.held.remove(file),
+        };
+    }
+
+    /// Does someone object to what it says now?
+    pub fn is_held(&self, skill: &Skill) -> bool {
+        self.state().held.contains(&skill.file)
     }
 
     /// The same with these plugins in place of those there were.

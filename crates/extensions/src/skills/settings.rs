@@ -9,7 +9,7 @@ use super::{Skill, listing::LONGEST_DESCRIPTION};
 /// Tokens of a window that no one knows.
 const UNKNOWN_WINDOW: u64 = 200_000;
 
-/// A token is about so many characters.
+/// A token is about this many characters.
 const CHARACTERS_A_TOKEN: f64 = 4.0;
 
 /// How one skill is treated.
@@ -32,7 +32,7 @@ pub struct SkillSettings {
     pub overrides: BTreeMap<String, Override>,
     /// The part of the model's window that the list of skills may take.
     pub budget_fraction: f64,
-    /// In place of that, so many characters.
+    /// In place of that, this many characters.
     pub budget: Option<usize>,
     /// The longest description in the list, in characters.
     pub longest_description: usize,

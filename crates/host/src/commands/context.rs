@@ -3,7 +3,7 @@
 use super::{Acts, BuiltIn, thousands};
 use crate::{ContextUsage, CostLine, CostReport};
 
-/// The bar has so many places.
+/// The bar has this many places.
 const BAR: u64 = 26;
 
 pub(super) static CONTEXT: BuiltIn = BuiltIn {

@@ -6,7 +6,7 @@ use haft_contract::SessionId;
 use super::{Acts, BuiltIn, CommandAnswer, CommandContext, blocking, short, table};
 use crate::{SessionEvent, SessionInput, moment};
 
-/// So many conversations are listed.
+/// At most this many conversations are listed.
 const LISTED: usize = 20;
 
 pub(super) static CLEAR: BuiltIn = BuiltIn {

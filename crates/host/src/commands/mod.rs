@@ -26,6 +26,8 @@ use haft_contract::{BoxFuture, Content};
 use haft_extensions::slash;
 use uuid::Uuid;
 
+pub use workspace::DirectoryFacts;
+
 use crate::{Delivery, SessionInput, event::Events, slash::Commands, stop::Stop};
 
 /// The prefix by which a command of a person's is meant where ours has the same name.

@@ -2,11 +2,12 @@
 
 use super::{Acts, BuiltIn, CommandAnswer, blocking, short, table};
 use crate::SessionInput;
+use haft_contract::TaskKind;
 
 pub(super) static TASKS: BuiltIn = BuiltIn {
     name: "tasks",
     hint: "[ID | stop ID]",
-    description: "List running tasks, show the output of one, or stop it",
+    description: "List running tasks and schedules, show the output of one, or stop it",
     acts: Acts::Anytime(|input, arguments| Box::pin(tasks(input, arguments))),
 };
 
@@ -15,7 +16,9 @@ async fn tasks(input: &SessionInput, arguments: &str) -> CommandAnswer {
     match words.as_slice() {
         [] => Ok(list(input)),
         ["stop", id] => {
-            input.stop_task(id)?;
+            let (input, stopped) = (input.clone(), (*id).to_owned());
+            let stop = move || input.stop_task(&stopped).map(|()| String::new());
+            blocking(stop).await?;
             Ok(format!("The task {id} is being stopped."))
         }
         ["output", id] | [id] => {
@@ -33,6 +36,7 @@ fn list(input: &SessionInput) -> String {
     }
     let rows = tasks.into_iter().map(|task| {
         let waited = match task.in_background {
+            _ if task.kind == TaskKind::Schedule => "is said later",
             true => "in the background",
             false => "is waited for",
         };

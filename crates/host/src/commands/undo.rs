@@ -1,9 +1,9 @@
-//! `/undo`: takes back what calls changed.
+//! `/undo`: undoes what calls changed.
 
 use super::{Acts, BuiltIn, CommandAnswer, blocking, short, table};
 use crate::{ChangedFile, SessionInput, UndoReport, UndoWhich, moment};
 
-/// So many changes are listed.
+/// At most this many changes are listed.
 const LISTED: usize = 30;
 
 pub(super) static UNDO: BuiltIn = BuiltIn {

@@ -1,10 +1,11 @@
 //! `/add-dir`, `/init`, `/plan`, `/exit`: where and how it works.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use haft_contract::PermissionMode;
 
 use super::{Acts, BuiltIn, CommandAnswer, CommandContext};
+use crate::{SessionConfig, SessionInput, trust_report};
 
 /// What `/init` means.
 const INIT_WORDS: &str = include_str!("../init.md");
@@ -57,21 +58,65 @@ pub(super) static EXIT: BuiltIn = BuiltIn {
     ),
 };
 
-async fn add_dir(context: &mut CommandContext<'_>, path: &str) -> CommandAnswer {
-    let path = path.trim().trim_matches('"');
+/// A directory that calls could work in too, for the one who is asked whether they may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryFacts {
+    /// Where it really is.
+    pub path: PathBuf,
+    /// What is in it that would run or loosen something in a session of its own.
+    pub uncounted: Vec<String>,
+}
+
+impl DirectoryFacts {
+    /// What it means to add it, line by line.
+    pub fn words(&self) -> Vec<String> {
+        let may = "calls may read what is in it, and edit it as the mode permits";
+        let mut words = vec![may.to_owned()];
+        if !self.uncounted.is_empty() {
+            let names = self.uncounted.join(", ");
+            words.push(format!("does not count in this session: {names}"));
+        }
+        words
+    }
+}
+
+impl SessionInput {
+    /// The directory that `/add-dir` means with these words. Waits for the disk. The error says what is wrong.
+    pub fn directory(&self, words: &str) -> Result<DirectoryFacts, String> {
+        let cwd = match self.0.access.engine() {
+            Some((_, context)) => context.cwd.to_path_buf(),
+            None => self.0.config.cwd.clone(),
+        };
+        let path = named(words, &cwd, self.0.environment.home())?;
+        let config = SessionConfig {
+            environment: self.0.environment.clone(),
+            ..SessionConfig::new(&path)
+        };
+        let report = trust_report(&config).map_err(|error| error.to_string())?;
+        let things = report.things.into_iter().map(|thing| thing.name);
+        Ok(DirectoryFacts {
+            path,
+            uncounted: things.collect(),
+        })
+    }
+}
+
+fn named(words: &str, cwd: &Path, home: Option<PathBuf>) -> Result<PathBuf, String> {
+    let path = words.trim().trim_matches('"');
     if path.is_empty() {
         return Err("say which directory: /add-dir DIR".to_owned());
     }
-    let home = context.input.0.environment.home();
     let path = match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
-        _ => context.agent.context().cwd.join(path),
+        _ => cwd.join(path),
     };
-    let directory: PathBuf = path
-        .canonicalize()
-        .ok()
-        .filter(|path| path.is_dir())
-        .ok_or_else(|| format!("{} is no directory", path.display()))?;
+    let directory = path.canonicalize().ok().filter(|path| path.is_dir());
+    directory.ok_or_else(|| format!("{} is no directory", path.display()))
+}
+
+async fn add_dir(context: &mut CommandContext<'_>, path: &str) -> CommandAnswer {
+    let home = context.input.0.environment.home();
+    let directory = named(path, &context.agent.context().cwd, home)?;
     context.input.0.add_root(&directory);
     let agent = &mut *context.agent;
     agent

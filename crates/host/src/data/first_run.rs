@@ -1,6 +1,7 @@
 //! What a person is asked and told before a session: whether the directory is trusted, and where the key is.
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
@@ -9,7 +10,10 @@ use std::{
 
 use haft_engine::settings::{Flags, Settings, Trust, TrustFile, trust};
 
-use crate::{Environment, ModelProvider, OpenError, Permitted, SessionConfig, key_helper, model};
+use crate::{
+    Environment, ModelProvider, OpenError, Permitted, SessionConfig, extensions::Extensions,
+    key_helper, model,
+};
 
 /// What of a directory would run or loosen something, and whether that is trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,17 +77,40 @@ pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
         name,
         contents: String::new(),
     }));
+    let is_trusted = things.is_empty() || (trusted.runs && trusted.allows);
+    let mut changed = known.unwrap_or_default();
+    let imports = outside_imports(config)?;
+    for path in &imports {
+        let name = format!("memory files import {}", path.display());
+        changed.push(format!("{name}, which is outside"));
+        things.push(TrustedThing {
+            name,
+            contents: String::new(),
+        });
+    }
     Ok(TrustReport {
         directory: trust::directory(places),
-        is_trusted: things.is_empty() || (trusted.runs && trusted.allows),
-        changed: known.unwrap_or_default(),
+        is_trusted: is_trusted && imports.is_empty(),
+        changed,
         things,
     })
+}
+
+/// Files outside of the project that its memory files import, and that no one has agreed to yet.
+pub fn outside_imports(config: &SessionConfig) -> Result<BTreeSet<PathBuf>, OpenError> {
+    if config.bare {
+        return Ok(BTreeSet::new());
+    }
+    let permitted = Permitted::load(config)?;
+    Ok(Extensions::load(config, &permitted).left_out_imports())
 }
 
 /// Trusts the directory of a session, with everything in it as it is now. Gives the directory.
 pub fn accept_trust(config: &SessionConfig) -> Result<PathBuf, OpenError> {
     let settings = settings(config);
+    let imports = outside_imports(config)?;
+    let added = TrustFile::add_imports(&settings.places, &imports);
+    added.map_err(anyhow::Error::from)?;
     let added = TrustFile::add(&settings.places, &settings.running_things());
     Ok(added.map_err(anyhow::Error::from)?)
 }

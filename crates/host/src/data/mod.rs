@@ -7,19 +7,21 @@ mod memory_places;
 mod rules;
 mod sessions;
 mod tasks;
+mod todos;
 mod undo;
 
 pub use costs::{CostLine, CostReport};
 pub(crate) use first_run::stored_key;
 pub use first_run::{
-    KeyPlace, KeyReport, TrustReport, TrustedThing, accept_trust, key_report, remove_key,
-    store_key, trust_report,
+    KeyPlace, KeyReport, TrustReport, TrustedThing, accept_trust, key_report, outside_imports,
+    remove_key, store_key, trust_report,
 };
 pub use memory_places::{MemoryPlace, MemoryScope};
 pub use rules::RuleInfo;
 pub use sessions::{Exchange, ExchangePart, Exchanges, SessionEntry, exchanges, session_entries};
 pub(crate) use sessions::{TranscriptPrompt, prompts};
 pub use tasks::RunningTask;
+pub use todos::{TodoBoard, TodoEntry, TodoStatus};
 pub use undo::{
     ChangedFile, FileChangeKind, RewindKind, RewindPoint, UndoEntry, UndoReport, UndoWhich,
 };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use haft_agent::Sessions;
-use haft_contract::SessionId;
+use haft_contract::{Content, SessionId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -47,6 +47,8 @@ pub struct Exchange {
     pub uuid: Option<Uuid>,
     /// What it says.
     pub prompt: String,
+    /// Pictures that go with it.
+    pub images: Vec<Content>,
     /// The answer.
     pub parts: Vec<ExchangePart>,
 }
@@ -65,6 +67,8 @@ pub enum ExchangePart {
         /// Did it fail? `None`: it has no answer.
         is_error: Option<bool>,
     },
+    /// A picture in what a call came to.
+    Image(Content),
 }
 
 /// A message of a person's, and where it stands.
@@ -123,7 +127,7 @@ fn place(path: &Path) -> Option<PathBuf> {
         .find_map(|line| Some(PathBuf::from(line["cwd"].as_str()?)))
 }
 
-/// What was said in a conversation: the last exchanges of it, so many. Branches that were left do not count.
+/// What was said in a conversation: the last exchanges of it, this many. Branches that were left do not count.
 pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
     let lines = chain(&fs::read_to_string(transcript)?, None);
     let mut all: Vec<Exchange> = Vec::new();
@@ -139,8 +143,19 @@ pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
             all.push(Exchange {
                 uuid: line["uuid"].as_str().and_then(|uuid| uuid.parse().ok()),
                 prompt,
+                images: images(&line["message"]["content"]),
                 parts: Vec::new(),
             });
+            // Only the end is wanted, and pictures are long.
+            if let Some(before) = all.len().checked_sub(most + 1) {
+                all[before] = Exchange::default();
+            }
+        } else if line["type"] == "user"
+            && let Some(exchange) = all.last_mut()
+        {
+            let results = blocks(line).filter(|block| block["type"] == "tool_result");
+            let shown = results.flat_map(|block| images(&block["content"]));
+            exchange.parts.extend(shown.map(ExchangePart::Image));
         } else if line["type"] == "assistant"
             && let Some(exchange) = all.last_mut()
         {
@@ -227,6 +242,15 @@ fn chain(text: &str, leaf: Option<Uuid>) -> Vec<Value> {
     }
     let chosen = lines.into_iter().zip(taken).filter(|(_, taken)| *taken);
     chosen.map(|(line, _)| line).collect()
+}
+
+/// The pictures in a content.
+fn images(content: &Value) -> Vec<Content> {
+    let blocks = content.as_array().into_iter().flatten();
+    let images = blocks.filter(|block| block["type"] == "image");
+    images
+        .filter_map(|image| serde_json::from_value(image.clone()).ok())
+        .collect()
 }
 
 fn blocks(line: &Value) -> impl Iterator<Item = &Value> {

@@ -10,7 +10,7 @@ use haft_contract::{BackgroundTasks, TaskKind};
 
 use crate::SessionInput;
 
-/// So much of the end of an output is given.
+/// At most this much of the end of an output is given.
 const TAIL: u64 = 16 << 10;
 
 /// A task that runs.
@@ -18,7 +18,7 @@ const TAIL: u64 = 16 << 10;
 pub struct RunningTask {
     /// Its id.
     pub id: String,
-    /// A command or a subagent.
+    /// A command, a subagent, a monitor; or a prompt that is said later.
     pub kind: TaskKind,
     /// What it is for, in a few words.
     pub description: String,
@@ -31,13 +31,21 @@ pub struct RunningTask {
 }
 
 impl SessionInput {
-    /// The tasks that run.
+    /// The tasks that run, and what is said later.
     pub fn tasks(&self) -> Vec<RunningTask> {
-        let Some(services) = self.0.access.services() else {
-            return Vec::new();
-        };
-        let Ok(tasks) = services.get::<BackgroundTasks>() else {
-            return Vec::new();
+        let scheduled = self.0.schedules.iter().flat_map(|book| book.all());
+        let scheduled = scheduled.map(|job| RunningTask {
+            description: format!("{}, next {}: {}", job.words, job.next, job.prompt),
+            id: job.id,
+            kind: TaskKind::Schedule,
+            tool_use_id: None,
+            in_background: true,
+            output_file: None,
+        });
+        let services = self.0.access.services();
+        let tasks = services.and_then(|services| services.get::<BackgroundTasks>().ok());
+        let Some(tasks) = tasks else {
+            return scheduled.collect();
         };
         let running = tasks.running().into_iter().map(|task| RunningTask {
             output_file: self.output_file(&task.id),
@@ -50,11 +58,15 @@ impl SessionInput {
             tool_use_id: task.tool_use_id.as_deref().map(str::to_owned),
             in_background: task.in_background,
         });
-        running.collect()
+        running.chain(scheduled).collect()
     }
 
     /// The end of what a task has printed, whether it still runs or not.
     pub fn task_output(&self, id: &str) -> Result<String, String> {
+        let mut scheduled = self.0.schedules.iter().flat_map(|book| book.all());
+        if let Some(job) = scheduled.find(|job| job.id == id) {
+            return Ok(job.prompt);
+        }
         let file = self.output_file(id);
         let file = file.ok_or_else(|| format!("no task {id:?} has an output"))?;
         let failed = |error: std::io::Error| format!("{}: {error}", file.display());

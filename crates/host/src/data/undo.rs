@@ -57,7 +57,7 @@ pub struct UndoEntry {
 /// What is to be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoWhich {
-    /// The newest changes, so many.
+    /// The newest changes, this many.
     Newest(usize),
     /// One, by its id.
     Entry(String),

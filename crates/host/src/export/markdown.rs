@@ -353,7 +353,7 @@ fn is_harmless(target: &str) -> bool {
     is_page || target.chars().all(is_plain)
 }
 
-/// Where code that so many backticks opened ends on this line.
+/// Where code that this many backticks opened ends on this line.
 fn closing(text: &str, run: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = text[at..].find('`') {

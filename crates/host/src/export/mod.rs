@@ -173,4 +173,6 @@ fn put_new(file: &Path, text: &str) -> io::Result<()> {
 }
 
 #[cfg(test)]
+mod random_tests;
+#[cfg(test)]
 mod tests;

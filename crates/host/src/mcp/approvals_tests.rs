@@ -162,7 +162,7 @@ async fn another_command_of_a_plugin_is_asked_about_and_the_persons_own_is_said(
     let own = alone.may_start(&entry(ServerScope::User, "new")).await;
     assert_eq!(own, Ok(()));
     assert!(setting.taken().contains("- old\n+ new"));
-    // Who goes from one to the other and back is not asked twice.
+    // Going from one to the other and back asks only once.
     let both = [
         entry(ServerScope::User, "new"),
         entry(ServerScope::User, "old"),

@@ -1,8 +1,8 @@
 //! How a text differs from what it was, line by line, for people.
 
-/// So much of a text is kept, in characters.
+/// At most this much of a text is kept, in characters.
 const KEPT: usize = 4_000;
-/// So many lines of a difference are shown.
+/// At most this many lines of a difference are shown.
 const SHOWN: usize = 40;
 
 /// As much of a text as is kept.

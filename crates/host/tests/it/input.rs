@@ -2,11 +2,12 @@
 
 use haft_contract::PermissionMode;
 use haft_host::{
-    AgentSession, SessionActivity, SessionEvent, SessionParts, StopKind, agent::AgentEvent,
+    AgentSession, Delivery, SessionActivity, SessionEvent, SessionInput, SessionParts, StopKind,
+    agent::{AgentEvent, Prompt},
 };
 use haft_testkit::TempProject;
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
 use crate::rig::{Recorded, call, config, in_time, says, scripted};
@@ -157,4 +158,35 @@ async fn events_may_be_taken_as_a_stream_that_ends_with_the_session() {
     }
     assert_eq!((text.as_str(), answer.as_deref()), ("hello", Some("hello")));
     in_time(running).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_a_message_names_comes_with_it_also_during_a_run() {
+    let project = TempProject::new([
+        ("work/a.txt", "first"),
+        ("work/notes.txt", "the answer is 42"),
+    ]);
+    let read = call("Read", json!({"file_path": project.path("work/a.txt")}));
+    let model = scripted(json!([{"content": [read]}, says("Seen.")]));
+    let to: Arc<OnceLock<SessionInput>> = Arc::default();
+    let input = Arc::clone(&to);
+    let parts = SessionParts::new(move |event: &SessionEvent| {
+        // The run is under way: a call was made.
+        if let SessionEvent::Agent(AgentEvent::Calling { .. }) = event
+            && let Some(input) = input.get()
+        {
+            input.say(Prompt::typed("see @notes.txt, too"), Delivery::Steer);
+        }
+    });
+    let parts = parts.model(Arc::new(model.clone()));
+    let session = AgentSession::open(config(&project), parts).unwrap();
+    let input = session.input();
+    to.set(input.clone()).ok();
+    input.prompt("go");
+    input.close();
+    in_time(session.run()).await.unwrap();
+    let requests = model.requests();
+    let said = format!("{:?}", requests[1].history.messages().last());
+    assert!(said.contains("see @notes.txt, too"), "{said}");
+    assert!(said.contains("the answer is 42"), "{said}");
 }

@@ -4,7 +4,9 @@
 //! - `face`: what an interactive one needs
 //! - `input`: what can be done to one while it runs
 //! - `questions`: who is asked, and as what
+//! - `schedules`: prompts that are said later
 //! - `side_by_side`: ten in one process
+//! - `web`: pages of servers that play every bad case, and searches
 
 #![expect(
     clippy::unwrap_used,
@@ -15,4 +17,6 @@ mod face;
 mod input;
 mod questions;
 mod rig;
+mod schedules;
 mod side_by_side;
+mod web;

@@ -95,7 +95,7 @@ impl<'t, 'n> Occurrences<'t, 'n> {
     fn search(&self, from: usize) -> Option<usize> {
         let rest = self.text.get(from..)?;
         let found = self.finder.find(rest);
-        spend(found.map_or(rest.len(), |distance| distance + self.needle.len()));
+        spend!(found.map_or(rest.len(), |distance| distance + self.needle.len()));
         found.map(|distance| from + distance)
     }
 }
@@ -115,7 +115,7 @@ impl Iterator for Occurrences<'_, '_> {
         let period = *self
             .period
             .get_or_insert_with(|| smallest_period(self.needle));
-        spend(period);
+        spend!(period);
         let after = self.text.get(last + length..last + length + period);
         self.last = if period < length && after == Some(&self.needle[length - period..]) {
             Some(last + period)
@@ -134,9 +134,9 @@ fn smallest_period(needle: &[u8]) -> usize {
     let mut border = vec![0; needle.len()];
     let mut matched = 0;
     for position in 1..needle.len() {
-        spend(1);
+        spend!(1);
         while matched > 0 && needle[position] != needle[matched] {
-            spend(1);
+            spend!(1);
             matched = border[matched - 1];
         }
         if needle[position] == needle[matched] {

@@ -165,7 +165,7 @@ impl<'a> LineComparison<'a> {
             if self.old[index].trim_ascii().is_empty() {
                 continue;
             }
-            spend(found.map_or(0, Vec::len));
+            spend!(found.map_or(0, Vec::len));
             for place in found.into_iter().flatten() {
                 *votes.entry(place.saturating_sub(index)).or_default() += 1;
             }

@@ -93,7 +93,7 @@ impl<'a> Folded<'a> {
 pub(super) fn trailing_blanks(line: &[u8]) -> usize {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     let blanks = line.iter().rev().take_while(is_blank).count();
-    spend(blanks + 1);
+    spend!(blanks + 1);
     blanks
 }
 
@@ -106,7 +106,7 @@ struct Folding<'a> {
 
 impl<'a> Folding<'a> {
     fn of(bytes: &'a [u8]) -> Self {
-        spend(bytes.len());
+        spend!(bytes.len());
         Self {
             bytes,
             text: Vec::new(),

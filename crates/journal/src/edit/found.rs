@@ -2,7 +2,7 @@
 
 use std::{iter, ops::Range};
 
-use super::typed::Typed;
+use super::breaks::Typed;
 use super::{Draft, EditError, EditPlan, File, Piece, Tier, breaks, differ_only_in_breaks, places};
 use crate::lines::{Break, BreakStyle};
 use crate::text::Encoding;

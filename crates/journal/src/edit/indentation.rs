@@ -122,7 +122,7 @@ fn is_blank(byte: &u8) -> bool {
 }
 
 fn trim(line: &[u8]) -> &[u8] {
-    spend(line.len() + 1);
+    spend!(line.len() + 1);
     let start = line.iter().position(|byte| !is_blank(byte));
     let end = line.iter().rposition(|byte| !is_blank(byte));
     match (start, end) {

@@ -22,7 +22,7 @@ pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
     let ends = old_rest.iter().rev().zip(new_rest.iter().rev());
     let tail = ends.take_while(equal_pairs).count();
-    spend(head + tail + 1);
+    spend!(head + tail + 1);
     let old_middle = &old_rest[..old_rest.len() - tail];
     let new_middle = &new_rest[..new_rest.len() - tail];
     let middle = if old_middle.len() + new_middle.len() > COMPARED {
@@ -69,7 +69,7 @@ fn compared(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
     let runs = diff::runs(old, new, None);
     let changed = runs.iter().filter(|run| !run.equal);
     let changed: usize = changed.map(|run| run.old.len() + run.new.len()).sum();
-    spend((old.len() + new.len()) * changed);
+    spend!((old.len() + new.len()) * changed);
     runs
 }
 

@@ -8,7 +8,7 @@
 //!   the tiers, from strict to tolerant; each finds all its candidates
 //! - `file`: the text of the file, and from a change of it to one of its bytes
 //! - `fold`: texts made equal, and the way back
-//! - `project`, `line_diff`: what tolerant tiers write; `breaks`: with which breaks; `typed`: of what
+//! - `project`, `line_diff`: what tolerant tiers write; `breaks`: of what, with which breaks
 //! - `explain`, `similarity`: why nothing was found
 //! - `found`: changes at places that another search found
 //! - `error`, `places`: what is reported
@@ -28,20 +28,19 @@ mod places;
 mod project;
 mod similarity;
 mod trailing;
-mod typed;
 mod typography;
 
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
 use crate::text::Encoding;
+use breaks::Typed;
 pub use error::EditError;
 pub use explain::explain_missing;
 use file::{Draft, File, Piece};
 use fold::Folded;
 pub use found::{EditableText, NewText, TextChange};
 pub use places::{LineRange, SplicePlace};
-use typed::Typed;
 
 const BOM: char = '\u{feff}';
 

@@ -56,7 +56,7 @@ pub(super) fn of(file: &File<'_>, splices: &[Splice]) -> Vec<SplicePlace> {
 fn lines_from(first: u64, text: &[u8], break_byte: u8) -> LineRange {
     // A final break belongs to the last line and does not start another one.
     let inner = text.strip_suffix(&[break_byte]).unwrap_or(text);
-    spend(inner.len() + 1);
+    spend!(inner.len() + 1);
     LineRange {
         first,
         last: first + memchr_iter(break_byte, inner).count() as u64,
@@ -82,7 +82,7 @@ pub(super) fn line_of(file: &File<'_>, position: usize) -> u64 {
 }
 
 fn count(file: &File<'_>, range: Range<usize>) -> u64 {
-    spend(range.len() + 1);
+    spend!(range.len() + 1);
     memchr_iter(break_byte(file.style), &file.text()[range]).count() as u64
 }
 

@@ -17,9 +17,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::breaks::Typed;
 use super::breaks::Writer;
 use super::line_diff::texts;
-use super::typed::Typed;
 use super::{EditError, File, Piece, fold, places};
 use crate::diff::Run;
 use crate::effort::spend;
@@ -176,7 +176,7 @@ struct LinePair {
 
 impl LinePair {
     fn of(file: &File<'_>, range: &Range<usize>, old: &[u8], new: &[u8]) -> Self {
-        spend(range.len() + old.len() + new.len());
+        spend!(range.len() + old.len() + new.len());
         // All three are UTF-8: two were typed, and the file's equals one of them when folded.
         let characters = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().collect();
         Self {
@@ -217,7 +217,7 @@ impl LinePair {
             if old == file || harmless.contains(old) {
                 continue;
             }
-            spend(typed.len());
+            spend!(typed.len());
             if typed.contains(old) {
                 return Err(Doubt::Sign {
                     file: *file,

@@ -7,7 +7,7 @@ const JUDGED: usize = 400;
 
 /// From 0 to 1: shared neighbouring pairs of characters (Dice's coefficient).
 pub(super) fn likeness(left: &[u8], right: &[u8]) -> f64 {
-    spend(left.len().min(right.len()) + 2 * JUDGED);
+    spend!(left.len().min(right.len()) + 2 * JUDGED);
     if left == right {
         return 1.0;
     }
@@ -71,7 +71,7 @@ impl Histogram {
         if total == 0 || 4 * self.length.min(line.len()) < total {
             return 0.0;
         }
-        spend(line.len());
+        spend!(line.len());
         let mut left = self.counts;
         let mut shared = 0_usize;
         for &byte in line {

@@ -75,6 +75,6 @@ pub(super) fn find(search: &Search<'_, '_>) -> Result<Option<Match>, EditError> 
 fn blanks(text: &[u8]) -> usize {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     let blanks = text.iter().take_while(is_blank).count();
-    spend(blanks + 1);
+    spend!(blanks + 1);
     blanks
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::{CodePage, units};
 use crate::text::{ContentKind, Encoding, detect};
 
-/// Every so many bytes of text the place in the file is noted.
+/// The place in the file is noted once in this many bytes of text.
 const INTERVAL: usize = 512;
 const UNDECODABLE: u8 = 0xff;
 const MARK: &str = "\u{feff}";

@@ -16,7 +16,7 @@ use crate::undo::{Content, Left, RecordState, Seal, Swept, digest, read_content,
 
 /// A new directory with more in it than this is recorded as one.
 const GROWN: usize = 500;
-/// So many paths that cannot be restored are named.
+/// At most this many paths that cannot be restored are named.
 const NAMED: usize = 200;
 /// A wait for the clock is no longer than this; on slower clocks contents are compared.
 const LONGEST_WAIT: Duration = Duration::from_millis(25);

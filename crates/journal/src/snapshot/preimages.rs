@@ -29,7 +29,7 @@ use crate::stamp::{ContentHash, Stamp, now_ns};
 const LARGE: u64 = 64 << 10;
 /// Where blocks begin that could be shared.
 const BLOCK: u64 = 4096;
-/// So much is collected before it is written.
+/// At most this much is collected before it is written.
 const COLLECTED: usize = 1 << 20;
 
 /// A file whose content is on the shelf.
@@ -452,7 +452,7 @@ fn copy_inside(from: &File, to: &File, start: u64, size: u64) -> bool {
 
 /// Why something is not kept yet.
 const NO_TIME: &str = "there was no time for it";
-/// So many are kept at once while no one waits for it.
+/// How many are kept at once while no one waits for it.
 const BATCH: usize = 256;
 
 /// A file, with its content or why there is none.

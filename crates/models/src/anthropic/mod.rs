@@ -3,6 +3,7 @@
 mod body;
 mod endpoints;
 mod stream;
+mod web_search;
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::{
 /// Where the API is, unless told otherwise.
 pub const BASE_URL: &str = "https://api.anthropic.com";
 
-/// Who asks for a model with a suffix such as `[1m]` needs this feature for it.
+/// A model with a suffix such as `[1m]` needs this feature.
 const LONG_CONTEXT: &str = "context-1m-2025-08-07";
 const LONG: u64 = 1_000_000;
 

@@ -5,15 +5,18 @@
 
 pub(crate) mod answer;
 pub(crate) mod body;
+mod fetch;
 mod plain;
 mod proxy;
 pub(crate) mod short;
 mod streams;
+mod websocket;
 
 use std::{
     error::Error,
     future::Future,
     io,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -21,13 +24,15 @@ use std::{
 use bytes::Bytes;
 use haft_contract::CancellationToken;
 use reqwest::{
-    Client, RequestBuilder, Response, Url,
+    Client, ClientBuilder, RequestBuilder, Response, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
     redirect,
 };
 
 use crate::{ErrorKind, ModelError};
+pub use fetch::WebClient;
 pub use proxy::ProxyVariables;
+pub use websocket::WebSockets;
 
 /// Limits and ways of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,6 +153,33 @@ impl Http {
         self.send(url, request, cancel).await
     }
 
+    /// The same to one of these addresses, and through no proxy: another client for each.
+    pub(crate) async fn post_to(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+        addresses: &[IpAddr],
+    ) -> Result<Response, ModelError> {
+        let port = url.port_or_known_default().unwrap_or_default();
+        let addresses: Vec<SocketAddr> = addresses
+            .iter()
+            .map(|address| SocketAddr::new(*address, port))
+            .collect();
+        let host = url.host_str().unwrap_or_default();
+        let client = self
+            .builder(url.scheme() == "http")
+            .and_then(|builder| {
+                builder
+                    .no_proxy()
+                    .resolve_to_addrs(host, &addresses)
+                    .build()
+            })
+            .map_err(|error| ModelError::local(format!("cannot set up HTTPS: {}", root(&error))))?;
+        let request = client.post(url.clone()).headers(headers).body(body);
+        self.send(url, request, &CancellationToken::new()).await
+    }
+
     async fn send(
         &self,
         url: &Url,
@@ -183,6 +215,10 @@ impl Http {
     }
 
     fn build(&self, is_plain: bool) -> reqwest::Result<Client> {
+        self.builder(is_plain)?.build()
+    }
+
+    fn builder(&self, is_plain: bool) -> reqwest::Result<ClientBuilder> {
         // Fails only if there is one already, and then there is one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let options = self.options();
@@ -200,7 +236,7 @@ impl Http {
         if is_plain {
             builder = builder.tls_certs_only([]);
         }
-        builder.build()
+        Ok(builder)
     }
 }
 

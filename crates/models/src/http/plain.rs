@@ -27,10 +27,14 @@ impl Http {
         let headers = headers(&request.headers)?;
         // One that stops waiting drops the request.
         let never = CancellationToken::new();
-        let response = self
-            .post(&url, headers, Bytes::from(request.body), &never)
-            .await
-            .map_err(|error| error.message)?;
+        let body = Bytes::from(request.body);
+        let sent = async {
+            match request.addresses.is_empty() {
+                true => self.post(&url, headers, body, &never).await,
+                false => self.post_to(&url, headers, body, &request.addresses).await,
+            }
+        };
+        let response = sent.await.map_err(|error| error.message)?;
         let status = response.status().as_u16();
         let location = response.headers().get(LOCATION);
         let location = location.and_then(|to| to.to_str().ok()).map(str::to_owned);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use reqwest::{ClientBuilder, NoProxy, Proxy};
+use reqwest::{ClientBuilder, NoProxy, Proxy, Url};
 
 /// What variables say of proxies. Their addresses may hold passwords, so none is shown.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -37,6 +37,19 @@ impl ProxyVariables {
     /// Is one named that plain addresses go through?
     pub(super) fn is_for_plain(&self) -> bool {
         self.http.is_some() || self.all.is_some()
+    }
+
+    /// The hosts of those that are named.
+    pub(super) fn hosts(&self) -> Vec<String> {
+        let named = [&self.http, &self.https, &self.all].into_iter().flatten();
+        let hosts = named.filter_map(|address| {
+            let address = match address.contains("://") {
+                true => address.clone(),
+                false => format!("http://{address}"),
+            };
+            Url::parse(&address).ok()?.host_str().map(str::to_owned)
+        });
+        hosts.collect()
     }
 
     /// A client that goes through these, and through no others.

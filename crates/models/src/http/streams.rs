@@ -50,23 +50,28 @@ impl Http {
                 message: error.message,
             }
         })?;
-        let headers = response.headers().iter().filter_map(|(name, value)| {
-            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
-        });
-        Ok(HttpResponse {
-            status: response.status().as_u16(),
-            headers: headers.collect(),
-            body: Box::new(StreamedBody {
-                response,
-                parser: None,
-                is_over: false,
-            }),
-        })
+        Ok(response_of(response))
+    }
+}
+
+/// An answer as others read it.
+pub(super) fn response_of(response: Response) -> HttpResponse {
+    let headers = response.headers().iter().filter_map(|(name, value)| {
+        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+    });
+    HttpResponse {
+        status: response.status().as_u16(),
+        headers: headers.collect(),
+        body: Box::new(StreamedBody {
+            response,
+            parser: None,
+            is_over: false,
+        }),
     }
 }
 
 /// The values may be secrets: what is wrong with one is said, and the value not shown.
-fn headers(written: &[(String, String)]) -> Result<HeaderMap, String> {
+pub(super) fn headers(written: &[(String, String)]) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in written {
         let unusable = || format!("the header {name:?} cannot be sent as it is written");

@@ -18,7 +18,7 @@ pub(super) struct Calls {
     by_index: std::collections::HashMap<u64, usize>,
     /// The calls that the last chunk with new calls brought.
     opened: Vec<usize>,
-    /// So many were handed out; what comes of them later changes nothing.
+    /// How many were handed out; what comes of them later changes nothing.
     handed_out: usize,
 }
 

@@ -2,7 +2,7 @@
 //! - `ask`: asking a model and keeping everything it says
 //! - `anthropic`, `openai`: the wire vectors, and what servers do
 //! - `bad`: wrong keys, wrong addresses, answers that are none
-//! - `plain`: the client for others
+//! - `pages`: the client for pages; `plain`: the client for others
 //! - `assembling`: events in any order
 //! - `traffic`: what comes of the streams in the folder of that name
 //! - `wrappers`: retries, fallback, scripts, recordings
@@ -17,6 +17,7 @@ mod ask;
 mod assembling;
 mod bad;
 mod openai;
+mod pages;
 mod plain;
 mod traffic;
 mod wrappers;

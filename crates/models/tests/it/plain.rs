@@ -14,6 +14,7 @@ fn http() -> Http {
 fn to(url: &str, headers: &[(&str, &str)]) -> HttpPost {
     let headers = headers.iter();
     HttpPost {
+        addresses: Vec::new(),
         url: url.to_owned(),
         headers: headers
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

@@ -8,9 +8,9 @@ use super::lines::TextLine;
 
 /// How wide the gap between columns is at least, in sizes.
 const GUTTER: f32 = 0.8;
-/// Columns of text have at least so many lines,
+/// Columns of text have at least this many lines,
 const COLUMN_LINES: usize = 3;
-/// with so many characters in them on average: cells of tables are shorter.
+/// with this many characters in them on average: cells of tables are shorter.
 const COLUMN_CHARS: usize = 16;
 /// What has more pieces than this is a drawing, and has none.
 const MOST_LINES: usize = 20_000;

@@ -6,9 +6,9 @@
 
 use super::{direction, interpret::ShownGlyph};
 
-/// A gap of so many sizes is a blank.
+/// A gap of this many sizes is a blank.
 const BLANK: f32 = 0.15;
-/// A gap of so many sizes ends a line: what follows is another column, or another cell.
+/// A gap of this many sizes ends a line: what follows is another column, or another cell.
 const CELL: f32 = 1.0;
 /// Baselines this near, in sizes, are the same.
 const SAME_LINE: f32 = 0.25;

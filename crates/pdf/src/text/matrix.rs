@@ -34,7 +34,7 @@ impl Matrix {
         self.0[2].hypot(self.0[3])
     }
 
-    /// A quarter turn, so many times clockwise.
+    /// A quarter turn, this many times clockwise.
     pub(super) fn turned(quarters: i32) -> Self {
         match quarters.rem_euclid(4) {
             1 => Self([0.0, -1.0, 1.0, 0.0, 0.0, 0.0]),

@@ -159,6 +159,15 @@ impl Rules {
         Hidden::by(denied)
     }
 
+    /// What they say of files of a checkout counts for those of its copy too.
+    pub fn follow(&mut self, main: &Path, copy: &Path) {
+        for rule in &mut self.rules {
+            if let RuleContent::Path(pattern) = &mut rule.content {
+                pattern.follow(main, copy, rule.list);
+            }
+        }
+    }
+
     /// Only the administrator's rules count, now and later.
     pub fn close(&mut self) {
         self.closed = true;

@@ -114,6 +114,33 @@ impl PathPattern {
         })
     }
 
+    /// From now on it covers the same in a copy of a checkout as in the checkout. What allows does so only
+    /// where it starts in the checkout: an absolute path names that very file.
+    pub fn follow(&mut self, main: &Path, copy: &Path, list: List) {
+        let mut further = Vec::new();
+        for start in &self.starts {
+            // What starts in the copy itself, which lies in the checkout, has nothing to follow.
+            if start.base.starts_with(copy) {
+                continue;
+            }
+            let (base, pattern) = match start.base.strip_prefix(main) {
+                Ok(below) => (copy.join(below), start.pattern.clone()),
+                Err(_) if list == List::Allow => continue,
+                Err(_) => match start.below(main) {
+                    Some(pattern) => (copy.to_path_buf(), pattern),
+                    None => continue,
+                },
+            };
+            let known = |one: &Start| one.base == base && one.pattern == pattern;
+            if !self.starts.iter().chain(&further).any(known)
+                && let Ok(start) = Start::new(base, &pattern)
+            {
+                further.push(start);
+            }
+        }
+        self.starts.extend(further);
+    }
+
     /// Does it cover this absolute path, by itself or by a directory above it?
     pub fn covers(&self, path: &Path) -> bool {
         self.starts.iter().any(|start| start.covers(path))
@@ -190,6 +217,15 @@ impl Start {
             pattern: pattern.to_owned(),
             base,
         })
+    }
+
+    /// The part of the pattern below this directory, if it names something there.
+    fn below(&self, directory: &Path) -> Option<String> {
+        self.stem.strip_prefix(directory).ok()?;
+        let above = directory.strip_prefix(&self.base).ok()?;
+        let parts = self.pattern.split('/').filter(|part| !part.is_empty());
+        let rest: Vec<&str> = parts.skip(above.components().count()).collect();
+        (!rest.is_empty()).then(|| format!("/{}", rest.join("/")))
     }
 
     fn stops_at(&self, path: &Path, is_dir: bool) -> bool {
@@ -391,6 +427,36 @@ mod tests {
         assert!(!private.reaches_below(Path::new("/p/src")));
         assert!(private.reaches_below(Path::new("/p/private/x")));
     }
+
+    #[test]
+    fn a_pattern_follows_into_a_copy_of_the_checkout() {
+        let bases = Bases {
+            cwd: "/p".into(),
+            home: "/h".into(),
+            slash: "/p/s".into(),
+        };
+        let (main, copy) = (Path::new("/p"), Path::new("/p/.claude/worktrees/w"));
+        let cases = [
+            ("./.env", List::Deny, ".env", true),
+            ("./.env", List::Deny, "a/.env", false),
+            ("/x", List::Deny, "s/x", true),
+            ("src/**", List::Allow, "src/a", true),
+            ("//p/.env", List::Deny, ".env", true),
+            ("//p/**/*.key", List::Ask, "a/b.key", true),
+            ("//p/src/**", List::Allow, "src/a", false),
+            ("~/.env", List::Deny, ".env", false),
+            ("//q/.env", List::Deny, ".env", false),
+        ];
+        for (pattern, list, path, expected) in cases {
+            let mut rule = PathPattern::new(pattern, list, &bases).unwrap();
+            rule.follow(main, copy, list);
+            let once = rule.clone();
+            assert_eq!(rule.covers(&copy.join(path)), expected, "{pattern} {path}");
+            rule.follow(main, copy, list);
+            assert_eq!(rule, once, "{pattern}");
+        }
+    }
+
     #[test]
     fn a_directory_is_known_by_each_of_its_names() {
         let dir = tempfile::tempdir().unwrap();

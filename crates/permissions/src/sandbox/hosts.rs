@@ -1,12 +1,15 @@
 //! Hosts that a confined command may talk to.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use haft_contract::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
+use haft_contract::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts, PermissionMode};
 
-use super::super::{
-    Policy, Scope,
-    rules::{Domain, List, RuleContent},
+use super::{
+    super::{
+        Policy, Rules, Scope,
+        rules::{Domain, List, RuleContent},
+    },
+    SandboxSettings,
 };
 
 /// A host of the settings: `host`, `*.host`, `[v6]`, each with a `:port` or for every port.
@@ -182,6 +185,35 @@ impl JudgeHosts for SettingsHosts {
             denied: written(&self.denied),
             closed: self.closed,
         }
+    }
+}
+
+/// What rules and settings say of hosts, looked up when it is asked for.
+#[derive(Debug, Clone)]
+pub struct HostsByPolicy {
+    /// The rules.
+    pub rules: Arc<Rules>,
+    /// How commands are confined, and which hosts they may reach.
+    pub sandbox: Arc<SandboxSettings>,
+}
+
+impl HostsByPolicy {
+    fn look_up(&self) -> SettingsHosts {
+        SettingsHosts::of(&Policy {
+            rules: Arc::clone(&self.rules),
+            sandbox: Arc::clone(&self.sandbox),
+            ..Policy::new(PermissionMode::Default, Vec::new())
+        })
+    }
+}
+
+impl JudgeHosts for HostsByPolicy {
+    fn judge(&self, host: &str, port: u16) -> HostVerdict {
+        self.look_up().passage(host, port)
+    }
+
+    fn lists(&self) -> HostLists {
+        self.look_up().lists()
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
 
 use super::super::rules::PathPattern;
 
-/// So many looks are kept: of sessions side by side, and with different patterns.
+/// At most this many looks are kept: of sessions side by side, and with different patterns.
 const MOST_LOOKS: usize = 16;
 
 /// Two changes within this may leave the same time; some disks count in twos of seconds.
@@ -57,7 +57,7 @@ struct Stamp {
 /// What a directory holds.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// So many entries there are.
+    /// How many entries there are.
     pub(super) entries: usize,
     /// Those that are worth a look.
     pub(super) notable: Vec<Notable>,
@@ -93,7 +93,7 @@ pub(super) struct Listings<'a> {
     /// By device: can its times be relied on?
     reliable: HashMap<u64, bool>,
     clock: SystemTime,
-    /// So many directories were read.
+    /// How many directories were read.
     read: usize,
 }
 

@@ -17,10 +17,10 @@ use super::{
 };
 use haft_settings::resolve;
 
-/// So many directories are looked through.
+/// At most this many directories are looked through.
 const MOST_DIRECTORIES: usize = 1_000;
 
-/// And so many files.
+/// And this many files.
 const MOST_FILES: usize = 50_000;
 
 /// A look at what is there.

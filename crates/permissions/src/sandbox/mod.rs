@@ -15,7 +15,11 @@ mod profile;
 mod reads;
 mod services;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use haft_contract::{Confined, Confinement, NetworkAccess, PermissionMode, RuleMatch};
 use haft_settings::join;
@@ -23,11 +27,11 @@ use serde_json::Value;
 
 use super::{
     Facts, Policy,
-    rules::{PathPattern, Wildcard, collapse},
+    rules::{List, PathPattern, Wildcard, collapse},
     shell_facts::ShellFacts,
 };
 
-pub use hosts::{SettingsHost, SettingsHosts};
+pub use hosts::{HostsByPolicy, SettingsHost, SettingsHosts};
 pub(crate) use paths::controlled;
 pub use profile::{ProfileReason, profile};
 pub(super) use profile::{is_enough, is_lifted, is_open};
@@ -165,6 +169,13 @@ impl SandboxSettings {
             self.allow_read.retain(|one| other.allow_read.contains(one));
             let hosts = &other.allowed_hosts;
             self.allowed_hosts.retain(|one| hosts.contains(one));
+        }
+    }
+
+    /// What may not be read or changed in a checkout may not be in its copy either.
+    pub fn follow(&mut self, main: &Path, copy: &Path) {
+        for pattern in self.deny_write.iter_mut().chain(&mut self.deny_read) {
+            pattern.follow(main, copy, List::Deny);
         }
     }
 

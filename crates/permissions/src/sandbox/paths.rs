@@ -28,7 +28,7 @@ use super::{
 };
 use haft_settings::{files, resolve};
 
-/// So many paths are named one by one in the place of the directory that holds them.
+/// At most this many paths are named one by one in the place of the directory that holds them.
 const MOST_NEIGHBOURS: usize = 128;
 
 /// A directory with more in it is not moved while patterns say what may not be changed.

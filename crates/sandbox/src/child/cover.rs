@@ -55,7 +55,7 @@ struct Changes {
     any: bool,
     /// What came into a place, by the number of its name.
     arrived: BTreeSet<usize>,
-    /// So much happened that not all is reported.
+    /// At most this much happened that not all is reported.
     incomplete: bool,
 }
 

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    AllowedAddresses, Gate, GateLogEntry, GateRequest, GateVerdict, Host, ProxyLimits, Resolve,
+    Gate, GateLogEntry, GateRequest, GateVerdict, Host, ProxyLimits, Resolve, addresses_of,
     log::Log,
 };
 
@@ -87,7 +87,7 @@ impl Dialer {
             GateVerdict::Refuse { because } => return Err(self.refused(entry, because)),
         };
         let deadline = Instant::now() + self.limits.connect;
-        let addresses = match self.addresses(&host, deadline).await {
+        let addresses = match addresses_of(&host, &*self.resolver, deadline).await {
             Ok(addresses) => addresses,
             Err(error) => {
                 let text = format!("The host {host} cannot be resolved: {error}.\n");
@@ -96,9 +96,7 @@ impl Dialer {
                 return Err(Failure::Unresolved(text));
             }
         };
-        // One address out of bounds spoils them all: a name that points outside and inside at once
-        // is a trick, or a network that no one here can tell from one.
-        if let Err(because) = check_all(&reach, &host, &addresses) {
+        if let Err(because) = reach.check_all(&host, &addresses) {
             return Err(self.refused(entry, because));
         }
         let (outcome, address) = connect(&addresses, port, deadline).await;
@@ -120,22 +118,6 @@ impl Dialer {
         self.log.add(GateLogEntry { because, ..entry });
         failure
     }
-
-    /// Never empty.
-    async fn addresses(&self, host: &Host, deadline: Instant) -> io::Result<Vec<IpAddr>> {
-        let Some(name) = host.name() else {
-            return Ok(host.address().into_iter().collect());
-        };
-        let found = timeout_at(deadline, self.resolver.resolve(name)).await;
-        let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-        if found.is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::NotFound,
-                "it has no addresses",
-            ));
-        }
-        Ok(found)
-    }
 }
 
 /// What is no host, for people: visible, and no longer than a host.
@@ -149,12 +131,6 @@ fn shown(bytes: &[u8]) -> String {
 
 fn refusal(host: &str, port: u16, because: &str) -> String {
     format!("The sandbox refused the connection to {host}, port {port}. {because}\n")
-}
-
-fn check_all(reach: &AllowedAddresses, host: &Host, addresses: &[IpAddr]) -> Result<(), String> {
-    addresses
-        .iter()
-        .try_for_each(|address| reach.check(host, *address))
 }
 
 /// Tries the addresses in turn: the connection, or the last error, and the address it belongs to.

@@ -14,7 +14,7 @@ impl IdleClock {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns once there was no beat for so long, or for up to twice as long.
+    /// Returns once there was no beat for this long, or for up to twice as long.
     pub(super) async fn stops(&self, silence: Duration) {
         loop {
             let before = self.0.load(Ordering::Relaxed);

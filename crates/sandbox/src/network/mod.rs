@@ -52,5 +52,5 @@ pub use pattern::{HostPattern, InvalidPattern};
 pub(crate) use proxy::Accepting;
 pub use proxy::{Proxy, ProxyLimits, ProxyOptions};
 pub use reach::AllowedAddresses;
-pub use resolve::{Resolve, SystemResolver};
+pub use resolve::{Resolve, SystemResolver, addresses_of};
 pub use rules::{HostRules, Judged};

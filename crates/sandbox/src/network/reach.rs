@@ -33,8 +33,15 @@ impl AllowedAddresses {
         self
     }
 
-    /// May it be connected to? If not, why not, as a sentence for people.
-    pub(super) fn check(&self, host: &Host, address: IpAddr) -> Result<(), String> {
+    /// May a host at these addresses be connected to? If not, why not, as a sentence for people. One address
+    /// out of bounds spoils them all: a name that points outside and inside at once is a trick, or a network
+    /// that no one here can tell from one.
+    pub fn check_all(&self, host: &Host, addresses: &[IpAddr]) -> Result<(), String> {
+        let mut addresses = addresses.iter();
+        addresses.try_for_each(|address| self.check(host, *address))
+    }
+
+    fn check(&self, host: &Host, address: IpAddr) -> Result<(), String> {
         let address = address.to_canonical();
         let at = match host.address() {
             Some(_) => format!("{host} is"),

@@ -2,7 +2,9 @@
 
 use std::{io, net::IpAddr};
 
-use super::GateFuture;
+use tokio::time::{Instant, timeout_at};
+
+use super::{GateFuture, Host};
 
 /// Finds the addresses of a name. Asked once for a connection, and only after the name was allowed.
 pub trait Resolve: Send + Sync {
@@ -21,4 +23,24 @@ impl Resolve for SystemResolver {
             Ok(found.map(|address| address.ip()).collect())
         })
     }
+}
+
+/// The addresses of a host, never none: of an address itself, of a name what the resolver finds, asked once.
+pub async fn addresses_of(
+    host: &Host,
+    resolver: &dyn Resolve,
+    deadline: Instant,
+) -> io::Result<Vec<IpAddr>> {
+    let Some(name) = host.name() else {
+        return Ok(host.address().into_iter().collect());
+    };
+    let found = timeout_at(deadline, resolver.resolve(name)).await;
+    let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+    if found.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "it has no addresses",
+        ));
+    }
+    Ok(found)
 }

@@ -1,13 +1,17 @@
 //! Glob: which files have a name that fits a pattern.
 //!
 //! - `pattern`: what a pattern means, and where its search begins.
+//! - `kept`: the list of a tree that is kept between calls.
 //! - here: the walk, and the list it gives.
 
+#[cfg(target_os = "linux")]
+mod kept;
 mod pattern;
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use ignore::overrides::Override;
 use ignore::types::Types;
@@ -15,6 +19,9 @@ use ignore::types::Types;
 pub use pattern::split_pattern;
 
 use crate::handle::Directory;
+#[cfg(target_os = "linux")]
+use crate::index::Need;
+use crate::index::TreeStore;
 use crate::leave_out::LeaveOut;
 use crate::root::Opened;
 use crate::skip::{SkipLog, Skipped};
@@ -118,13 +125,58 @@ pub(crate) fn run(
     query: &GlobQuery,
     stop: &Stop,
     threads: usize,
+    trees: Option<&TreeStore>,
 ) -> Result<GlobReport, SearchError> {
+    let plan = sound(query)?;
+    #[cfg(target_os = "linux")]
+    if let Some(trees) = trees
+        && query.respect_ignore
+        // Under another name the tree has other rules.
+        && plan.real == plan.base
+        && let Some(holder) = trees.holder(&plan.real, &query.current_dir)
+    {
+        if let Ok(report) = kept::run(query, &plan, stop, &holder) {
+            trees.after(&holder, Need::Tree);
+            if trees.verifies() {
+                verify(query, &report, threads)?;
+            }
+            return Ok(report);
+        }
+        let report = walk(query, plan, stop, threads);
+        trees.after(&holder, Need::Tree);
+        return Ok(report);
+    }
+    let _ = trees;
+    Ok(walk(query, plan, stop, threads))
+}
+
+/// Compares an answer with that of a plain walk, as for a grep.
+#[cfg(target_os = "linux")]
+fn verify(query: &GlobQuery, report: &GlobReport, threads: usize) -> Result<(), SearchError> {
+    if report.completion != Completion::Complete {
+        return Ok(());
+    }
+    let again = || {
+        Ok(format!(
+            "{:?}",
+            walk(query, sound(query)?, &Stop::never(), threads)
+        ))
+    };
+    let (ours, plain): (String, String) = (format!("{report:?}"), again()?);
+    assert!(
+        ours == plain || again()? != plain,
+        "the kept tree gives another answer than a walk to {query:?}:\n{ours}\nplain:\n{plain}"
+    );
+    Ok(())
+}
+
+fn walk(query: &GlobQuery, plan: GlobPlan, stop: &Stop, threads: usize) -> GlobReport {
     let GlobPlan {
         base,
         real,
         directory,
         pattern,
-    } = sound(query)?;
+    } = plan;
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
     let found = Mutex::new(Vec::new());
@@ -144,7 +196,7 @@ pub(crate) fn run(
     tree.walk(
         &watch,
         &skips,
-        move |entry| pruning.may_lead_to(entry),
+        move |entry| pruning.may_lead_to(entry.depth(), entry.name()),
         || -> Visitor<'_> {
             let (base, pattern, found) = (&base, &pattern, &found);
             Box::new(move |entry| {
@@ -157,15 +209,24 @@ pub(crate) fn run(
             })
         },
     );
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report(query, found, skips, watch.completion())
+}
+
+fn report(
+    query: &GlobQuery,
+    mut found: Vec<(Reverse<SystemTime>, PathBuf)>,
+    skips: SkipLog,
+    completion: Completion,
+) -> GlobReport {
     found.sort_unstable();
     let total = found.len();
     found.truncate(query.limit.unwrap_or(usize::MAX));
-    Ok(GlobReport {
+    GlobReport {
         truncated: found.len() < total,
         paths: found.into_iter().map(|(_, path)| path).collect(),
         total,
         skipped: skips.into_skipped(None),
-        completion: watch.completion(),
-    })
+        completion,
+    }
 }

@@ -1,12 +1,12 @@
 //! What a glob pattern means, and where its search begins.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::SearchError;
-use crate::walk::Entry;
 
 const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
 
@@ -89,13 +89,14 @@ impl Pattern {
 
     /// False for an entry off the pattern's fixed way, so `src/a/**` never lists the rest of the
     /// tree.
-    pub(super) fn may_lead_to(&self, entry: &Entry) -> bool {
+    ///
+    /// `depth` is 1 for what is in the base.
+    pub(super) fn may_lead_to(&self, depth: usize, name: &OsStr) -> bool {
         CASE_INSENSITIVE
-            || entry
-                .depth()
+            || depth
                 .checked_sub(1)
                 .and_then(|level| self.fixed.get(level))
-                .is_none_or(|name| entry.name() == name.as_str())
+                .is_none_or(|fixed| name == fixed.as_str())
     }
 }
 

@@ -1,9 +1,44 @@
 //! The regex, built with the very settings ripgrep 15 uses, so that the same lines match.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 
 use super::GrepQuery;
 use crate::SearchError;
+
+/// So many are kept.
+const MOST_KEPT: usize = 8;
+
+/// Regexes of the last queries: a call is checked before it is answered, and building one that knows
+/// all letters of the world takes longer than most answers.
+#[derive(Debug, Default)]
+pub(crate) struct MatcherCache(Mutex<Vec<(MatcherKey, Arc<RegexMatcher>)>>);
+
+type MatcherKey = (String, bool, bool);
+
+impl MatcherCache {
+    pub(super) fn build(&self, query: &GrepQuery) -> Result<Arc<RegexMatcher>, SearchError> {
+        let key = (
+            query.pattern.clone(),
+            query.case_insensitive,
+            query.multiline,
+        );
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock()
+            .iter()
+            .find(|(it, _)| *it == key)
+            .map(|(_, it)| Arc::clone(it));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let matcher = Arc::new(build(query)?);
+        let mut kept = lock();
+        kept.insert(0, (key, Arc::clone(&matcher)));
+        kept.truncate(MOST_KEPT);
+        Ok(matcher)
+    }
+}
 
 pub(super) fn build(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
     if query.pattern.contains('\0') {

@@ -7,6 +7,8 @@
 
 mod filter;
 mod harvest;
+#[cfg(target_os = "linux")]
+mod indexed;
 mod matcher;
 mod query;
 mod report;
@@ -23,13 +25,19 @@ use grep_regex::RegexMatcher;
 use ignore::overrides::Override;
 use ignore::types::Types;
 
+pub(crate) use matcher::MatcherCache;
 pub use query::{GrepMode, GrepQuery, split_globs};
 pub use report::{FileCount, Found, GrepReport, MAX_COLUMNS, Row, RowKind, Tally};
 pub use text::{MatchGroups, TemplatePart, TextMatcher};
 
 use crate::handle::EntryKind;
+#[cfg(target_os = "linux")]
+use crate::index::Need;
+use crate::index::TreeStore;
 use crate::root::{Opened, Root};
 use crate::skip::SkipLog;
+#[cfg(target_os = "linux")]
+use crate::stop::{Completion, SearchStop};
 use crate::stop::{Stop, Watch};
 use crate::walk::{Entry, Tree};
 use crate::{SearchError, root};
@@ -38,15 +46,15 @@ use scan::{Naming, Scanner};
 
 /// What a query asks for, built: nothing is wrong with it.
 struct GrepPlan {
-    matcher: RegexMatcher,
+    matcher: Arc<RegexMatcher>,
     overrides: Override,
     types: Types,
     root: Root,
 }
 
 impl GrepPlan {
-    fn of(query: &GrepQuery) -> Result<Self, SearchError> {
-        let matcher = matcher::build(query)?;
+    fn of(query: &GrepQuery, matchers: &MatcherCache) -> Result<Self, SearchError> {
+        let matcher = matchers.build(query)?;
         let overrides = filter::overrides(query)?;
         let types = filter::types(query)?;
         let root = root::open(&query.path, query.judged.as_deref())?;
@@ -59,21 +67,72 @@ impl GrepPlan {
     }
 }
 
-pub(crate) fn check(query: &GrepQuery) -> Result<(), SearchError> {
-    GrepPlan::of(query).map(drop)
+pub(crate) fn check(query: &GrepQuery, matchers: &MatcherCache) -> Result<(), SearchError> {
+    GrepPlan::of(query, matchers).map(drop)
+}
+
+/// The regex of a query, for tests of what is derived from it.
+#[cfg(test)]
+pub(crate) fn matcher_of(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
+    matcher::build(query)
 }
 
 pub(crate) fn run(
     query: &GrepQuery,
     stop: &Stop,
     threads: usize,
+    matchers: &MatcherCache,
+    trees: Option<&TreeStore>,
 ) -> Result<GrepReport, SearchError> {
+    let built = GrepPlan::of(query, matchers)?;
+    #[cfg(target_os = "linux")]
+    if let Some(trees) = trees
+        // Under another name the tree has other rules.
+        && built.root.real == query.path
+        && matches!(built.root.opened, Opened::Directory(_))
+        && let Some(holder) = trees.holder(&query.path, &query.current_dir)
+    {
+        if let Ok((report, unread)) = indexed::run(query, &built, stop, threads, &holder) {
+            trees.after(&holder, Need::Index(Some(unread)));
+            if trees.verifies() {
+                verify(query, &report, threads)?;
+            }
+            return Ok(report);
+        }
+        let report = walk(query, built, stop, threads);
+        trees.after(&holder, Need::Index(None));
+        return Ok(report);
+    }
+    let _ = trees;
+    Ok(walk(query, built, stop, threads))
+}
+
+/// Compares an answer with that of a plain walk. Should others change the tree meanwhile, two walks
+/// differ as well.
+#[cfg(target_os = "linux")]
+fn verify(query: &GrepQuery, report: &GrepReport, threads: usize) -> Result<(), SearchError> {
+    if let Completion::Stopped(SearchStop::Timeout | SearchStop::Cancelled) = report.completion {
+        return Ok(());
+    }
+    let again = || {
+        let built = GrepPlan::of(query, &MatcherCache::default())?;
+        Ok(format!("{:?}", walk(query, built, &Stop::never(), threads)))
+    };
+    let (ours, plain): (String, String) = (format!("{report:?}"), again()?);
+    assert!(
+        ours == plain || again()? != plain,
+        "the index gives another answer than a plain search to {query:?}:\n{ours}\nplain:\n{plain}"
+    );
+    Ok(())
+}
+
+fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> GrepReport {
     let GrepPlan {
         matcher,
         overrides,
         types,
         root,
-    } = GrepPlan::of(query)?;
+    } = built;
 
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
@@ -116,7 +175,7 @@ pub(crate) fn run(
         let (path, mut scanner) = (&query.path, scanner.clone());
         search_file(&harvest, &skips, &mut scanner, path, open, Naming::Named);
     }
-    Ok(harvest.report(query, skips, watch.completion()))
+    harvest.report(query, skips, watch.completion())
 }
 
 fn search_file(

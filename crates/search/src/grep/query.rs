@@ -42,9 +42,9 @@ pub enum GrepMode {
     /// Lines, with context lines around them and a break between groups; every one of these counts
     /// as a row.
     Content {
-        /// So many lines before each match.
+        /// At most this many lines before each match.
         before: usize,
-        /// So many lines after it.
+        /// At most this many lines after it.
         after: usize,
         /// Only the part of a line that matches.
         only_matching: bool,

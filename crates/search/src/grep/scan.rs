@@ -11,8 +11,10 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
 
@@ -21,14 +23,14 @@ use super::{GrepMode, GrepQuery, Row};
 use crate::skip::SkipReason;
 use crate::stop::Watch;
 
-/// A stop is looked for once in so many matches, because asking the clock costs more than a short
+/// A stop is looked for once in this many matches, because asking the clock costs more than a short
 /// line.
 const MATCHES_PER_CHECK: u32 = 32;
 
 /// What a new searcher reads at most at once.
 const FRESH_BUFFER: usize = 64 * 1024;
 
-/// The searcher looks at so many bytes for a byte order mark before it reads on.
+/// The searcher looks at this many bytes for a byte order mark before it reads on.
 const MARK: usize = 3;
 
 /// No search holds more than this of one file: a line, or in multiline mode the file.
@@ -61,7 +63,8 @@ pub(super) struct Scanner {
     searcher: Searcher,
     /// Never used to search, so its buffer stays small.
     fresh: Searcher,
-    matcher: RegexMatcher,
+    /// Shared, because its working memory is: all threads and calls use what one has found out.
+    matcher: Arc<RegexMatcher>,
     mode: GrepMode,
     /// More rows than this of one file are never shown.
     max_rows: usize,
@@ -70,7 +73,7 @@ pub(super) struct Scanner {
 
 impl Scanner {
     pub(super) fn new(
-        matcher: RegexMatcher,
+        matcher: Arc<RegexMatcher>,
         query: &GrepQuery,
         max_rows: usize,
         watch: &Watch,
@@ -108,10 +111,20 @@ impl Scanner {
         open: impl FnOnce() -> io::Result<Option<File>>,
         naming: Naming,
     ) -> Finding {
+        self.search_content(path, || Ok(open()?.map(Content::File)), naming)
+    }
+
+    /// The same, of a content that may have been read before.
+    pub(super) fn search_content<'c>(
+        &mut self,
+        path: &Path,
+        open: impl FnOnce() -> io::Result<Option<Content<'c>>>,
+        naming: Naming,
+    ) -> Finding {
         let mut finding = Finding::default();
         let searched = match open() {
             Ok(None) => return finding,
-            Ok(Some(file)) => self.search_into(&mut finding, path, file, naming),
+            Ok(Some(content)) => self.search_into(&mut finding, path, content, naming),
             Err(error) => Err(error),
         };
         if let Err(error) = searched {
@@ -126,11 +139,11 @@ impl Scanner {
         &mut self,
         finding: &mut Finding,
         path: &Path,
-        mut file: File,
+        mut content: Content<'_>,
         naming: Naming,
     ) -> io::Result<()> {
-        if self.searcher.multi_line_with_matcher(&self.matcher) {
-            let bytes = file.metadata()?.len();
+        if self.searcher.multi_line_with_matcher(&*self.matcher) {
+            let bytes = content.size()?;
             if bytes > MAX_HELD as u64 {
                 finding.skipped = Some(SkipReason::TooLarge { bytes });
                 return Ok(());
@@ -140,13 +153,13 @@ impl Scanner {
             Naming::Walked => BinaryDetection::quit(b'\0'),
             Naming::Named => BinaryDetection::convert(b'\0'),
         });
-        let (mut attempt, mut outcome, buffer) = self.attempt(path, &file);
+        let (mut attempt, mut outcome, buffer) = self.attempt(path, &content);
         if buffer == Buffer::Grown {
             let detection = self.searcher.binary_detection().clone();
             self.searcher = self.fresh.clone();
             self.searcher.set_binary_detection(detection);
-            file.rewind()?;
-            (attempt, outcome, _) = self.attempt(path, &file);
+            content.rewind()?;
+            (attempt, outcome, _) = self.attempt(path, &content);
         }
         *finding = attempt;
         if naming == Naming::Named {
@@ -154,7 +167,7 @@ impl Scanner {
             finding.skipped = None;
         }
         if self.mode == GrepMode::FilesWithMatches && finding.matches > 0 {
-            finding.modified = file.metadata()?.modified().ok();
+            finding.modified = content.modified()?;
         }
         // Once stopped, the error is our own.
         if self.watch.has_stopped() {
@@ -164,36 +177,140 @@ impl Scanner {
         }
     }
 
-    fn attempt(&mut self, path: &Path, file: &File) -> (Finding, io::Result<()>, Buffer) {
+    fn attempt(&mut self, path: &Path, content: &Content<'_>) -> (Finding, io::Result<()>, Buffer) {
+        let is_multi_line = self.searcher.multi_line_with_matcher(&*self.matcher);
+        let filling = Filling {
+            path,
+            matcher: &self.matcher,
+            mode: self.mode,
+            max_rows: self.max_rows,
+            watch: &self.watch,
+        };
+        // Where each line is by itself all there is, it matters how the text is cut for reading.
+        let slice = match content {
+            Content::Held(held) if is_multi_line || self.matcher.line_terminator().is_some() => {
+                held.plain()
+            }
+            _ => None,
+        };
+        if let Some(text) = slice {
+            let (searcher, matcher) = (&mut self.searcher, &*self.matcher);
+            let (finding, outcome) = filling.run(|sink| match sink {
+                EitherSink::Rows(sink) => searcher.search_slice(matcher, text, sink),
+                EitherSink::Count(sink) => searcher.search_slice(matcher, text, sink),
+            });
+            return (finding, outcome, Buffer::Fresh);
+        }
         let mut reader = Reader {
-            file,
+            input: match content {
+                Content::File(file) => Input::File(file),
+                Content::Held(held) => Input::Held(held.bytes),
+            },
             watch: &self.watch,
             read: 0,
             // A multi-line search holds the whole file, so there a large buffer changes nothing.
-            buffer_matters: !self.searcher.multi_line_with_matcher(&self.matcher),
+            buffer_matters: !is_multi_line,
             buffer: Buffer::Fresh,
         };
-        let (finding, outcome) = match self.mode {
+        let (searcher, matcher) = (&mut self.searcher, &*self.matcher);
+        let (finding, outcome) = filling.run(|sink| match sink {
+            EitherSink::Rows(sink) => searcher.search_reader(matcher, &mut reader, sink),
+            EitherSink::Count(sink) => searcher.search_reader(matcher, &mut reader, sink),
+        });
+        (finding, outcome, reader.buffer)
+    }
+}
+
+/// Which sink to fill.
+#[derive(Clone, Copy)]
+struct Filling<'a> {
+    path: &'a Path,
+    matcher: &'a RegexMatcher,
+    mode: GrepMode,
+    max_rows: usize,
+    watch: &'a Watch,
+}
+
+impl Filling<'_> {
+    /// Makes the sink that the mode asks for, has it filled, and says what it holds.
+    fn run(
+        self,
+        search: impl FnOnce(EitherSink<'_, '_>) -> io::Result<()>,
+    ) -> (Finding, io::Result<()>) {
+        let pulse = Pulse::new(self.watch);
+        match self.mode {
             GrepMode::Content { only_matching, .. } => {
-                let pulse = Pulse::new(&self.watch);
                 let mut sink =
-                    RowSink::new(path, &self.matcher, only_matching, self.max_rows, pulse);
-                let outcome = self
-                    .searcher
-                    .search_reader(&self.matcher, &mut reader, &mut sink);
+                    RowSink::new(self.path, self.matcher, only_matching, self.max_rows, pulse);
+                let outcome = search(EitherSink::Rows(&mut sink));
                 (sink.into_finding(), outcome)
             }
             GrepMode::FilesWithMatches | GrepMode::Count => {
                 let first_only = self.mode == GrepMode::FilesWithMatches;
-                let mut sink = CountSink::new(&self.matcher, first_only, Pulse::new(&self.watch));
-                let outcome = self
-                    .searcher
-                    .search_reader(&self.matcher, &mut reader, &mut sink);
+                let mut sink = CountSink::new(self.matcher, first_only, pulse);
+                let outcome = search(EitherSink::Count(&mut sink));
                 (sink.into_finding(), outcome)
             }
-        };
-        (finding, outcome, reader.buffer)
+        }
     }
+}
+
+enum EitherSink<'s, 'a> {
+    Rows(&'s mut RowSink<'a>),
+    Count(&'s mut CountSink<'a>),
+}
+
+/// Something to search.
+pub(super) enum Content<'a> {
+    File(File),
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no index there"))]
+    Held(HeldText<'a>),
+}
+
+/// What was read of a file before.
+pub(super) struct HeldText<'a> {
+    /// All of it, or as much as a search could look at.
+    pub(super) bytes: &'a [u8],
+    /// It has no NUL byte and no byte order mark, so that it is searched as it is.
+    pub(super) is_plain: bool,
+    /// Of the whole file.
+    pub(super) size: u64,
+    pub(super) modified: SystemTime,
+}
+
+impl<'a> HeldText<'a> {
+    fn plain(&self) -> Option<&'a [u8]> {
+        self.is_plain.then_some(self.bytes)
+    }
+}
+
+impl Content<'_> {
+    fn size(&self) -> io::Result<u64> {
+        match self {
+            Self::File(file) => Ok(file.metadata()?.len()),
+            Self::Held(held) => Ok(held.size),
+        }
+    }
+
+    fn modified(&self) -> io::Result<Option<SystemTime>> {
+        match self {
+            Self::File(file) => Ok(file.metadata()?.modified().ok()),
+            Self::Held(held) => Ok(Some(held.modified)),
+        }
+    }
+
+    fn rewind(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.rewind(),
+            Self::Held(_) => Ok(()),
+        }
+    }
+}
+
+enum Input<'a> {
+    File(&'a File),
+    /// What is left of it.
+    Held(&'a [u8]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +322,7 @@ enum Buffer {
 
 /// Makes a file without any match stoppable, and notices a buffer that has grown.
 struct Reader<'a> {
-    file: &'a File,
+    input: Input<'a>,
     watch: &'a Watch,
     read: usize,
     buffer_matters: bool,
@@ -221,7 +338,10 @@ impl Read for Reader<'_> {
             self.buffer = Buffer::Grown;
             return Err(io::Error::other("the buffer has grown"));
         }
-        let count = self.file.read(into)?;
+        let count = match &mut self.input {
+            Input::File(file) => file.read(into)?,
+            Input::Held(bytes) => bytes.read(into)?,
+        };
         self.read += count;
         if !self.buffer_matters && self.read > MAX_HELD {
             // It has grown since its size was looked at.
@@ -338,7 +458,12 @@ mod tests {
             ..GrepQuery::new("needle", dir.path())
         };
         let watch = Watch::new(&Stop::never());
-        let mut scanner = Scanner::new(matcher::build(&query).unwrap(), &query, usize::MAX, &watch);
+        let mut scanner = Scanner::new(
+            Arc::new(matcher::build(&query).unwrap()),
+            &query,
+            usize::MAX,
+            &watch,
+        );
         let before = scanner
             .search(&binary, || File::open(&binary).map(Some), Naming::Walked)
             .rows;
@@ -349,7 +474,7 @@ mod tests {
                 .skipped,
             None
         );
-        let grown = File::open(&binary).unwrap();
+        let grown = Content::File(File::open(&binary).unwrap());
         assert_eq!(scanner.attempt(&binary, &grown).2, Buffer::Grown);
         assert_eq!(
             scanner
@@ -357,7 +482,7 @@ mod tests {
                 .rows,
             before
         );
-        let fresh = File::open(&binary).unwrap();
+        let fresh = Content::File(File::open(&binary).unwrap());
         assert_eq!(
             scanner.attempt(&binary, &fresh).2,
             Buffer::Fresh,

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -21,7 +21,7 @@ use crate::skip::{SkipLog, SkipReason};
 
 /// No more is read of one ignore file.
 const LONGEST: u64 = 8 << 20;
-/// So many lines that are not understood are named.
+/// At most this many lines that are not understood are named.
 const NAMED_LINES: usize = 5;
 
 const GIT: &str = ".git";
@@ -30,14 +30,20 @@ const JJ: &str = ".jj";
 const CUSTOM: &str = ".rgignore";
 const IGNORE: &str = ".ignore";
 const GIT_IGNORE: &str = ".gitignore";
+const TELLING: [&str; 5] = [GIT, JJ, CUSTOM, IGNORE, GIT_IGNORE];
+
+/// What a query says of names.
+pub(crate) struct NameRules {
+    pub(crate) overrides: Override,
+    pub(crate) types: Types,
+    pub(crate) respect_ignore: bool,
+    /// Names that start with a dot are visible.
+    pub(crate) hidden: bool,
+}
 
 /// The rules of one search.
 pub(crate) struct IgnoreRules {
-    pub(super) overrides: Override,
-    pub(super) types: Types,
-    pub(super) respect_ignore: bool,
-    /// Names that start with a dot are visible.
-    pub(super) hidden: bool,
+    pub(super) names: NameRules,
     /// The root as it was given, and after all links.
     pub(super) root: PathBuf,
     pub(super) real: PathBuf,
@@ -46,12 +52,22 @@ pub(crate) struct IgnoreRules {
     /// Of the directories above the root, by real paths.
     above: Option<Arc<Level>>,
     leave_out: LeaveOut,
+    elsewhere: Mutex<Elsewhere>,
+}
+
+/// What these rules depend on beyond the directories of the tree.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Elsewhere {
+    /// Files that were looked for, whether they are there or not.
+    pub(crate) paths: Vec<PathBuf>,
+    /// An ignore file is a link: whether it counts depends on where a search begins.
+    pub(crate) has_linked_rules: bool,
 }
 
 /// What the ignore files of one directory say, and those above it. A directory that says nothing
 /// has the level of the one above.
 #[derive(Debug)]
-pub(super) struct Level {
+pub(crate) struct Level {
     next: Option<Arc<Level>>,
     custom: Gitignore,
     ignore: Gitignore,
@@ -67,14 +83,18 @@ pub(super) struct Level {
 
 /// Which of the files that matter are in a directory.
 #[derive(Debug, Default)]
-pub(super) struct Telling {
+pub(crate) struct Telling {
     names: Vec<OsString>,
 }
 
+/// Does it matter what a file of this name says, or that it is there?
+pub(crate) fn is_telling(name: &OsStr) -> bool {
+    name.as_encoded_bytes().first() == Some(&b'.') && TELLING.iter().any(|it| name == *it)
+}
+
 impl Telling {
-    pub(super) fn note(&mut self, name: &OsStr) {
-        let telling = [GIT, JJ, CUSTOM, IGNORE, GIT_IGNORE];
-        if name.as_encoded_bytes().first() == Some(&b'.') && telling.iter().any(|it| name == *it) {
+    pub(crate) fn note(&mut self, name: &OsStr) {
+        if is_telling(name) {
             self.names.push(name.to_os_string());
         }
     }
@@ -95,23 +115,17 @@ struct Place<'a> {
 }
 
 impl IgnoreRules {
-    #[expect(clippy::too_many_arguments, reason = "they are the fields of a tree")]
-    pub(super) fn new(
+    pub(crate) fn new(
         root: &Path,
         real: &Path,
         current_dir: &Path,
-        respect_ignore: bool,
-        hidden: bool,
-        overrides: Override,
-        types: Types,
+        names: NameRules,
         leave_out: LeaveOut,
         skips: &SkipLog,
     ) -> Self {
+        let respect_ignore = names.respect_ignore;
         let mut rules = Self {
-            overrides,
-            types,
-            respect_ignore,
-            hidden,
+            names,
             root: root.to_path_buf(),
             real: real.to_path_buf(),
             global: match respect_ignore {
@@ -120,6 +134,7 @@ impl IgnoreRules {
             },
             above: None,
             leave_out,
+            elsewhere: Mutex::default(),
         };
         if respect_ignore {
             let mut above: Vec<&Path> = real.ancestors().skip(1).collect();
@@ -129,7 +144,8 @@ impl IgnoreRules {
                     continue;
                 };
                 let mut telling = Telling::default();
-                for name in [GIT, JJ, CUSTOM, IGNORE, GIT_IGNORE] {
+                for name in TELLING {
+                    rules.depends_on(path.join(name));
                     if directory.look(OsStr::new(name)).is_some() {
                         telling.note(OsStr::new(name));
                     }
@@ -146,13 +162,32 @@ impl IgnoreRules {
         rules
     }
 
+    /// What the rules that were read so far depend on, beyond the directories of the tree.
+    pub(crate) fn elsewhere(&self) -> Elsewhere {
+        let elsewhere = self.elsewhere.lock();
+        elsewhere.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn depends_on(&self, path: PathBuf) {
+        let mut elsewhere = self
+            .elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        elsewhere.paths.push(path);
+    }
+
+    /// Whether the user's own excludes say anything; they are relative to the current directory.
+    pub(crate) fn has_global(&self) -> bool {
+        !self.global.is_empty()
+    }
+
     /// What counts above the root.
-    pub(super) fn start(&self) -> Option<Arc<Level>> {
+    pub(crate) fn start(&self) -> Option<Arc<Level>> {
         self.above.clone()
     }
 
     /// What counts in a directory of the tree.
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &self,
         directory: &Directory,
         path: &Path,
@@ -160,7 +195,7 @@ impl IgnoreRules {
         above: Option<Arc<Level>>,
         skips: &SkipLog,
     ) -> Option<Arc<Level>> {
-        if !self.respect_ignore || telling.names.is_empty() {
+        if !self.names.respect_ignore || telling.names.is_empty() {
             return above;
         }
         let below = path.strip_prefix(&self.root).unwrap_or(path);
@@ -196,7 +231,7 @@ impl IgnoreRules {
         let git = git.flatten();
         let has_jj = || place.directory.look_through(OsStr::new(JJ)).is_some();
         let has_git = git.is_some() || (telling.has(JJ) && has_jj());
-        let exclude = match git.and_then(|kind| exclude_file(place, kind)) {
+        let exclude = match git.and_then(|kind| self.exclude_file(place, kind)) {
             Some((file, path)) => parse(Some(file), place.path, &path, skips),
             None => Gitignore::empty(),
         };
@@ -222,7 +257,15 @@ impl IgnoreRules {
         if kind_of(&found)? != EntryKind::Link {
             return place.directory.open(OsStr::new(name)).ok()?;
         }
-        let target = fs::canonicalize(place.real.join(name)).ok()?;
+        let link = place.real.join(name);
+        self.depends_on(link.clone());
+        let mut elsewhere = self
+            .elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        elsewhere.has_linked_rules = true;
+        drop(elsewhere);
+        let target = fs::canonicalize(link).ok()?;
         if !target.starts_with(place.top) || self.leave_out.holds(&target) {
             return None;
         }
@@ -231,31 +274,12 @@ impl IgnoreRules {
 
     /// Is an entry of the tree left out? `level` is that of the directory it is in.
     pub(super) fn hide(&self, path: &Path, is_dir: bool, level: Option<&Level>) -> bool {
-        if !self.overrides.is_empty() {
-            match self.overrides.matched(path, is_dir) {
-                Match::None => {}
-                found => return found.is_ignore(),
-            }
-        }
-        let mut is_named = false;
-        if self.respect_ignore {
-            match self.by_files(path, is_dir, level) {
-                Verdict::Ignored => return true,
-                Verdict::Wanted => is_named = true,
-                Verdict::Unknown => {}
-            }
-        }
-        if !self.types.is_empty() {
-            match self.types.matched(path, is_dir) {
-                Match::Ignore(_) => return true,
-                Match::Whitelist(_) => is_named = true,
-                Match::None => {}
-            }
-        }
-        !is_named && !self.hidden && is_dotted(path)
+        self.names
+            .hide(path, is_dir, || self.by_files(path, is_dir, level))
     }
 
-    fn by_files(&self, path: &Path, is_dir: bool, level: Option<&Level>) -> Verdict {
+    /// What ignore files say of an entry.
+    pub(crate) fn by_files(&self, path: &Path, is_dir: bool, level: Option<&Level>) -> Verdict {
         let mut found = [Verdict::Unknown; 4];
         let any_git = level.is_some_and(|level| level.any_git);
         let mut saw_git = false;
@@ -289,6 +313,51 @@ impl IgnoreRules {
     }
 }
 
+impl Default for NameRules {
+    /// What ignore files do not name is visible.
+    fn default() -> Self {
+        Self {
+            overrides: Override::empty(),
+            types: Types::empty(),
+            respect_ignore: true,
+            hidden: true,
+        }
+    }
+}
+
+impl NameRules {
+    /// Is an entry left out? `by_files` is what ignore files say.
+    pub(crate) fn hide(
+        &self,
+        path: &Path,
+        is_dir: bool,
+        by_files: impl FnOnce() -> Verdict,
+    ) -> bool {
+        if !self.overrides.is_empty() {
+            match self.overrides.matched(path, is_dir) {
+                Match::None => {}
+                found => return found.is_ignore(),
+            }
+        }
+        let mut is_named = false;
+        if self.respect_ignore {
+            match by_files() {
+                Verdict::Ignored => return true,
+                Verdict::Wanted => is_named = true,
+                Verdict::Unknown => {}
+            }
+        }
+        if !self.types.is_empty() {
+            match self.types.matched(path, is_dir) {
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => is_named = true,
+                Match::None => {}
+            }
+        }
+        !is_named && !self.hidden && is_dotted(path)
+    }
+}
+
 impl Level {
     /// In the order of their weight.
     fn files(&self) -> [&Gitignore; 4] {
@@ -296,8 +365,9 @@ impl Level {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+/// What ignore files say of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
     Unknown,
     Ignored,
     Wanted,
@@ -354,24 +424,32 @@ fn parse(file: Option<File>, relative_to: &Path, from: &Path, skips: &SkipLog) -
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// The repository's private excludes, and where they are.
-fn exclude_file(place: &Place<'_>, git: EntryKind) -> Option<(File, PathBuf)> {
-    let dot_git = place.real.join(GIT);
-    let folder = match git {
-        EntryKind::Directory => fs::canonicalize(dot_git).ok()?,
-        EntryKind::File => common_folder(&fs::canonicalize(dot_git).ok()?, place.real)?,
-        _ => return None,
-    };
-    let path = folder.join("info/exclude");
-    Some((open_real(&path)?, path))
-}
+impl IgnoreRules {
+    /// The repository's private excludes, and where they are.
+    fn exclude_file(&self, place: &Place<'_>, git: EntryKind) -> Option<(File, PathBuf)> {
+        let dot_git = place.real.join(GIT);
+        self.depends_on(dot_git.clone());
+        let folder = match git {
+            EntryKind::Directory => fs::canonicalize(dot_git).ok()?,
+            EntryKind::File => self.common_folder(&fs::canonicalize(dot_git).ok()?, place.real)?,
+            _ => return None,
+        };
+        let path = folder.join("info/exclude");
+        self.depends_on(path.clone());
+        Some((open_real(&path)?, path))
+    }
 
-/// The repository a worktree belongs to.
-fn common_folder(dot_git: &Path, real: &Path) -> Option<PathBuf> {
-    let line = first_line(open_real(dot_git)?)?;
-    let own = fs::canonicalize(real.join(line.strip_prefix("gitdir: ")?)).ok()?;
-    let common = first_line(open_real(&own.join("commondir"))?)?;
-    fs::canonicalize(own.join(common)).ok()
+    /// The repository a worktree belongs to.
+    fn common_folder(&self, dot_git: &Path, real: &Path) -> Option<PathBuf> {
+        let line = first_line(open_real(dot_git)?)?;
+        let own = real.join(line.strip_prefix("gitdir: ")?);
+        self.depends_on(own.clone());
+        let own = fs::canonicalize(own).ok()?;
+        self.depends_on(own.join("commondir"));
+        let common = own.join(first_line(open_real(&own.join("commondir"))?)?);
+        self.depends_on(common.clone());
+        fs::canonicalize(common).ok()
+    }
 }
 
 fn first_line(file: File) -> Option<String> {

@@ -30,7 +30,7 @@ use crate::leave_out::LeaveOut;
 use crate::root::{self, Opened};
 use crate::skip::SkipLog;
 use crate::stop::Watch;
-use ignores::{IgnoreRules, Level, Telling};
+pub(crate) use ignores::{IgnoreRules, Level, NameRules, Telling, Verdict, is_telling};
 
 const VERSION_CONTROL: [&str; 5] = [".git", ".svn", ".hg", ".bzr", ".jj"];
 
@@ -114,10 +114,12 @@ impl Tree<'_> {
             self.root,
             self.real,
             self.current_dir,
-            self.respect_ignore,
-            self.hidden,
-            self.overrides,
-            self.types,
+            NameRules {
+                overrides: self.overrides,
+                types: self.types,
+                respect_ignore: self.respect_ignore,
+                hidden: self.hidden,
+            },
             self.leave_out.clone(),
             skips,
         );
@@ -180,10 +182,7 @@ pub fn list_directory(
         path,
         &opened.real,
         current_dir,
-        true,
-        true,
-        Override::empty(),
-        Types::empty(),
+        NameRules::default(),
         LeaveOut::default(),
         &skips,
     );
@@ -238,7 +237,7 @@ impl std::fmt::Debug for DirectoryList {
     }
 }
 
-fn is_version_control(name: &OsStr) -> bool {
+pub(crate) fn is_version_control(name: &OsStr) -> bool {
     VERSION_CONTROL.iter().any(|known| name == *known)
 }
 

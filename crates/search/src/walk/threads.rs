@@ -18,7 +18,7 @@ use crate::handle::{Directory, EntryKind};
 use crate::skip::{SkipLog, SkipReason};
 use crate::stop::Watch;
 
-/// So many files a thread takes at once.
+/// At most this many files a thread takes at once.
 const BATCH: usize = 32;
 
 /// Says of an entry whether it is of interest.

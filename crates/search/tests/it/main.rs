@@ -6,6 +6,10 @@ mod against_rg;
 mod glob;
 #[cfg(test)]
 mod grep;
+#[cfg(all(test, target_os = "linux"))]
+mod kept;
+#[cfg(all(test, target_os = "linux"))]
+mod kept_random;
 #[cfg(test)]
 mod random;
 #[cfg(test)]

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use haft_search::{
-    Found, GlobQuery, GrepMode, GrepQuery, LeaveOut, SearchEngine, SearchError, SkipReason, Stop,
-    list_directory,
+    Found, GlobQuery, GrepMode, GrepQuery, IndexSettings, LeaveOut, SearchEngine, SearchError,
+    SkipReason, Stop, list_directory,
 };
 use rustix::fs::{CWD, Mode, mkfifoat};
 
@@ -31,6 +31,11 @@ fn trees() -> (Tree, Tree) {
     outside.write(format!("{SECRET}.txt"), format!("needle {SECRET}\n"));
     outside.write(".gitignore", format!("{{{SECRET}\n"));
     (tree, outside)
+}
+
+/// One whose answers are not compared with later ones: the tree has changed by then.
+fn engine() -> SearchEngine {
+    SearchEngine::with(IndexSettings::default())
 }
 
 /// Puts a link in the place of `name` when the walk has found it.
@@ -64,7 +69,7 @@ fn a_link_in_the_place_of_what_was_listed_is_not_followed() {
                 leave_out: swap_when_found(&tree, name, &to),
                 ..GrepQuery::new("needle", &tree.root)
             };
-            let report = SearchEngine::new().grep(&query, &Stop::never()).unwrap();
+            let report = engine().grep(&query, &Stop::never()).unwrap();
             let text = format!("{report:?}");
             assert!(!text.contains(SECRET), "{name}: {text}");
             let swapped = format!("{:?}", tree.root.join(name));
@@ -83,7 +88,7 @@ fn a_link_in_the_place_of_what_was_listed_is_not_followed() {
             leave_out: swap_when_found(&tree, name, &to),
             ..GlobQuery::new("**/*", &tree.root)
         };
-        let report = SearchEngine::new().glob(&query, &Stop::never()).unwrap();
+        let report = engine().glob(&query, &Stop::never()).unwrap();
         assert!(
             !format!("{report:?}").contains(SECRET),
             "{name}: {report:?}"
@@ -105,7 +110,7 @@ fn a_pipe_in_the_place_of_what_was_listed_holds_nothing_up() {
         }),
         ..GrepQuery::new("needle", &tree.root)
     };
-    let report = SearchEngine::new().grep(&query, &Stop::never()).unwrap();
+    let report = engine().grep(&query, &Stop::never()).unwrap();
     assert_eq!(report.tally.files, 2);
     assert_eq!(report.skipped.total(), 0);
 }
@@ -121,14 +126,14 @@ fn a_root_that_leads_elsewhere_than_it_was_judged_is_not_searched() {
             judged: judged.clone(),
             ..GrepQuery::new("needle", &link)
         };
-        SearchEngine::new().grep(&query, &Stop::never())
+        engine().grep(&query, &Stop::never())
     };
     let glob = || {
         let query = GlobQuery {
             judged: judged.clone(),
             ..GlobQuery::new("*", &link)
         };
-        SearchEngine::new().glob(&query, &Stop::never())
+        engine().glob(&query, &Stop::never())
     };
     let list = || list_directory(&link, judged.as_deref(), &tree.root);
     assert_eq!(grep().unwrap().tally.files, 2);
@@ -152,7 +157,7 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
         fs::write(&secret, format!("f.txt\n{{{SECRET}\n")).unwrap();
         symlink(&secret, tree.root.join("dir").join(name)).unwrap();
     }
-    let report = SearchEngine::new()
+    let report = engine()
         .grep(&GrepQuery::new("needle", &tree.root), &Stop::never())
         .unwrap();
     assert_eq!(report.tally.files, 3, "{report:?}");
@@ -161,7 +166,7 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
     tree.write("dir/shared", format!("f.txt\n{{{SECRET}\n"));
     fs::remove_file(tree.root.join("dir/.ignore")).unwrap();
     symlink("shared", tree.root.join("dir/.ignore")).unwrap();
-    let report = SearchEngine::new()
+    let report = engine()
         .grep(&GrepQuery::new("needle", &tree.root), &Stop::never())
         .unwrap();
     assert_eq!(report.tally.files, 1, "{report:?}");
@@ -193,7 +198,7 @@ fn thousands_of_walks_while_a_directory_is_swapped_show_nothing() {
                 fs::rename(&kept, &dir).unwrap();
             }
         });
-        let engine = SearchEngine::new();
+        let engine = engine();
         let walks = || {
             for _ in 0..1500 {
                 let query = GrepQuery {
@@ -233,7 +238,7 @@ fn a_file_that_is_cut_off_while_it_is_searched_ends_there() {
         }
         false
     });
-    let report = SearchEngine::new().grep(&query, &stop).unwrap();
+    let report = engine().grep(&query, &stop).unwrap();
     let Found::Counts(counts) = &report.found else {
         panic!("counts were asked for");
     };

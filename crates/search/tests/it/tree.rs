@@ -15,7 +15,7 @@ pub(crate) const CONTENT: GrepMode = GrepMode::Content {
 
 /// A directory that goes away with the test.
 pub(crate) struct Tree {
-    _dir: TempDir,
+    _dir: Option<TempDir>,
     pub(crate) root: PathBuf,
 }
 
@@ -24,7 +24,24 @@ impl Tree {
         let dir = tempfile::tempdir().unwrap();
         // The temporary directory may be named through a link.
         let root = dir.path().canonicalize().unwrap();
-        Self { _dir: dir, root }
+        Self {
+            _dir: Some(dir),
+            root,
+        }
+    }
+
+    pub(crate) fn below(folder: &Path) -> Self {
+        let dir = tempfile::tempdir_in(folder).unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        Self {
+            _dir: Some(dir),
+            root,
+        }
+    }
+
+    /// A directory that someone else removes.
+    pub(crate) fn at(root: PathBuf) -> Self {
+        Self { _dir: None, root }
     }
 
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {

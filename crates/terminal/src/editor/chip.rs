@@ -77,7 +77,8 @@ pub(super) fn without_chips(text: &str) -> String {
     text.chars().filter(|c| *c != '\r').map(replaced).collect()
 }
 
-/// All chips that an editor ever had: undo may bring any of them back.
+/// All chips that an editor ever had: undo may bring any of them back. What those stood for that were given away is
+/// not kept.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ChipTable {
     chips: Vec<Chip>,
@@ -86,7 +87,7 @@ pub(super) struct ChipTable {
 impl ChipTable {
     pub(super) fn add(&mut self, chip: Chip) -> (ChipId, char) {
         let most = (LAST - FIRST) as usize;
-        // So many chips in one session are none of a person's: the last is used again.
+        // This many chips in one session are none of a person's: the last is used again.
         if self.chips.len() > most {
             self.chips.truncate(most);
         }
@@ -97,6 +98,20 @@ impl ChipTable {
 
     pub(super) fn get(&self, id: ChipId) -> Option<&Chip> {
         self.chips.get(id.0 as usize)
+    }
+
+    /// It was given away: it stands for nothing any longer, and says so if undo brings it back.
+    pub(super) fn forget(&mut self, id: ChipId) {
+        if let Some(chip) = self.chips.get_mut(id.0 as usize)
+            && !chip.text.is_empty()
+        {
+            let name = chip.label.split(':').next().unwrap_or_default();
+            *chip = Chip {
+                label: format!("{}: sent before]", name.trim_end_matches(']')),
+                text: String::new(),
+                unfolds: false,
+            };
+        }
     }
 
     pub(super) fn label(&self, character: char) -> Option<&str> {

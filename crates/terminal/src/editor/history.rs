@@ -1,9 +1,14 @@
 //! Earlier inputs: going through them, and searching.
 
+/// More text than this is not kept: the oldest entries go.
+const MOST_BYTES: usize = 16 << 20;
+
 /// Earlier inputs, oldest first, and which of them is in the editor.
 #[derive(Debug, Clone, Default)]
 pub struct InputHistory {
     entries: Vec<String>,
+    /// Of all entries.
+    bytes: usize,
     /// Which entry is shown, and the draft from before.
     shown: Option<(usize, String)>,
 }
@@ -11,9 +16,27 @@ pub struct InputHistory {
 impl InputHistory {
     /// With these entries, oldest first.
     pub fn new(entries: Vec<String>) -> Self {
-        Self {
+        let mut history = Self {
+            bytes: entries.iter().map(String::len).sum(),
             entries,
             shown: None,
+        };
+        history.shorten();
+        history
+    }
+
+    /// The newest one stays, however long it is.
+    fn shorten(&mut self) {
+        let mut bytes = self.bytes;
+        let too_many = |entry: &&String| {
+            let is_too_much = bytes > MOST_BYTES;
+            bytes -= if is_too_much { entry.len() } else { 0 };
+            is_too_much
+        };
+        let older = self.entries.len().saturating_sub(1);
+        let gone = self.entries[..older].iter().take_while(too_many).count();
+        for entry in self.entries.drain(..gone) {
+            self.bytes -= entry.len();
         }
     }
 
@@ -24,7 +47,9 @@ impl InputHistory {
             && !entry.starts_with(' ')
             && self.entries.last().is_none_or(|last| last != entry);
         if is_kept {
+            self.bytes += entry.len();
             self.entries.push(entry.to_owned());
+            self.shorten();
         }
         is_kept
     }
@@ -143,6 +168,17 @@ mod tests {
         assert_eq!(history.newer().as_deref(), Some("two"));
         assert_eq!(history.newer().as_deref(), Some("draft"));
         assert_eq!(history.newer(), None);
+    }
+
+    #[test]
+    fn the_oldest_go_when_they_are_too_much_text() {
+        let mut history = InputHistory::new(entries(&["old", "older"]));
+        let long = |letter: &str| letter.repeat(MOST_BYTES / 2 - 3);
+        assert!(history.add(&long("a")) && history.add(&long("b")));
+        assert_eq!(history.entries().len(), 3, "one of the short ones went");
+        assert!(history.add(&"c".repeat(MOST_BYTES + 1)));
+        assert_eq!(history.entries().len(), 1, "the newest stays");
+        assert_eq!(history.bytes, MOST_BYTES + 1);
     }
 
     #[test]

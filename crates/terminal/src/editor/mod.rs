@@ -115,6 +115,16 @@ impl Editor {
         self.chips.get(id)
     }
 
+    /// What these parts stood for is not needed any longer: they were sent. Undo may bring their chips back, but
+    /// not what those stood for.
+    pub fn forget(&mut self, parts: &[DraftPart]) {
+        for part in parts {
+            if let DraftPart::Chip(id) = part {
+                self.chips.forget(*id);
+            }
+        }
+    }
+
     /// Is there nothing?
     pub fn is_empty(&self) -> bool {
         self.buffer.text().is_empty()
@@ -131,7 +141,7 @@ impl Editor {
         &before[before.rfind('\n').map_or(0, |at| at + 1)..]
     }
 
-    /// Replaces the end of the text before the caret, so many bytes of it, by another: a completion is taken.
+    /// Replaces the end of the text before the caret, this many bytes of it, by another: a completion is taken.
     pub fn replace_before_caret(&mut self, bytes: usize, text: &str) {
         let caret = self.buffer.caret();
         let mut from = caret.saturating_sub(bytes);
@@ -250,7 +260,7 @@ impl Editor {
         commands::perform(self, command)
     }
 
-    /// The draft as rows, at most so many, around the caret.
+    /// The draft as rows, at most this many, around the caret.
     pub fn view(&self, most_rows: usize, chip_style: TextStyle) -> EditorView {
         let selection = self.vi.as_ref().and_then(|vi| vi.selection(&self.buffer));
         layout::view(

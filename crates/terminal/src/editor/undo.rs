@@ -32,13 +32,29 @@ pub(super) struct Replacements {
     pub(super) caret: usize,
 }
 
-/// No more steps than this are kept.
+/// No more steps than this are kept…
 const MOST_STEPS: usize = 1000;
+/// …nor more text, but for the last step.
+const MOST_BYTES: usize = 16 << 20;
+
+impl UndoStep {
+    fn bytes(&self) -> usize {
+        self.edits.iter().map(TextEdit::bytes).sum()
+    }
+}
+
+impl TextEdit {
+    fn bytes(&self) -> usize {
+        self.removed.len() + self.inserted.len()
+    }
+}
 
 /// What was done, and what was undone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UndoLog {
     done: Vec<UndoStep>,
+    /// Of the texts in it.
+    done_bytes: usize,
     undone: Vec<UndoStep>,
     last: Option<EditKind>,
     /// Everything belongs to one step until it is released: an insertion of vi.
@@ -85,9 +101,6 @@ impl UndoLog {
                 caret_before,
                 caret_after,
             });
-            if self.done.len() > MOST_STEPS {
-                self.done.remove(0);
-            }
         }
         if self.done.is_empty() {
             self.done.push(UndoStep {
@@ -97,14 +110,20 @@ impl UndoLog {
             });
         }
         if let Some(step) = self.done.last_mut() {
+            self.done_bytes += edit.bytes();
             step.edits.push(edit);
             step.caret_after = caret_after;
+        }
+        while self.done.len() > MOST_STEPS || (self.done.len() > 1 && self.done_bytes > MOST_BYTES)
+        {
+            self.done_bytes -= self.done.remove(0).bytes();
         }
     }
 
     /// Takes the last step back.
     pub(super) fn undo(&mut self) -> Option<Replacements> {
         let step = self.done.pop()?;
+        self.done_bytes -= step.bytes();
         let back = step
             .edits
             .iter()
@@ -129,6 +148,7 @@ impl UndoLog {
             edits: again.collect(),
             caret: step.caret_after,
         };
+        self.done_bytes += step.bytes();
         self.done.push(step);
         self.last = None;
         Some(again)

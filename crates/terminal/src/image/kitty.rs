@@ -6,7 +6,7 @@ use std::io::Write;
 use super::{CELL, RgbaPixels, TerminalImage, encode::base64, scale::scaled};
 use crate::clean::PLACEHOLDER;
 
-/// A sequence holds at most so many letters of data.
+/// A sequence holds at most this many letters of data.
 const LONGEST_PART: usize = 4096;
 
 /// The marks that stand for 0, 1, 2, …

@@ -37,7 +37,7 @@ pub enum ImageProtocol {
 }
 
 impl ImageProtocol {
-    /// What text alone can do with so many colours.
+    /// What text alone can do with this many colours.
     pub fn for_level(level: ColorLevel) -> Self {
         match level >= ColorLevel::Ansi256 {
             true => Self::HalfBlocks,

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-/// A question takes the focus only after so long without a key.
+/// A question takes the focus only after this long without a key.
 const QUIET: Duration = Duration::from_millis(1000);
-/// It can be answered so long after a person could see it.
+/// It can be answered this long after a person could see it.
 const ARMING: Duration = Duration::from_millis(400);
 /// Keys that follow each other faster than this come from a paste or a program.
 const BURST: Duration = Duration::from_millis(60);
@@ -60,7 +60,7 @@ impl AnswerGate {
         self.armed_from
     }
 
-    /// Does a key answer that came with a read of so many keys? If not, it belongs to the draft.
+    /// Does a key answer that came with a read of this many keys? If not, it belongs to the draft.
     pub fn takes(&mut self, read_at: Instant, keys_in_read: usize) -> bool {
         let before = self.last_key.replace(read_at);
         let is_burst = keys_in_read > 1 || before.is_some_and(|before| read_at < before + BURST);

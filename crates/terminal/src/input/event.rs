@@ -22,7 +22,7 @@ pub enum PasteResult {
     Text(String),
     /// It was longer than [`super::MOST_PASTED`] and is refused as a whole, never cut.
     TooLong {
-        /// So many bytes came.
+        /// At most this many bytes came.
         bytes: usize,
     },
 }

@@ -36,7 +36,7 @@ enum ParserState {
         body: Vec<u8>,
         escaped: bool,
     },
-    /// An old mouse report: so many bytes are still to come.
+    /// An old mouse report: this many bytes are still to come.
     Mouse(u8),
     Paste(PasteBuffer),
 }

@@ -15,7 +15,7 @@ pub(super) struct PasteBuffer {
     bytes: Vec<u8>,
     /// Came and were not kept: the paste is too long.
     dropped: usize,
-    /// So many bytes of the end were seen and are not in `bytes`.
+    /// At most this many bytes of the end were seen and are not in `bytes`.
     matched: usize,
 }
 

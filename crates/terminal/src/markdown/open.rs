@@ -184,7 +184,7 @@ fn run_length(text: &str, mark: char) -> usize {
     text.chars().take_while(|c| *c == mark).count() * mark.len_utf8()
 }
 
-/// The end of the code that exactly so many backticks close.
+/// The end of the code that exactly this many backticks close.
 fn closing_backticks(text: &str, length: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = text[at..].find('`') {

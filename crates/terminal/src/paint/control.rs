@@ -134,7 +134,7 @@ fn osc(body: &str, through_tmux: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// At most so many characters, each of which draws itself and nothing else.
+/// At most this many characters, each of which draws itself and nothing else.
 fn harmless(text: &str, most: usize) -> String {
     let characters = text.chars().map(|c| if is_plain(c) { c } else { ' ' });
     characters.take(most).collect()

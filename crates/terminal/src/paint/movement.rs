@@ -33,7 +33,7 @@ fn step(count: usize, direction: char, out: &mut Vec<u8>) {
     }
 }
 
-/// From the first row of something on the main screen: erases so many rows and comes back. Rows that a
+/// From the first row of something on the main screen: erases this many rows and comes back. Rows that a
 /// shrinking terminal dropped are not counted: the way back is saved, not walked.
 pub(crate) fn erase_rows(rows: usize, out: &mut Vec<u8>) {
     if rows == 0 {

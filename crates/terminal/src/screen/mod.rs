@@ -33,7 +33,7 @@ pub struct ScreenSize {
 }
 
 impl ScreenSize {
-    /// So many of each; at least one.
+    /// At most this many of each; at least one.
     pub fn new(columns: u16, rows: u16) -> Self {
         Self {
             columns: columns.max(1),
@@ -74,6 +74,6 @@ pub struct LiveRegion {
 pub struct Caret {
     /// Which row.
     pub row: usize,
-    /// Behind so many bytes of its text.
+    /// Behind this many bytes of its text.
     pub offset: usize,
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Between two frames, unless a key was pressed.
 const BETWEEN_FRAMES: Duration = Duration::from_millis(16);
-/// A resize is over when nothing more came for so long.
+/// A resize is over when nothing more came for this long.
 const QUIET: Duration = Duration::from_millis(50);
 /// But no longer than this is waited for.
 const LONGEST_RESIZE: Duration = Duration::from_millis(200);

@@ -94,7 +94,7 @@ pub struct Scroller {
 }
 
 impl Scroller {
-    /// At the beginning of a text, on so many rows.
+    /// At the beginning of a text, on this many rows.
     pub fn new(width: usize, rows: usize) -> Self {
         Self {
             width: width.max(1),

@@ -42,7 +42,7 @@ pub(crate) struct Input {
     run_in_background: Option<bool>,
     /// For messages, beside its id.
     name: Option<String>,
-    /// Not available.
+    /// `worktree`: it works in a copy of the git repository, and its changes come back as a branch.
     isolation: Option<Isolation>,
 }
 
@@ -85,6 +85,7 @@ impl Input {
             effort: self.effort.map(|effort| effort.name().to_owned()),
             background: self.run_in_background,
             name: self.name.clone(),
+            worktree: self.isolation.map(|_| true),
         }
     }
 }
@@ -163,15 +164,10 @@ impl Tool for Agent {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        if let Some(isolation) = input.isolation {
-            let name = match isolation {
-                Isolation::Worktree => "worktree",
-                Isolation::Remote => "remote",
-            };
-            return Err(ToolError::Refused(format!(
-                "isolation {name:?} is not available here. Leave it out: the subagent then works in the \
-                 directory of this session."
-            )));
+        if let Some(Isolation::Remote) = input.isolation {
+            let text =
+                "isolation \"remote\" is not available here. Leave it out, or take \"worktree\".";
+            return Err(ToolError::Refused(text.to_owned()));
         }
         if input.prompt.trim().is_empty() {
             let text = "`prompt` is empty: say what the subagent should do.";
@@ -229,14 +225,22 @@ fn done(input: &Input, report: &AgentReport) -> Result<ToolOutput, ToolError> {
         if !report.text.is_empty() {
             let _ = write!(text, "\nThe last it said:\n{}", report.text);
         }
+        let left = report.worktree.as_ref().map(|left| &left.note);
+        if let Some(note) = left.filter(|note| !note.is_empty()) {
+            let _ = write!(text, "\n[{note}]");
+        }
         return Err(ToolError::Failed(format!("{text}\n{id}")));
     }
     let mut text = report.text.clone();
     if !problem.is_empty() {
         let _ = write!(text, "\n\n[{problem}]");
     }
+    let left = report.worktree.as_ref();
+    if let Some(note) = left.map(|left| &left.note).filter(|note| !note.is_empty()) {
+        let _ = write!(text, "\n\n[{note}]");
+    }
     let text = text.trim_start();
-    let structured = json!({
+    let mut structured = json!({
         "status": "completed",
         "agentId": report.agent,
         "agentType": report.kind,
@@ -249,6 +253,12 @@ fn done(input: &Input, report: &AgentReport) -> Result<ToolOutput, ToolError> {
         "totalTokens": report.tokens.total(),
         "usage": report.tokens,
     });
+    if let Some(path) = left.and_then(|left| left.path.as_ref()) {
+        structured["worktreePath"] = json!(path);
+    }
+    if let Some(branch) = left.and_then(|left| left.branch.as_ref()) {
+        structured["worktreeBranch"] = json!(branch);
+    }
     Ok(ToolOutput {
         content: vec![Content::text(text), Content::text(id)],
         structured: Some(structured),
@@ -331,6 +341,7 @@ mod tests {
                 cache_write: 0,
                 cache_read: 100,
             },
+            worktree: None,
         };
         let output = done(&input, &report).unwrap();
         insta::assert_json_snapshot!(output.structured);

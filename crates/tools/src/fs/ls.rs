@@ -20,8 +20,7 @@ use serde_json::{Value, json};
 use super::{missing, profile};
 use crate::{
     blocking::blocking,
-    judged::must_lead,
-    paths::{escaped, fill_path, shown},
+    paths::{escaped, fill_path, must_lead, shown},
     words::counted,
 };
 

@@ -27,6 +27,8 @@ pub use read::PdfReader;
 pub(crate) use read::Read;
 #[cfg(feature = "fuzzing")]
 pub use read::check_image;
+#[cfg(feature = "web")]
+pub(crate) use read::read_kept;
 pub use read::{image_content, image_pixels};
 #[cfg(feature = "search")]
 pub(crate) use replace_in_files::ReplaceInFiles;
@@ -35,8 +37,7 @@ pub(crate) use write::Write;
 
 use crate::{
     blocking::blocking,
-    judged::must_lead,
-    paths::{shown, spelt},
+    paths::{must_lead, shown, spelt},
 };
 
 /// Rules for `Edit` hold what it writes, and so do those that keep from reading.

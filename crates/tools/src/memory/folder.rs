@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat,
 pub(super) const LONGEST: u64 = 64 * 1024;
 /// All of them together.
 pub(super) const LARGEST: u64 = 1024 * 1024;
-/// So many there may be…
+/// At most this many there may be…
 const MOST: usize = 500;
 /// …so deep.
 const DEEPEST: usize = 5;

@@ -17,8 +17,7 @@ use serde_json::{Value, json};
 
 use super::{TIMEOUT, ask, caveats, leave_out, profile, stop, timed_out};
 use crate::{
-    judged::must_lead,
-    paths::{fill_path, shown},
+    paths::{fill_path, must_lead, shown},
     words::counted,
 };
 

@@ -1,8 +1,10 @@
-//! Tools that touch nothing but the session and the person: `AskUserQuestion`, `Config`, `Sleep`,
-//! `Think`, `ToolSearch`, `WaitForMcpServers`.
+//! Tools that touch nothing but the session and the person: `AskUserQuestion`, `Config`, `PushNotification`,
+//! `ReportFindings`, `Sleep`, `Think`, `ToolSearch`, `WaitForMcpServers`.
 
 mod ask_user_question;
 mod config;
+mod push_notification;
+mod report_findings;
 mod sleep;
 mod think;
 mod tool_ranking;
@@ -11,6 +13,8 @@ mod wait_for_mcp_servers;
 
 pub(crate) use ask_user_question::AskUserQuestion;
 pub(crate) use config::Config;
+pub(crate) use push_notification::PushNotification;
+pub(crate) use report_findings::ReportFindings;
 pub(crate) use sleep::Sleep;
 pub(crate) use think::Think;
 pub(crate) use tool_search::ToolSearch;

@@ -2,7 +2,7 @@
 
 use haft_contract::ToolSpec;
 
-/// So many tools are looked at; no session has more that make sense.
+/// At most this many tools are looked at; no session has more that make sense.
 const CATALOGUE: usize = 10_000;
 
 /// What a query found.

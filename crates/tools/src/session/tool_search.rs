@@ -16,7 +16,7 @@ use serde_json::json;
 use super::tool_ranking::search;
 use crate::words::counted;
 
-/// So many are loaded unless more are asked for.
+/// At most this many are loaded unless more are asked for.
 const USUAL: u64 = 5;
 /// How long servers are waited for that may have what is asked for.
 const PATIENCE: Duration = Duration::from_secs(5);

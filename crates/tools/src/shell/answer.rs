@@ -263,7 +263,31 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
     }
 }
 
+/// The same for a part that others are put behind: line ends at its edges stay, so that no lines run together.
+pub(crate) fn part(bytes: &[u8]) -> String {
+    let mut text = plain(bytes);
+    if bytes.starts_with(b"\n") && !text.starts_with('\n') {
+        text.insert(0, '\n');
+    }
+    if bytes.ends_with(b"\n") && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
 /// `DIR`, or `DIR` as people know it where it is the same.
 pub(crate) fn directory(path: &Path) -> String {
     crate::paths::escaped(path.as_os_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_an_output_do_not_run_together() {
+        let parts: [&[u8]; 4] = [b"first\n", b"sec", b"ond", b"\nthird\n"];
+        let joined: String = parts.into_iter().map(part).collect();
+        assert_eq!(joined, "first\nsecond\nthird\n");
+    }
 }

@@ -13,6 +13,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::monitor::Lines;
 use crate::blocking::blocking;
 
 /// How much of an output is kept in its file.
@@ -27,7 +28,11 @@ const CHUNK: usize = 1 << 20;
 
 /// The output of one command. Clones are the same output.
 #[derive(Debug, Clone)]
-pub(crate) struct Capture(Arc<Mutex<CapturedOutput>>);
+pub(crate) struct Capture {
+    kept: Arc<Mutex<CapturedOutput>>,
+    /// Who reads it as it comes.
+    follower: Option<Lines>,
+}
 
 #[derive(Debug)]
 struct CapturedOutput {
@@ -63,7 +68,7 @@ pub(crate) struct Captured {
 impl Capture {
     /// Nothing yet. `window` bytes are kept in memory; a file, if it comes to that, is `place`.
     pub(crate) fn new(place: PathBuf, window: usize) -> Self {
-        Self(Arc::new(Mutex::new(CapturedOutput {
+        let kept = CapturedOutput {
             head: Vec::new(),
             window,
             tail: Vec::new(),
@@ -72,7 +77,17 @@ impl Capture {
             file: None,
             in_file: 0,
             trouble: None,
-        })))
+        };
+        Self {
+            kept: Arc::new(Mutex::new(kept)),
+            follower: None,
+        }
+    }
+
+    /// The same, and this gets everything that comes.
+    pub(crate) fn followed_by(mut self, lines: Lines) -> Self {
+        self.follower = Some(lines);
+        self
     }
 
     /// Takes everything that comes, until no one can write any more or there is more than `most`;
@@ -83,7 +98,12 @@ impl Capture {
             chunk.clear();
             match output.read_buf(&mut chunk).await {
                 Ok(0) => return Filled::Whole,
-                Ok(_) => chunk = self.take(chunk).await,
+                Ok(_) => {
+                    if let Some(lines) = &self.follower {
+                        lines.push(&chunk);
+                    }
+                    chunk = self.take(chunk).await;
+                }
                 Err(error) => {
                     self.kept().trouble = Some(format!("its output could not be read: {error}"));
                     return Filled::Whole;
@@ -164,7 +184,7 @@ impl Capture {
     }
 
     fn kept(&self) -> MutexGuard<'_, CapturedOutput> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -62,6 +62,8 @@ pub(crate) enum Cause {
     Stopped,
     /// It said too much.
     Flood,
+    /// It is a monitor, and said too much for one: why.
+    Chatter(&'static str),
     /// It only reads, and left something running.
     Leftover,
 }
@@ -156,6 +158,11 @@ impl Job {
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert(cause);
         let _ = self.orders.send(Order::Kill(grace));
+    }
+
+    /// Ends what it has left running; how it ended itself stays what it was.
+    pub(crate) fn end_leftovers(&self) {
+        let _ = self.orders.send(Order::Kill(Duration::ZERO));
     }
 
     /// Why we ended it, if we did.

@@ -1,10 +1,10 @@
-//! Command lines: `Bash`, `TaskOutput`, `TaskStop`.
+//! Command lines: `Bash`, `Monitor`, `TaskOutput`, `TaskStop`.
 //!
 //! A call becomes a [`job`]: a process in the sandbox with its output in a [`capture`]. Who holds the
 //! job decides what it is: the call that waits for it, or a task in the background.
 //!
 //! # Layout
-//! - `bash`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
+//! - `bash`, `monitor`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
 //! - `service`: what the commands of a session share; `tasks`: what runs in the background
 //! - `environment`, `snapshot`, `profile`, `limits`: what a command gets
 //! - `answer`, `text`, `exit_code`, `waiting`, `cwd`, `ports`: what is said of it afterwards
@@ -22,6 +22,7 @@ mod exit_code;
 mod gate;
 mod job;
 mod limits;
+mod monitor;
 mod ports;
 pub(crate) mod profile;
 mod read_tracking;
@@ -36,6 +37,7 @@ mod text;
 mod waiting;
 
 pub(crate) use bash::Bash;
+pub(crate) use monitor::Monitor;
 pub use service::{Shell, ShellProgram};
 pub(crate) use task_output::TaskOutput;
 pub(crate) use task_stop::TaskStop;

@@ -112,6 +112,11 @@ impl Tool for TaskOutput {
         let shell = match find(&id, &cx.services)? {
             FoundTask::Command(shell) => shell,
             FoundTask::Agent(subagents, _) => return agent_output(&subagents, input, cx).await,
+            FoundTask::Watch(..) => {
+                return Err(ToolError::Refused(format!(
+                    "{id} runs, and its events come to you by themselves: there is nothing else to read."
+                )));
+            }
         };
         let gone = || ToolError::Failed(format!("Task {id} is not remembered any more."));
         let job = shell.tasks().job(&id).ok_or_else(gone)?;
@@ -230,7 +235,7 @@ fn output(news: &News, status: &str, filter: Option<&Regex>, listening: &[u16]) 
     let mut lines = vec![
         format!("<retrieval_status>{status}</retrieval_status>"),
         format!("<task_id>{}</task_id>", info.id),
-        "<task_type>local_bash</task_type>".to_owned(),
+        format!("<task_type>{}</task_type>", info.kind.name()),
         format!("<status>{}</status>", info.status.name()),
     ];
     if let Some(code) = info.exit_code {
@@ -265,7 +270,7 @@ fn output(news: &News, status: &str, filter: Option<&Regex>, listening: &[u16]) 
     let mut structured = json!({
         "task": {
             "task_id": info.id,
-            "task_type": "local_bash",
+            "task_type": info.kind.name(),
             "status": info.status.name(),
             "description": info.description,
             "output_file": info.output_file,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, AgentStatus, BackgroundTasks, CallContext, Card, Check, Effects, Permission, Profile,
-    ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
+    Access, AgentStatus, BackgroundTask, BackgroundTasks, CallContext, Card, Check, Effects,
+    Permission, Profile, ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError,
+    ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,6 +64,7 @@ impl Tool for TaskStop {
         let shell = match find(id, &cx.services)? {
             FoundTask::Command(shell) => shell,
             FoundTask::Agent(subagents, looked) => return stop_agent(&subagents, looked, cx).await,
+            FoundTask::Watch(notices, task) => return stop_watch(&notices, &task).await,
         };
         let stopped = shell.tasks().stop(id).await.map_err(|stop| {
             ToolError::Failed(match stop {
@@ -84,7 +86,7 @@ impl Tool for TaskStop {
         Ok(ToolOutput::text(message.clone()).with_structured(json!({
             "message": message,
             "task_id": stopped.id,
-            "task_type": "local_bash",
+            "task_type": stopped.kind.name(),
             "command": stopped.command,
         })))
     }
@@ -116,6 +118,8 @@ pub(crate) fn old_name(input: &mut Value, names: &[&str]) {
 pub(crate) enum FoundTask {
     Command(Arc<Shell>),
     Agent(Arc<Subagents>, AgentStatus),
+    /// A monitor that is no command.
+    Watch(Arc<BackgroundTasks>, BackgroundTask),
 }
 
 /// The task of this id.
@@ -130,7 +134,32 @@ pub(crate) fn find(id: &str, services: &Services) -> Result<FoundTask, ToolError
     {
         return Ok(FoundTask::Agent(subagents, looked));
     }
+    if let Ok(notices) = services.get::<BackgroundTasks>() {
+        let is_meant = |task: &BackgroundTask| task.id == id && task.kind == TaskKind::Monitor;
+        if let Some(task) = notices.running().into_iter().find(is_meant) {
+            return Ok(FoundTask::Watch(notices, task));
+        }
+    }
     Err(ToolError::Refused(unknown(id, services)))
+}
+
+/// Ends a monitor that is no command.
+async fn stop_watch(
+    notices: &BackgroundTasks,
+    task: &BackgroundTask,
+) -> Result<ToolOutput, ToolError> {
+    let id = &task.id;
+    task.stop.cancel();
+    notices.over_of(id).await;
+    // The model learns it here.
+    notices.withdraw(id);
+    let message = format!("Stopped task {id} ({}).", task.description);
+    Ok(ToolOutput::text(message.clone()).with_structured(json!({
+        "message": message,
+        "task_id": id,
+        "task_type": task.kind.name(),
+        "command": task.prompt,
+    })))
 }
 
 async fn stop_agent(

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use haft_contract::{
@@ -18,12 +18,15 @@ use super::{
     answer::plain,
     job::{Cause, Job, Stage},
     limits,
+    monitor::{EventRate, Lines, MonitorEvent},
 };
 
 /// How much of the end of an output a notice shows, in bytes.
 const NOTICE_TAIL: usize = 2_000;
 /// How long a task that is stopped may take to end by itself.
 const STOP_GRACE: Duration = Duration::from_secs(2);
+/// Lines of a monitor that come within this time are one event.
+pub(crate) const TOGETHER: Duration = Duration::from_millis(200);
 /// How many finished tasks are remembered.
 const REMEMBERED: usize = 200;
 
@@ -42,6 +45,10 @@ struct TaskTable {
 
 #[derive(Debug)]
 struct ShellTask {
+    /// A command, or one whose lines the model reads as they come.
+    kind: TaskKind,
+    /// The lines of a monitor.
+    lines: Option<Lines>,
     description: String,
     command: String,
     output_file: PathBuf,
@@ -60,6 +67,8 @@ struct ShellTask {
 pub struct TaskInfo {
     /// Its id.
     pub id: String,
+    /// A command, or a monitor.
+    pub kind: TaskKind,
     /// What it is for, in a few words.
     pub description: String,
     /// The command line.
@@ -89,6 +98,8 @@ pub(crate) struct News {
 
 /// A task that is to be made.
 pub(crate) struct NewTask {
+    /// It is a monitor: its lines, which the model reads as they come.
+    pub(crate) lines: Option<Lines>,
     pub(crate) description: String,
     pub(crate) command: String,
     pub(crate) output_file: PathBuf,
@@ -200,6 +211,10 @@ impl Tasks {
     /// Takes a task in, and watches over it.
     pub(crate) fn add(self: &Arc<Self>, new: NewTask) -> String {
         let stop = CancellationToken::new();
+        let kind = match new.lines {
+            Some(_) => TaskKind::Monitor,
+            None => TaskKind::Shell,
+        };
         let tool_use_id = Some(new.tool_use_id).filter(|id| !id.is_empty());
         let number = {
             let mut kept = self.kept();
@@ -208,6 +223,8 @@ impl Tasks {
             kept.tasks.insert(
                 number,
                 ShellTask {
+                    kind,
+                    lines: new.lines.clone(),
                     description: new.description.clone(),
                     command: new.command.clone(),
                     output_file: new.output_file,
@@ -222,8 +239,8 @@ impl Tasks {
             number
         };
         self.notices.begin(BackgroundTask {
-            id: id(number),
-            kind: TaskKind::Shell,
+            id: id(kind, number),
+            kind,
             description: new.description,
             prompt: new.command,
             agent_type: None,
@@ -233,8 +250,37 @@ impl Tasks {
         });
         // Who watches does not keep: without its session a task ends.
         let (tasks, job) = (Arc::downgrade(self), Arc::downgrade(&new.job));
-        tokio::spawn(watch(tasks, job, number, stop, new.lifetime, new.at_end));
-        id(number)
+        if let Some(lines) = new.lines {
+            tokio::spawn(pass_on(tasks.clone(), job.clone(), number, lines));
+        }
+        let task = (kind, number);
+        tokio::spawn(watch(tasks, job, task, stop, new.lifetime, new.at_end));
+        id(kind, number)
+    }
+
+    /// An id for a monitor that is no command.
+    pub(crate) fn new_monitor(&self) -> String {
+        let mut kept = self.kept();
+        kept.made += 1;
+        id(TaskKind::Monitor, kept.made)
+    }
+
+    /// Where steps of tasks are reported.
+    pub(crate) fn notices(&self) -> &Arc<BackgroundTasks> {
+        &self.notices
+    }
+
+    /// Passes on what a monitor has said; how many bytes that were. Under the lock, so that nothing comes after
+    /// its end.
+    fn report(&self, number: u64, lines: &Lines) -> Option<u64> {
+        let kept = self.kept();
+        let task = kept.tasks.get(&number)?;
+        let event = lines.take()?;
+        let bytes = event.bytes;
+        if !task.told && !event.text.is_empty() {
+            self.notices.report(task.report(number, event));
+        }
+        Some(bytes)
     }
 
     fn over(&self, number: u64, notes: Vec<String>) {
@@ -242,6 +288,13 @@ impl Tasks {
         let Some(task) = kept.tasks.get_mut(&number) else {
             return;
         };
+        if let Some(lines) = &task.lines {
+            lines.finish();
+            let is_news = |event: &MonitorEvent| !task.told && !event.text.is_empty();
+            if let Some(event) = lines.take().filter(is_news) {
+                self.notices.report(task.report(number, event));
+            }
+        }
         // What was shown of it did not hold these.
         let told = task.told && notes.is_empty();
         task.notes = notes;
@@ -262,7 +315,7 @@ impl Tasks {
 async fn watch(
     tasks: Weak<Tasks>,
     job: Weak<Job>,
-    number: u64,
+    (kind, number): (TaskKind, u64),
     stop: CancellationToken,
     lifetime: Duration,
     at_end: Option<BoxFuture<'static, Vec<String>>>,
@@ -271,8 +324,14 @@ async fn watch(
         return;
     };
     let over = |stage: &Stage| matches!(stage, Stage::Gone(_));
+    let ended = |stage: &Stage| match stage {
+        Stage::Running => false,
+        // What a monitor leaves running watches nothing.
+        Stage::Exited(_) => kind == TaskKind::Monitor,
+        Stage::Gone(_) => true,
+    };
     let cause = tokio::select! {
-        _ = gone.wait_for(over) => None,
+        _ = gone.wait_for(ended) => None,
         () = stop.cancelled() => Some(Cause::Stopped),
         () = sleep(lifetime) => Some(Cause::TimedOut(lifetime)),
     };
@@ -280,8 +339,12 @@ async fn watch(
         if let Some(job) = job.upgrade() {
             job.kill(cause, STOP_GRACE);
         }
-        let _ = gone.wait_for(over).await;
+    } else if timeout(TOGETHER, gone.wait_for(over)).await.is_err()
+        && let Some(job) = job.upgrade()
+    {
+        job.end_leftovers();
     }
+    let _ = gone.wait_for(over).await;
     let notes = match at_end {
         Some(at_end) => at_end.await,
         None => Vec::new(),
@@ -289,6 +352,34 @@ async fn watch(
     if let (Some(tasks), Some(job)) = (tasks.upgrade(), job.upgrade()) {
         job.settle().await;
         tasks.over(number, notes);
+    }
+}
+
+/// Passes the lines of a monitor on, those that come together as one event; ends one that has too many.
+async fn pass_on(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lines: Lines) {
+    let Some(mut gone) = job.upgrade().map(|job| job.stages()) else {
+        return;
+    };
+    let over = |stage: &Stage| matches!(stage, Stage::Gone(_));
+    let mut rate = EventRate::default();
+    loop {
+        tokio::select! {
+            biased;
+            // What is left is said by the one who ends the task.
+            _ = gone.wait_for(over) => return,
+            () = lines.any() => {}
+        }
+        sleep(TOGETHER).await;
+        let (Some(tasks), Some(job)) = (tasks.upgrade(), job.upgrade()) else {
+            return;
+        };
+        let Some(bytes) = tasks.report(number, &lines) else {
+            continue;
+        };
+        if let Some(why) = rate.note(Instant::now(), bytes) {
+            job.kill(Cause::Chatter(why), STOP_GRACE);
+            return;
+        }
     }
 }
 
@@ -301,19 +392,25 @@ pub(crate) enum Stop {
     Over(TaskInfo),
 }
 
-fn id(number: u64) -> String {
-    format!("bash_{number}")
+fn id(kind: TaskKind, number: u64) -> String {
+    match kind {
+        TaskKind::Monitor => format!("monitor_{number}"),
+        _ => format!("bash_{number}"),
+    }
 }
 
 impl TaskTable {
     fn find(&self, id: &str) -> Option<(u64, &ShellTask)> {
-        let number = number(id)?;
-        self.tasks.get(&number).map(|task| (number, task))
+        let (kind, number) = read_id(id)?;
+        let task = self.tasks.get(&number).filter(|task| task.kind == kind)?;
+        Some((number, task))
     }
 
     fn find_mut(&mut self, id: &str) -> Option<(u64, &mut ShellTask)> {
-        let number = number(id)?;
-        self.tasks.get_mut(&number).map(|task| (number, task))
+        let (kind, number) = read_id(id)?;
+        let task = self.tasks.get_mut(&number);
+        let task = task.filter(|task| task.kind == kind)?;
+        Some((number, task))
     }
 
     fn forget_oldest(&mut self) {
@@ -325,21 +422,51 @@ impl TaskTable {
     }
 }
 
-fn number(id: &str) -> Option<u64> {
-    id.trim().strip_prefix("bash_")?.parse().ok()
+fn read_id(id: &str) -> Option<(TaskKind, u64)> {
+    let (word, number) = id.trim().rsplit_once('_')?;
+    let kind = match word {
+        "bash" => TaskKind::Shell,
+        "monitor" => TaskKind::Monitor,
+        _ => return None,
+    };
+    Some((kind, number.parse().ok()?))
 }
 
 impl ShellTask {
+    /// What a monitor says.
+    fn report(&self, number: u64, event: MonitorEvent) -> TaskNotice {
+        TaskNotice {
+            id: id(self.kind, number),
+            kind: self.kind,
+            status: TaskStatus::Running,
+            summary: format!("Monitor {:?}", self.description),
+            result: event.text,
+            notes: Vec::new(),
+            output_file: None,
+            tool_use_id: self.tool_use_id.clone(),
+            usage: None,
+        }
+    }
+
     /// What there is to say of it when it is over.
     fn notice(&self, number: u64) -> TaskNotice {
         let info = self.info(number);
         let ended = info.ended.unwrap_or_default();
+        let is_monitor = self.kind == TaskKind::Monitor;
+        let what = match is_monitor {
+            true => "Monitor",
+            false => "Background command",
+        };
         TaskNotice {
             id: info.id,
-            kind: TaskKind::Shell,
+            kind: self.kind,
             status: info.status,
-            summary: format!("Background command {:?} is over: {ended}", info.description),
-            result: plain(&self.job.capture.end(NOTICE_TAIL)),
+            summary: format!("{what} {:?} is over: {ended}", info.description),
+            // What a monitor said was reported as it came.
+            result: match is_monitor {
+                true => String::new(),
+                false => plain(&self.job.capture.end(NOTICE_TAIL)),
+            },
             notes: info.notes,
             output_file: Some(info.output_file),
             tool_use_id: self.tool_use_id.clone(),
@@ -365,7 +492,8 @@ impl ShellTask {
             }
         };
         TaskInfo {
-            id: id(number),
+            id: id(self.kind, number),
+            kind: self.kind,
             description: self.description.clone(),
             command: self.command.clone(),
             output_file: self.output_file.clone(),
@@ -393,6 +521,7 @@ fn words_of(ended: &CommandEnd, cause: Option<Cause>) -> String {
         (Some(Cause::TimedOut(after)), _) => {
             format!("stopped: it ran longer than {}", limits::format(after))
         }
+        (Some(Cause::Chatter(why)), _) => format!("stopped: {why}"),
         (Some(Cause::Flood), _) => "stopped: it wrote more than 5 GB".to_owned(),
         (None, ExitKind::Exited(code)) => format!("exit code {code}"),
         (None, ExitKind::Killed(signal)) => format!("killed by signal {signal}"),

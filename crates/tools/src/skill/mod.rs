@@ -3,5 +3,5 @@
 mod skill_service;
 mod tool;
 
-pub use skill_service::{Caller, Invoked, SkillBook};
+pub use skill_service::{Caller, Invoked, SkillBook, SkillEffects};
 pub(crate) use tool::Skill;

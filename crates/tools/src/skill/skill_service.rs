@@ -1,12 +1,14 @@
 //! Calling a skill: its text is read anew, filled in, and what its commands print is put in their place.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
 };
 
 use haft_contract::{
-    CancellationToken, ContextPatch, HookVerdict, NestedCalls, NestedResult, RuleList, ToolUse,
+    BoxFuture, CancellationToken, ContextPatch, HookVerdict, NestedCalls, NestedResult, RuleList,
+    ToolUse,
 };
 use haft_extensions::{
     ExtensionOrigin, Skill, Skills,
@@ -15,7 +17,7 @@ use haft_extensions::{
 };
 use serde_json::json;
 
-/// So many files one command may mention.
+/// At most this many files one command may mention.
 const MOST_MENTIONS: usize = 20;
 
 /// The skills of a session, as a service for `Skill` and for faces that read what a person types.
@@ -32,6 +34,26 @@ pub struct SkillBook {
     /// It is kept count of what the model has read of them. Not for a subagent: its conversation is
     /// another.
     pub counts: bool,
+    /// What a skill brings beside its text.
+    pub effects: SkillEffects,
+}
+
+/// What the session does for a skill that is called: it knows models and hooks, which tools do not.
+#[derive(Clone, Default)]
+pub struct SkillEffects {
+    /// The id of a model, out of what people call it; the error says why it cannot be asked.
+    pub model: Option<Arc<ResolveModel>>,
+    /// Its hooks run from now on, until the session ends. What is wrong with them.
+    pub hooks: Option<Arc<RegisterHooks>>,
+}
+
+type ResolveModel = dyn Fn(String) -> BoxFuture<'static, Result<String, String>> + Send + Sync;
+type RegisterHooks = dyn Fn(&Skill) -> Vec<String> + Send + Sync;
+
+impl fmt::Debug for SkillEffects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SkillEffects")
+    }
 }
 
 /// Who calls a skill.
@@ -56,6 +78,10 @@ pub struct Invoked {
     pub allowed: Vec<String>,
     /// It would permit more, but the directory is not trusted.
     pub is_held_back: bool,
+    /// The model that is asked until the person speaks again, by its id.
+    pub model: Option<String>,
+    /// What it wants and does not get, and why.
+    pub warnings: Vec<String>,
     /// What hooks said of its commands and files. Where the model called it, they are reported already.
     pub hooks: HookVerdict,
 }
@@ -70,6 +96,10 @@ impl Invoked {
         };
         let mut patches = rules(RuleList::Allow, &self.allowed);
         patches.extend(rules(RuleList::Deny, &self.skill.disallowed_tools));
+        let (model, effort) = (self.model.clone(), self.skill.effort.clone());
+        if model.is_some() || effort.is_some() {
+            patches.push(ContextPatch::AskForTurn { model, effort });
+        }
         patches
     }
 }
@@ -102,6 +132,11 @@ impl SkillBook {
             };
             return Err(format!("No skill is called {name:?}.{hint}"));
         };
+        if self.skills.is_held(&skill) {
+            return Err(format!(
+                "The skill {name:?} has changed, and a hook (ConfigChange) objects to the change."
+            ));
+        }
         match caller {
             Caller::Model if !skill.model_invocable => Err(format!(
                 "The skill {name:?} can be called by a person only (disable-model-invocation): they \
@@ -188,7 +223,28 @@ impl SkillBook {
         let counts = self.counts && skill.fork.is_none();
         let is_known = counts && !self.skills.note_read(&skill.name, &text);
         let is_held_back = allowed.len() < skill.allowed_tools.len();
+        let (mut model, mut warnings) = (None, Vec::new());
+        if let (Some(name), Some(resolve), None) = (&skill.model, &self.effects.model, &skill.fork)
+        {
+            match resolve(name.clone()).await {
+                Ok(id) => model = Some(id),
+                Err(why) => warnings.push(format!(
+                    "the skill {} wants the model {name}, and goes on without: {why}",
+                    skill.name
+                )),
+            }
+        }
+        if let Some(register) = self
+            .effects
+            .hooks
+            .as_ref()
+            .filter(|_| skill.hooks.is_some())
+        {
+            warnings.extend(register(&skill));
+        }
         Ok(Invoked {
+            model,
+            warnings,
             skill,
             text,
             is_known,

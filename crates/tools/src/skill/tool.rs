@@ -136,7 +136,7 @@ impl Tool for Skill {
         if !invoked.allowed.is_empty() {
             structured["allowedTools"] = json!(invoked.allowed);
         }
-        if let Some(model) = &invoked.skill.model {
+        if let Some(model) = invoked.model.as_ref().or(invoked.skill.model.as_ref()) {
             structured["model"] = json!(model);
         }
         let mut text = match invoked.is_known {
@@ -148,6 +148,9 @@ impl Tool for Skill {
         };
         if invoked.is_held_back {
             text += " What it would permit is not permitted: this directory is not trusted.";
+        }
+        for warning in &invoked.warnings {
+            text += &format!(" Note: {warning}.");
         }
         let mut output = ToolOutput::text(text).with_structured(structured);
         output.patches = invoked.patches();
@@ -193,6 +196,7 @@ fn launch(skill: &haft_extensions::Skill, prompt: String) -> LaunchRequest {
         effort: skill.effort.clone(),
         background: skill.background,
         name: None,
+        worktree: None,
     }
 }
 

@@ -59,6 +59,21 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"command": "echo x > made", "description": "Makes a file"}),
                 json!({"command": "exit 3"}),
             ],
+            "Monitor" => vec![
+                json!({"description": "Counts", "command": "seq 3"}),
+                json!({"description": "Both", "command": "seq 3", "ws": {"url": "ws://a.example"}}),
+                json!({"description": "Near", "ws": {"url": "ws://127.0.0.1:1/"}}),
+            ],
+            "CronCreate" => vec![
+                json!({"cron": "7 * * * *", "prompt": "look"}),
+                json!({"cron": "60 * * * *", "prompt": "look"}),
+            ],
+            "CronDelete" => vec![json!({"id": "nope"})],
+            "CronList" => vec![json!({})],
+            "ScheduleWakeup" => vec![
+                json!({"delaySeconds": 5, "prompt": "look"}),
+                json!({"stop": true}),
+            ],
             "TaskOutput" | "TaskStop" => vec![json!({"task_id": "bash_1"})],
             "Agent" => vec![
                 json!({"description": "Looks", "prompt": "Look around."}),
@@ -72,6 +87,15 @@ async fn every_tool_keeps_to_the_contract() {
             "Undo" => vec![
                 json!({"preview": true}),
                 json!({"undo_id": "0190a1b2-0000-7000-8000-000000000000"}),
+            ],
+            "EnterWorktree" => vec![
+                json!({"name": "fix/a"}),
+                json!({"name": "../a"}),
+                json!({"path": root}),
+            ],
+            "ExitWorktree" => vec![
+                json!({"action": "keep"}),
+                json!({"action": "remove", "discard_changes": true}),
             ],
             "TaskCreate" => vec![
                 json!({"subject": "Build", "description": "", "metadata": {"a": 1}}),
@@ -96,6 +120,17 @@ async fn every_tool_keeps_to_the_contract() {
                     {"label": "c", "description": "d"},
                 ],
             }]})],
+            "PushNotification" => vec![
+                json!({"message": "Done", "status": "done"}),
+                json!({"message": " \n "}),
+            ],
+            "ReportFindings" => vec![
+                json!({"findings": []}),
+                json!({"level": "high", "findings": [{
+                    "file": "a.rs", "line": 3, "summary": "Off by one", "failure_scenario": "n = 0",
+                }]}),
+                json!({"findings": [{"file": "a.rs", "summary": " ", "failure_scenario": "x"}]}),
+            ],
             "Think" => vec![json!({"thought": "hm"})],
             "Sleep" => vec![json!({"seconds": 1})],
             "MemoryRead" => vec![json!({}), json!({"path": "a.md"}), json!({"path": "../a"})],
@@ -109,6 +144,14 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"setting": "x", "value": 1}),
             ],
             "WaitForMcpServers" => vec![json!({}), json!({"servers": ["git"]})],
+            "WebFetch" => vec![
+                json!({"url": "http://127.0.0.1:1/", "prompt": "What is it?"}),
+                json!({"url": "file:///etc/passwd", "prompt": "x", "offset": 5}),
+            ],
+            "WebSearch" => vec![
+                json!({"query": "rust"}),
+                json!({"query": "rust", "allowed_domains": ["a"], "blocked_domains": ["b"]}),
+            ],
             "ToolSearch" => vec![json!({"query": "note"}), json!({"query": "select:Undo"})],
             other => panic!("{other}: a new tool needs sample inputs here"),
         };
@@ -121,6 +164,7 @@ async fn every_tool_keeps_to_the_contract() {
             .with(Arc::new(memory))
             .with(Arc::new(book));
         let services = haft_tools::with_services(services, folder.root(), project.root());
+        let services = haft_tools::with_worktrees(services);
         hold(tool, services, &project, &inputs).await;
     }
 }

@@ -32,6 +32,7 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
         session: Arc::new(std::sync::RwLock::new("s".to_owned())),
         effort: None,
         counts: true,
+        effects: haft_tools::SkillEffects::default(),
     }
 }
 
@@ -346,6 +347,7 @@ impl SpawnAgents for Launches {
                 tool_uses: 0,
                 duration: std::time::Duration::ZERO,
                 tokens: TokenCount::default(),
+                worktree: None,
             })))
         })
     }

@@ -1,28 +1,25 @@
 //! `haft exec`: calls on stdin, answers on stdout, one line each, in order.
 //!
-//! - `documents`, `stdin`: what comes in; `request`: what it asks for; `answer`: what goes out
+//! - `stdin`: what comes in; `request`: what it asks for
 //! - `interactive`: what else may go in and out, where the other end asked for it
 
-pub(crate) mod answer;
-mod documents;
 mod interactive;
 mod request;
 pub(crate) mod stdin;
 
 use std::{io, sync::Arc};
 
-use haft::{CallResult, CancellationToken, Haft, ToolUse};
-use serde_json::Value;
+use haft::{CallResult, CancellationToken, Content, Haft, ToolUse};
+use serde_json::{Value, json};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
 };
 
 use self::{
-    documents::Documents,
     interactive::Dialog,
     request::{Problem, Request},
-    stdin::{InputLine, Lines},
+    stdin::{Documents, InputLine, Lines},
 };
 use crate::{
     args::{ExecFlags, SessionArgs},
@@ -126,7 +123,7 @@ async fn serve_all(
         let answer = match line {
             None => return Ok(Exit::Success),
             Some(Arrived::Request(request)) => serve(&mut haft, request, dialog).await,
-            Some(Arrived::TooLong(bytes)) => answer::refusal(
+            Some(Arrived::TooLong(bytes)) => refusal(
                 &Value::Null,
                 &Value::Null,
                 &format!(
@@ -153,7 +150,7 @@ async fn serve(
     match request {
         Ok(Request::Call { id, call }) => {
             let results = carry_out(haft, &[call], dialog).await;
-            answer::native(&id, &results[0])
+            answer(&id, &results[0])
         }
         Ok(Request::Message(messages)) => {
             let results = carry_out(haft, messages.calls(), dialog).await;
@@ -161,9 +158,9 @@ async fn serve(
         }
         Ok(Request::Word(word)) => {
             let problem = "such a line means something with --interactive-json only";
-            answer::refusal(&word["id"], &Value::Null, problem)
+            refusal(&word["id"], &Value::Null, problem)
         }
-        Err(problem) => answer::refusal(&problem.id, &problem.name, &problem.text),
+        Err(problem) => refusal(&problem.id, &problem.name, &problem.text),
     }
 }
 
@@ -207,4 +204,43 @@ fn signals(cancel: CancellationToken) -> anyhow::Result<mpsc::Receiver<Exit>> {
         cancel.cancel();
     });
     Ok(receiver)
+}
+
+/// The answer to a call.
+pub(crate) fn answer(id: &Value, finished: &CallResult) -> Value {
+    let content = match finished.content.as_slice() {
+        [Content::Text { text }] => json!(text),
+        blocks => json!(blocks),
+    };
+    let micros = finished.metadata.duration.as_micros();
+    #[expect(clippy::cast_precision_loss, reason = "exact for the first 285 years")]
+    let duration_ms = micros as f64 / 1_000.0;
+    let mut answer = json!({
+        "id": id,
+        "name": finished.name,
+        "is_error": finished.is_error,
+        "content": content,
+        "structured": finished.structured,
+        "duration_ms": duration_ms,
+    });
+    let metadata = json!(finished.metadata);
+    if metadata
+        .as_object()
+        .is_some_and(|object| !object.is_empty())
+    {
+        answer["metadata"] = metadata;
+    }
+    answer
+}
+
+/// The answer to a line that cannot be served.
+fn refusal(id: &Value, name: &Value, problem: &str) -> Value {
+    json!({
+        "id": id,
+        "name": name,
+        "is_error": true,
+        "content": problem,
+        "structured": null,
+        "duration_ms": 0.0,
+    })
 }

@@ -10,7 +10,7 @@ pub(super) enum Request {
     Call { id: Value, call: ToolUse },
     /// An assistant message of a provider.
     Message(Messages),
-    /// No request, but a word about one.
+    /// No request, but a message about one.
     Word(Value),
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn of(session: &SessionArgs, flags: &Headless) -> anyhow::Result<Sess
     Ok(config)
 }
 
-fn model(flags: &ModelFlags) -> anyhow::Result<ModelChoice> {
+pub(crate) fn model(flags: &ModelFlags) -> anyhow::Result<ModelChoice> {
     let prices = match &flags.prices {
         None => None,
         Some(given) => {
@@ -85,7 +85,7 @@ fn model(flags: &ModelFlags) -> anyhow::Result<ModelChoice> {
     })
 }
 
-fn prompts(flags: &PromptFlags) -> anyhow::Result<PromptTexts> {
+pub(crate) fn prompts(flags: &PromptFlags) -> anyhow::Result<PromptTexts> {
     Ok(PromptTexts {
         system: text(
             flags.system_prompt.as_ref(),
@@ -144,7 +144,7 @@ fn absolute(path: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     Ok(path.map(std::path::absolute).transpose()?)
 }
 
-fn absolute_all(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn absolute_all(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let paths = paths.iter().map(std::path::absolute);
     Ok(paths.collect::<Result<_, _>>()?)
 }

@@ -18,6 +18,7 @@ impl EventSink for Output {
         match event {
             SessionEvent::Warning(_) | SessionEvent::RulesKept { .. } => session::warn(event),
             SessionEvent::Notice { level, text } => self.put_notice(level.name(), text),
+            SessionEvent::Notification { text, .. } => self.put_notification(text),
             SessionEvent::Ready(facts) => self.belongs_to(facts.id, Facts::of(facts)),
             SessionEvent::Reset(next) => self.begins_anew(*next),
             SessionEvent::Servers(servers) => self.has_servers(servers.clone()),
@@ -42,6 +43,7 @@ impl EventSink for Output {
                     entries: vec![entry],
                 }));
             }
+            SessionEvent::Scheduled { prompt, uuid } => self.put_scheduled(prompt, *uuid),
             SessionEvent::Continues => self.goes_on(),
             SessionEvent::Result(result) => {
                 self.put_result(result);

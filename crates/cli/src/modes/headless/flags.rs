@@ -103,11 +103,11 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) fail_on_deny: bool,
 
-    /// End after so many rounds of tools.
+    /// End after this many rounds of tools.
     #[arg(long, value_name = "N", value_parser = rounds)]
     pub(crate) max_turns: Option<NonZeroU32>,
 
-    /// End after so much money. What a model costs is in a table of public prices, unless `--prices` says otherwise.
+    /// End after this much money. What a model costs is in a table of public prices, unless `--prices` says otherwise.
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
 
@@ -181,7 +181,7 @@ pub(crate) struct ModelFlags {
     #[arg(long, value_name = "HOW")]
     pub(crate) thinking: Option<ThinkingFlag>,
 
-    /// The model thinks first, in at most so many tokens; 0: it does not.
+    /// The model thinks first, in at most this many tokens; 0: it does not.
     #[arg(long, value_name = "N")]
     pub(crate) max_thinking_tokens: Option<u32>,
 

@@ -6,7 +6,7 @@ use haft::{
     CallResult,
     engine::hooks::{HookNews, HookStage},
 };
-use haft_agent::{Began, ReplyBlock, RunResult, Subtype};
+use haft_agent::{Began, EndReason, ReplyBlock, RunResult, Subtype};
 use haft_host::{ExtensionNames, ServerList, SessionFacts};
 use haft_models::{Block, ModelError, StopReason, Usage};
 use haft_protocol::{
@@ -188,6 +188,9 @@ pub(super) fn result<'a>(ended: &'a RunResult, facts: &Facts) -> ResultMessage<'
     let is_success = ended.subtype == Subtype::Success;
     let errors = || ended.errors.iter().map(Cow::from).collect();
     let stop_reason = match &ended.deferred {
+        None if ended.reason == EndReason::ToolDeferredUnavailable => {
+            Some(ended.reason.name().into())
+        }
         None => ended.stop_reason.as_ref().and_then(stop_name),
         Some(_) => Some("tool_deferred".into()),
     };

@@ -62,7 +62,7 @@ use crate::{
 const NO_PROMPT: &str =
     "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more";
 
-/// So long someone who says nothing on stdin is waited for.
+/// How long a silent stdin is waited for.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// More than this on stdin is no prompt.

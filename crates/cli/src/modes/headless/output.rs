@@ -10,19 +10,20 @@ use std::{
 };
 
 use haft::{
-    CallResult, Denied, SessionId,
+    CallResult, Content, Denied, SessionId,
     engine::hooks::{HearHooks, HookNews},
 };
 use haft_agent::{Added, AgentEvent, Sink, Subtype, Tag};
-use haft_host::{Environment, ServerList, SessionInput, TurnResult};
+use haft_host::{Environment, ScheduledPrompt, ServerList, SessionInput, TurnResult};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
     ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata,
-    ConversationResetMessage, NoticeMessage, PermissionDeniedMessage, ResultMessage,
-    SessionMessage, SessionStateMessage, StatusMessage, StreamEvent, SystemMessage,
+    ConversationResetMessage, NoticeMessage, NotificationMessage, PermissionDeniedMessage,
+    ResultMessage, SessionMessage, SessionStateMessage, StatusMessage, StreamEvent, SystemMessage,
     ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
 };
 use serde::Serialize;
+use uuid::Uuid;
 
 use super::{
     flags::{Headless, OutputFormat},
@@ -58,12 +59,14 @@ struct OutputState {
     pieces: Pieces,
     /// For the list at the end, each as JSON.
     all: Vec<String>,
-    /// So many questions wait for their answer.
+    /// How many questions wait for their answer.
     questions: usize,
     /// What we were last said to be at.
     said: &'static str,
     /// The next run is about the same message.
     goes_on: bool,
+    /// The next run is about this prompt, whose time has come.
+    scheduled: Option<(ScheduledPrompt, Uuid)>,
     /// A result has been reported.
     has_result: bool,
     /// The first write that failed.
@@ -187,7 +190,7 @@ impl Output {
         }
     }
 
-    /// A word between programs: no message of the conversation.
+    /// A message between programs, which is not part of the conversation.
     pub(super) fn put_control(&self, message: &impl Serialize) {
         let mut state = self.state();
         self.write(&mut state, message);
@@ -226,6 +229,20 @@ impl Output {
     /// Something a person should know.
     pub(super) fn put_notice(&self, level: &str, text: &str) {
         self.put(notice(level, text));
+    }
+
+    /// The model calls a person: where they read and not a program, at once and beside the answer.
+    pub(super) fn put_notification(&self, text: &str) {
+        if self.format != OutputFormat::StreamJson {
+            show::warn(&format!("haft: {text}"));
+            return;
+        }
+        self.put(SystemMessage::Notification(NotificationMessage {
+            key: "push-notification".into(),
+            text: text.into(),
+            priority: "high".into(),
+            ..NotificationMessage::default()
+        }));
     }
 
     /// The next run is still about the same message: its beginning is not reported.
@@ -410,6 +427,11 @@ impl Output {
         }
     }
 
+    /// A prompt whose time has come: the run that begins now is about it.
+    pub(super) fn put_scheduled(&self, prompt: &ScheduledPrompt, uuid: Uuid) {
+        self.state().scheduled = Some((prompt.clone(), uuid));
+    }
+
     fn state(&self) -> MutexGuard<'_, OutputState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -457,6 +479,17 @@ impl Sink for Output {
                 state.model.clone_from(&began.model);
                 let facts = state.facts.clone();
                 self.put_into(state, messages::init(began, &facts));
+                if let Some((prompt, uuid)) = state.scheduled.take() {
+                    let text = Content::text(prompt.text());
+                    let content = UserContent::Blocks(vec![UserBlock::Content(Cow::Owned(text))]);
+                    let message = UserMessage {
+                        uuid: Some(uuid.into()),
+                        is_synthetic: true,
+                        origin: Some(Cow::Owned(prompt.origin())),
+                        ..UserMessage::new(UserBody::new(content))
+                    };
+                    self.put_into(state, message);
+                }
             }
             AgentEvent::Said(said) => self.put_into(state, messages::assistant(said)),
             AgentEvent::Answered { uuid, finished } => {

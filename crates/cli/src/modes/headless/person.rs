@@ -13,7 +13,7 @@ use haft_agent::{AgentEvent, Sink};
 
 use crate::show::{self, Style, Watch};
 
-/// So many calls are named in the last line.
+/// At most this many calls are named in the last line.
 const MOST_NAMED: usize = 3;
 
 pub(super) struct Person {

@@ -150,7 +150,7 @@ impl Reader {
         });
     }
 
-    /// A server has something to say by itself.
+    /// A message of a server that answers no request.
     fn heard_from(&self, server: &str) -> Result<SessionAnswer, String> {
         if self.session.has_server(server) {
             Ok(SessionAnswer::DONE)

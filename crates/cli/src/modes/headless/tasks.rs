@@ -32,6 +32,15 @@ pub(super) fn messages(event: &TaskEvent) -> Vec<SystemMessage<'_>> {
             };
             vec![updated(&task.id, patch)]
         }
+        TaskEvent::Reported(notice) => {
+            vec![SystemMessage::TaskProgress(TaskProgressMessage {
+                task_id: (&notice.id).into(),
+                description: (&notice.summary).into(),
+                tool_use_id: notice.tool_use_id.as_deref().map(Cow::Borrowed),
+                summary: Some((&notice.result).into()),
+                ..TaskProgressMessage::default()
+            })]
+        }
         TaskEvent::Over(notice) => {
             let patch = TaskPatch {
                 status: Some(notice.status.name().into()),

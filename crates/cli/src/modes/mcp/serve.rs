@@ -4,7 +4,6 @@ use std::{
     fs,
     io::IsTerminal,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    os::{fd::AsFd, unix::fs::FileTypeExt},
     sync::Arc,
     time::Duration,
 };
@@ -17,7 +16,6 @@ use haft_host::{
 };
 use tokio::{
     io::{BufReader, stdin, stdout},
-    net::unix::pipe,
     signal::unix::{SignalKind, signal},
 };
 
@@ -25,6 +23,7 @@ use crate::{
     args::{McpServe, SessionArgs},
     exit::Exit,
     session, show,
+    stdio::pipes,
 };
 
 /// The longest message, in bytes.
@@ -72,22 +71,6 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
     Ok(ended
         .lock()
         .map_or(Exit::Success, |ended| ended.unwrap_or(Exit::Success)))
-}
-
-/// Stdin and stdout, if both are pipes.
-fn pipes() -> Option<(pipe::Receiver, pipe::Sender)> {
-    let input = fs::File::from(std::io::stdin().as_fd().try_clone_to_owned().ok()?);
-    let output = fs::File::from(std::io::stdout().as_fd().try_clone_to_owned().ok()?);
-    let is_pipe = |file: &fs::File| {
-        let facts = file.metadata();
-        facts.is_ok_and(|facts| facts.file_type().is_fifo())
-    };
-    // Both or none: whatever is taken no longer blocks.
-    if !is_pipe(&input) || !is_pipe(&output) {
-        return None;
-    }
-    let input = pipe::Receiver::from_file(input).ok()?;
-    Some((input, pipe::Sender::from_file(output).ok()?))
 }
 
 /// An address; a port alone is one of loopback.

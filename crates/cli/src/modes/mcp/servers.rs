@@ -15,7 +15,7 @@ use crate::{
     session, show,
 };
 
-/// A token of a definition has about so many bytes.
+/// A token of a definition has about this many bytes.
 const TOKEN: usize = 4;
 
 pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<Exit> {

@@ -8,7 +8,7 @@ mod list;
 use std::io::{self, IsTerminal};
 
 use haft::engine::settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust::directory};
-use haft_host::settings_warnings;
+use haft_host::{SessionConfig, outside_imports, settings_warnings};
 
 use crate::{
     args::{Permissions, SessionArgs},
@@ -36,13 +36,18 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     let things = settings.running_things();
     let shown = show::distinct_line(&directory(places).display().to_string());
     let loosens = settings.loosening_things();
-    if loosens.is_empty() && things.is_empty() {
+    let imports = outside_imports(&SessionConfig::new(session::cwd(args)?))?;
+    if loosens.is_empty() && things.is_empty() && imports.is_empty() {
         show::line(&format!("{shown} has no settings that wait for trust."))?;
     } else {
         show::line(&format!("Trusting {shown} lets these act:"))?;
     }
     for thing in loosens {
         show::line(&format!("  {}", show::distinct(&thing)))?;
+    }
+    for path in &imports {
+        let path = show::distinct_line(&path.display().to_string());
+        show::line(&format!("  memory files import {path}, which is outside"))?;
     }
     for (name, value) in &things {
         show::line(&format!("  {}:", show::distinct(name)))?;
@@ -70,6 +75,7 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
             return Ok(Exit::Success);
         }
     }
+    TrustFile::add_imports(places, &imports)?;
     TrustFile::add(places, &things)?;
     show::line(&format!("{shown} is trusted."))?;
     Ok(Exit::Success)

@@ -127,6 +127,8 @@ pub(crate) enum Effect {
     },
     /// A slash command of the session's.
     Command(String),
+    /// Finds out which directory is meant, and asks whether it is added.
+    AskDirectory(String),
     /// A command line for the shell, and the id of its message.
     Shell {
         command: String,

@@ -91,7 +91,8 @@ impl App {
     ) {
         match (picture, pasted) {
             (Ok((label, content)), _) => {
-                let number = self.images.len() + 1;
+                self.pictures_named += 1;
+                let number = self.pictures_named;
                 let chip = Chip {
                     label: format!("[Image {number}: {label}]"),
                     text: String::new(),

@@ -35,7 +35,7 @@ impl App {
         let text = self.editor.text();
         if self.inputs.add(&text) {
             let session = self.status.session.clone().unwrap_or_default();
-            self.said.push(HistoryEntry {
+            self.add_said(HistoryEntry {
                 text: text.clone(),
                 project: self.cwd.clone(),
                 session,
@@ -139,12 +139,37 @@ impl App {
     pub(crate) fn delivered(&mut self, id: Uuid) {
         match self.queue.remove(id) {
             Some(message) => {
-                self.print_message(&message.text);
+                let shown = self.folded(&message);
+                self.print_message(&shown);
                 self.show_pictures(&message.parts);
+                self.forget(&message.parts);
             }
             None => {
                 self.early.truncate(MOST_EARLY - 1);
                 self.early.insert(0, id);
+            }
+        }
+    }
+
+    /// A message as it was in the editor: what was pasted is named, since it may be very long.
+    fn folded(&self, message: &WaitingMessage) -> String {
+        let parts = message.parts.iter().map(|part| match part {
+            DraftPart::Text(text) => text.as_str(),
+            DraftPart::Chip(id) => self.editor.chip(*id).map_or("", |chip| &chip.label),
+        });
+        let folded: String = parts.collect();
+        match folded.is_empty() {
+            true => message.text.clone(),
+            false => folded,
+        }
+    }
+
+    /// The session has it: what is behind its chips is not kept a second time.
+    fn forget(&mut self, parts: &[DraftPart]) {
+        self.editor.forget(parts);
+        for part in parts {
+            if let DraftPart::Chip(id) = part {
+                self.images.remove(id);
             }
         }
     }
@@ -167,6 +192,7 @@ impl App {
     pub(crate) fn print_message(&mut self, text: &str) {
         let items = self.message_items(text);
         self.history.extend(items);
+        self.reply.begin(&self.look);
     }
 
     /// What a person said, as it is printed.

@@ -88,6 +88,8 @@ pub(crate) struct App {
     pub(crate) cwd: PathBuf,
     pub(crate) editor: Editor,
     pub(crate) images: HashMap<ChipId, Content>,
+    /// How many pictures were put into drafts.
+    pictures_named: usize,
     pub(crate) pastes: usize,
     pub(crate) inputs: haft_terminal::editor::InputHistory,
     pub(crate) reply: Reply,
@@ -170,6 +172,7 @@ impl App {
             cwd,
             editor: Editor::new(),
             images: HashMap::new(),
+            pictures_named: 0,
             pastes: 0,
             inputs: haft_terminal::editor::InputHistory::default(),
             reply,

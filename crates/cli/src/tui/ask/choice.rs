@@ -31,9 +31,19 @@ enum About {
     Trust(TrustFacts),
 }
 
+/// What a directory is trusted with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrustPurpose {
+    /// What is in it may run.
+    Start,
+    /// Calls may work in it, too.
+    Add,
+}
+
 /// What would run of a directory that is not trusted yet.
 #[derive(Debug, Clone)]
 pub(crate) struct TrustFacts {
+    pub(crate) purpose: TrustPurpose,
     pub(crate) directory: String,
     /// What would run, in a few words each.
     pub(crate) things: Vec<String>,
@@ -148,11 +158,17 @@ impl ChoiceAsk {
             label,
             does,
         };
-        let choices = vec![
-            choice('y', "trust it", Does::Trust),
-            choice('n', "go on without", Does::Distrust),
-            choice('v', "contents", Does::Whole),
-        ];
+        let choices = match facts.purpose {
+            TrustPurpose::Start => vec![
+                choice('y', "trust it", Does::Trust),
+                choice('n', "go on without", Does::Distrust),
+                choice('v', "contents", Does::Whole),
+            ],
+            TrustPurpose::Add => vec![
+                choice('y', "add it", Does::Trust),
+                choice('n', "no", Does::Distrust),
+            ],
+        };
         Self::new(About::Trust(facts), choices)
     }
 
@@ -250,7 +266,12 @@ impl ChoiceAsk {
             Does::Session => approval(accept_edits()),
             Does::GoAcceptEdits => approval(accept_edits()),
             Does::No => approval(ApprovalAnswer::Deny { reason: None }),
-            Does::Trust => AskOutcome::Answer(AskAnswer::Trust(true)),
+            Does::Trust => AskOutcome::Answer(match &self.about {
+                About::Trust(facts) if facts.purpose == TrustPurpose::Add => {
+                    AskAnswer::AddDirectory(facts.directory.clone())
+                }
+                _ => AskAnswer::Trust(true),
+            }),
             Does::Distrust => AskOutcome::Answer(AskAnswer::Trust(false)),
             Does::Whole => AskOutcome::ShowWhole,
             Does::Always => self.begin(EditedLine::Rule { place: 0 }),
@@ -398,7 +419,11 @@ impl ChoiceAsk {
         let words = match &self.about {
             About::Request(request) => content::heading(request, &self.cwd),
             About::Trust(facts) => {
-                format!("Trust {}", crate::show::distinct_line(&facts.directory))
+                let verb = match facts.purpose {
+                    TrustPurpose::Start => "Trust",
+                    TrustPurpose::Add => "Add",
+                };
+                format!("{verb} {}", crate::show::distinct_line(&facts.directory))
             }
         };
         let mut line = TextLine::styled("? ", look.theme.warning.bold());
@@ -431,6 +456,7 @@ impl ChoiceAsk {
     fn reasons(&self, look: &Look) -> Vec<TextLine> {
         match &self.about {
             About::Request(request) => content::reasons(request, &self.cwd, look),
+            About::Trust(facts) if facts.purpose == TrustPurpose::Add => Vec::new(),
             About::Trust(_) => {
                 let text =
                     "  would run here; without trust the session goes on and none of it counts";

@@ -159,8 +159,11 @@ fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
             (format!("{}{text}", "  ".repeat(part.depth)), part)
         })
         .collect();
-    let widest = shown.iter().map(|(text, _)| text.chars().count());
-    let widest = widest.max().unwrap_or_default().min(WIDEST_PART);
+    let width = |text: &str| TextLine::plain(text).width();
+    let widths = shown.iter().map(|(text, _)| width(text));
+    // One that is longer does not move what stands behind the others.
+    let widest = widths.filter(|width| *width <= WIDEST_PART).max();
+    let widest = widest.unwrap_or(WIDEST_PART / 2);
     let mut rows = Vec::new();
     for (text, part) in shown {
         let style = match part.asks {
@@ -172,7 +175,18 @@ fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
             rows.push(TextLine::styled(&format!("   {}", part.meaning), style));
             continue;
         }
-        let mut line = TextLine::plain(&format!("    {text:<widest$}   "));
+        let mut line = TextLine::plain(&format!("    {text}"));
+        if width(&text) > widest {
+            let room = look.size.row_width().saturating_sub(4).max(1);
+            for piece in wrap(&TextLine::plain(&text), room) {
+                let mut row = TextLine::plain("    ");
+                row.append(&piece);
+                rows.push(row);
+            }
+            line = TextLine::plain("    ");
+        }
+        let blanks = " ".repeat((widest + 7).saturating_sub(line.width()));
+        line.push(&blanks, TextStyle::new());
         line.push(&part.meaning, style);
         rows.push(line);
     }
@@ -203,8 +217,14 @@ pub(super) fn reasons(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec
         true => distinct_line(&from_here(reason, cwd)),
         false => distinct_line(reason),
     };
-    let reasons: Vec<String> = reasons.iter().map(shown).collect();
-    let reasons = reasons.join("; ");
+    let mut said: Vec<String> = Vec::new();
+    for reason in reasons.iter().map(shown) {
+        // Parts of a command line may have the same.
+        if !said.contains(&reason) {
+            said.push(reason);
+        }
+    }
+    let reasons = said.join("; ");
     if !reasons.is_empty() {
         put(
             &mut rows,

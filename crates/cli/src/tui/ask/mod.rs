@@ -17,7 +17,7 @@ use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest};
 use haft_terminal::{Key, KeyCode, TextLine, input::AnswerGate};
 
 pub(crate) use self::{
-    choice::{ChoiceAsk, TrustFacts},
+    choice::{ChoiceAsk, TrustFacts, TrustPurpose},
     user::UserAsk,
 };
 use super::look::Look;
@@ -45,6 +45,8 @@ pub(crate) enum QuestionId {
     Session(u64),
     /// We do, before there is a session.
     Trust,
+    /// We do, before calls may work in another directory.
+    Directory,
 }
 
 enum Ask {
@@ -69,6 +71,7 @@ pub(crate) enum AskOutcome {
 pub(crate) enum AskAnswer {
     Approval(ApprovalAnswer),
     Trust(bool),
+    AddDirectory(String),
 }
 
 /// How the rows of a question look.
@@ -128,8 +131,14 @@ impl OpenQuestions {
 
     /// We ask, whether a directory is trusted.
     pub(crate) fn ask_trust(&mut self, facts: TrustFacts, last_key: Option<Instant>) {
+        let id = match facts.purpose {
+            TrustPurpose::Start => QuestionId::Trust,
+            TrustPurpose::Add => QuestionId::Directory,
+        };
         let ask = Ask::Choice(Box::new(ChoiceAsk::of_trust(facts)));
-        self.put(QuestionId::Trust, ask, last_key);
+        // One of each is enough: the newest is meant.
+        self.remove(id, last_key);
+        self.put(id, ask, last_key);
     }
 
     fn put(&mut self, id: QuestionId, ask: Ask, last_key: Option<Instant>) {

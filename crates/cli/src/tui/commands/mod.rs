@@ -1,5 +1,6 @@
 //! Slash commands about the screen: one file a command, one list. All others are the session's.
 
+mod add_dir;
 mod copy;
 mod exit;
 mod permissions;
@@ -28,7 +29,8 @@ pub(crate) struct ScreenCommand {
 }
 
 /// All of them, by name.
-const SCREEN_COMMANDS: [&ScreenCommand; 11] = [
+const SCREEN_COMMANDS: [&ScreenCommand; 12] = [
+    &add_dir::ADD_DIR,
     &copy::COPY,
     &exit::EXIT,
     &permissions::PERMISSIONS,

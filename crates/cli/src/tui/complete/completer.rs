@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use haft_search::SearchEngine;
 use serde_json::Value;
 
 use super::{
@@ -64,6 +65,8 @@ pub(crate) struct Completer(Arc<CompleterState>);
 struct CompleterState {
     places: FilePlaces,
     settings: CompletionSettings,
+    /// Keeps the list of files up to date between walks.
+    engine: SearchEngine,
     commands: Mutex<Vec<CommandEntry>>,
     files: Mutex<Option<(Instant, Arc<FileList>)>>,
     /// A walk is under way behind an answer.
@@ -75,6 +78,7 @@ impl Completer {
         Self(Arc::new(CompleterState {
             places: FilePlaces { cwd, home },
             settings,
+            engine: SearchEngine::new(),
             commands: Mutex::default(),
             files: Mutex::default(),
             is_walking: AtomicBool::new(false),
@@ -175,6 +179,7 @@ impl Completer {
 impl CompleterState {
     fn walk(&self) -> Arc<FileList> {
         let list = Arc::new(files::walk(
+            &self.engine,
             &self.places.cwd,
             self.settings.respect_gitignore,
         ));

@@ -33,14 +33,14 @@ pub(super) struct FileList {
     pub(super) names: Vec<String>,
 }
 
-/// Walks through a folder.
-pub(super) fn walk(root: &Path, respect_gitignore: bool) -> FileList {
+/// Lists a folder with an engine that keeps what it knows of it.
+pub(super) fn walk(engine: &SearchEngine, root: &Path, respect_gitignore: bool) -> FileList {
     let query = GlobQuery {
         respect_ignore: respect_gitignore,
         limit: Some(MOST_FILES),
         ..GlobQuery::new("**", root)
     };
-    let report = SearchEngine::new().glob(&query, &Stop::after(LONGEST_WALK));
+    let report = engine.glob(&query, &Stop::after(LONGEST_WALK));
     let paths = report.map(|report| report.paths).unwrap_or_default();
     let mut folders = BTreeSet::new();
     let mut files = Vec::with_capacity(paths.len());
@@ -193,7 +193,8 @@ mod tests {
         for name in ["src/a.rs", "src/deep/b.rs", "target/c", "d.log"] {
             fs::write(root.join(name), "").unwrap();
         }
-        let names = walk(root, true).names;
+        let engine = SearchEngine::new();
+        let names = walk(&engine, root, true).names;
         assert_eq!(
             names,
             [
@@ -204,7 +205,7 @@ mod tests {
                 "src/deep/b.rs"
             ]
         );
-        let names = walk(root, false).names;
+        let names = walk(&engine, root, false).names;
         assert!(names.contains(&"target/c".to_owned()) && names.contains(&"d.log".to_owned()));
     }
 

@@ -100,6 +100,7 @@ pub(super) fn earlier_lines(config: &SessionConfig) -> Vec<String> {
                     Some(true) => format!("tool error: {name}"),
                     _ => format!("tool: {name}"),
                 }),
+                ExchangePart::Image(_) => {}
             }
         }
         let more = own.len().saturating_sub(MOST_LINES);

@@ -14,6 +14,7 @@ use crate::tui::{
     copy,
     events::text_of,
     external_editor,
+    first_run::directory_facts,
     jobs::{self, Keep},
     overlay::{View, ViewEffect},
     status_line::{StatusLine, StatusLineConfig},
@@ -105,6 +106,10 @@ impl Ui {
                 }
             }
             Effect::Command(line) => self.command(line, session),
+            Effect::AskDirectory(words) => self.work(move || match session.directory(&words) {
+                Ok(facts) => Found::Untrusted(directory_facts(&facts)),
+                Err(why) => Found::Warning(why),
+            }),
             Effect::Remember { text, place } => self.work(move || {
                 let scope = session.memory_files().get(place).map(|place| place.scope);
                 let scope = scope.unwrap_or(haft_host::MemoryScope::Project);

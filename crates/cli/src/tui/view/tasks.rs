@@ -57,6 +57,8 @@ impl TasksView {
         let kind = match task.kind {
             TaskKind::Shell => "command",
             TaskKind::Agent => "agent",
+            TaskKind::Monitor => "monitor",
+            TaskKind::Schedule => "schedule",
         };
         let mut label = TextLine::plain(&format!("{} {kind} {}", task.id, task.description));
         if !task.in_background {

@@ -116,7 +116,13 @@ fn the_model_is_told_of_everything_and_so_is_whoever_reads_init() {
     assert_eq!(init["skills"], json!(["greet", "mine"]));
     assert_eq!(
         init["agents"],
-        json!(["Explore", "Plan", "general-purpose", "reviewer"])
+        json!([
+            "Explore",
+            "Plan",
+            "architect",
+            "general-purpose",
+            "reviewer"
+        ])
     );
     assert_eq!(init["output_style"], "default");
 }

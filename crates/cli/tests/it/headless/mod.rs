@@ -5,17 +5,22 @@
 //! - `conventions`: what programs of the convention count on
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
-//! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested
+//! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested;
+//!   `hook_events`: every event comes
+//! - `skill_effects`: what skills bring beside their text
 //! - `plugins`: what plugins and projects bring
 //! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
+//! - `notifications`: what the model wants people to see
 //! - `subagents`: models that work for another's calls
+//! - `schedules`: prompts that are said later, and monitors
 //! - `sessions`: going on, forking, forgetting, listing; `settings`: those that act on the model
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
 //! - `mcp_programs`: MCP servers that are programs; `mcp_agents`: those of subagents; `mcp_sandbox`: confined ones;
 //!   `mcp_elicitation`: what they want to know; `server`: a provider on this machine
-//! - `tools_on_demand`: tools that are sent by name only
+//! - `tools_on_demand`: tools that are sent by name only; `worktrees`, `worktree_agents`: copies of a
+//!   checkout to work in
 
 mod answers;
 mod attachments;
@@ -23,6 +28,7 @@ mod background;
 mod conventions;
 mod ends;
 mod extensions;
+mod hook_events;
 mod hook_vectors;
 mod hooks;
 mod mcp_agents;
@@ -30,16 +36,21 @@ mod mcp_elicitation;
 mod mcp_programs;
 mod mcp_sandbox;
 mod models;
+mod notifications;
 mod planning;
 mod plugins;
 mod requests;
+mod schedules;
 mod server;
 mod servers;
 mod sessions;
 mod settings;
+mod skill_effects;
 mod subagents;
 mod talk;
 mod tools_on_demand;
+mod worktree_agents;
+mod worktrees;
 
 use std::{
     fs,
@@ -214,6 +225,13 @@ impl Talk {
         self.stdin = None;
         let rest = std::iter::from_fn(|| self.hear()).collect();
         (rest, self.child.wait().unwrap().code().unwrap_or(-1))
+    }
+
+    /// Waits for the end that a signal brings.
+    fn gone(mut self) {
+        let mut rest = String::new();
+        let _ = std::io::Read::read_to_string(&mut self.stdout, &mut rest);
+        self.child.wait().unwrap();
     }
 
     fn signal(&self, name: &str) {

@@ -330,7 +330,7 @@ fn servers_and_the_main_agent_of_plugins_are_read_anew() {
     let answer = heard.pop().unwrap();
     let heard = told(heard);
     assert!(
-        heard.contains("the plugins now make kit:helper the main agent"),
+        heard.contains("the main agent is kit:helper from now on"),
         "{heard}"
     );
     let answer = &answer["response"]["response"];
@@ -341,8 +341,7 @@ fn servers_and_the_main_agent_of_plugins_are_read_anew() {
             .collect::<Vec<String>>()
     };
     assert_eq!(names(&answer["mcpServers"]), ["plugin:kit:new"], "{answer}");
-    // That the next session is of another kind is the one thing to report.
-    assert_eq!(answer["error_count"], 1, "{answer}");
+    assert_eq!(answer["error_count"], 0, "{answer}");
     haft_testkit::until_blocking("the server is connected", || {
         talk.request("s", &json!({"subtype": "mcp_status"}));
         let answer = talk.hear_until("control_response").pop().unwrap();
@@ -353,5 +352,116 @@ fn servers_and_the_main_agent_of_plugins_are_read_anew() {
     assert!(second.contains("by new"), "{second}");
     // The other one is gone with its tools.
     assert!(second.contains("\"is_error\":true"), "{second}");
+    talk.end();
+}
+
+#[test]
+fn a_changed_main_agent_acts_from_the_next_turn_on() {
+    let dir = tempdir().unwrap();
+    let kit = dir.path().join("kit");
+    put(
+        &kit,
+        ".claude-plugin/plugin.json",
+        &json!({"name": "kit"}).to_string(),
+    );
+    fs::write(dir.path().join("a.txt"), "x\n").unwrap();
+    let write = |id: &str| {
+        let input = json!({"file_path": format!("{id}.txt"), "content": "new\n"});
+        json!({"type": "tool_use", "id": id, "name": "Write", "input": input})
+    };
+    let turns = json!([
+        [write("one")],
+        [text("one")],
+        [write("two")],
+        [text("two")],
+        [write("three")],
+        [text("three")],
+    ]);
+    let record = dir.path().join("tape");
+    let mut command = scripted(dir.path(), &turns);
+    command.args(["--plugin-dir", "kit", "--permission-mode", "acceptEdits"]);
+    let mut talk = Talk::new(command.arg("--record").arg(&record));
+    let init = |heard: &[Value]| {
+        let found = heard.iter().rev().find(|one| one["subtype"] == "init");
+        found.cloned().unwrap()
+    };
+    // The system prompt of the last request.
+    let asked = || {
+        let tape = fs::read_to_string(&record).unwrap();
+        let lines: Vec<Value> = tape
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let parts: Vec<&Value> = lines.iter().filter_map(|line| line.get("part")).collect();
+        let mut requests = lines.iter().rev().filter_map(|line| line.get("request"));
+        let system = requests.next().unwrap()["parts"][1].as_u64().unwrap();
+        parts[usize::try_from(system).unwrap()].to_string()
+    };
+    talk.user("first");
+    let heard = talk.hear_until("result");
+    let usual = init(&heard);
+    assert!(dir.path().join("one.txt").exists());
+    assert!(!asked().contains("Only look."), "{}", asked());
+
+    put(
+        &kit,
+        "agents/reader.md",
+        "---\nname: reader\ndescription: Reads.\ntools: Read, Grep\nmodel: own-model\nmaxTurns: 7\n---\nOnly look.",
+    );
+    put(
+        &kit,
+        "settings.json",
+        &json!({"agent": "reader"}).to_string(),
+    );
+    talk.request("q", &json!({"subtype": "reload_plugins"}));
+    let heard = talk.hear_until("control_response");
+    assert_eq!(
+        heard.last().unwrap()["response"]["response"]["error_count"],
+        0,
+        "{heard:#?}"
+    );
+    talk.user("second");
+    let heard = talk.hear_until("result");
+    let now = init(&heard);
+    assert_eq!(now["tools"], json!(["Grep", "Read"]), "{now}");
+    assert_eq!(now["model"], "own-model");
+    assert!(!dir.path().join("two.txt").exists(), "it has no Write");
+    assert!(asked().contains("Only look."), "{}", asked());
+    talk.request(
+        "f",
+        &json!({"subtype": "read_file", "path": dir.path().join("a.txt")}),
+    );
+    let read = talk.hear_until("control_response").pop().unwrap();
+    assert_eq!(read["response"]["subtype"], "success", "{read}");
+
+    // Settings come before plugins; a kind that is not there changes nothing, and is reported.
+    put(
+        dir.path(),
+        ".claude/settings.json",
+        &json!({"agent": "no-one"}).to_string(),
+    );
+    talk.request("q", &json!({"subtype": "reload_plugins"}));
+    let heard = talk.hear_until("control_response");
+    assert_eq!(
+        heard.last().unwrap()["response"]["response"]["error_count"],
+        1
+    );
+    let told = serde_json::to_string(&heard).unwrap();
+    assert!(told.contains("the main agent stays what it was"), "{told}");
+
+    // Back to what it was.
+    fs::remove_file(dir.path().join(".claude/settings.json")).unwrap();
+    fs::remove_file(kit.join("settings.json")).unwrap();
+    talk.request("q", &json!({"subtype": "reload_plugins"}));
+    talk.hear_until("control_response");
+    talk.user("third");
+    let heard = talk.hear_until("result");
+    let now = init(&heard);
+    assert_eq!(
+        (&now["tools"], &now["model"]),
+        (&usual["tools"], &usual["model"])
+    );
+    assert!(dir.path().join("three.txt").exists());
+    assert!(!asked().contains("Only look."), "{}", asked());
     talk.end();
 }

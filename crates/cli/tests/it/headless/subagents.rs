@@ -105,7 +105,7 @@ fn what_subagents_do_is_told_under_the_call_that_launched_them() {
     assert!(tools.contains(&json!("Task")) && !tools.contains(&json!("Agent")));
     assert_eq!(
         init["agents"],
-        json!(["Explore", "Plan", "general-purpose"])
+        json!(["Explore", "Plan", "architect", "general-purpose"])
     );
 
     let below = |id: &str| -> Vec<&Value> {
@@ -219,6 +219,7 @@ fn v9_v10_kinds_come_from_flags_and_folders_and_have_the_tools_they_say() {
     let names = json!([
         "Explore",
         "Plan",
+        "architect",
         "general-purpose",
         "given",
         "lost",

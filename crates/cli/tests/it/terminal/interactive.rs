@@ -3,30 +3,9 @@
 use std::{fs, thread, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::tmux::Tmux;
-
-fn text(text: &str) -> Value {
-    json!({"content": [{"type": "text", "text": text}], "pieces": 7})
-}
-
-fn call(name: &str, input: Value) -> Value {
-    json!({"content": [{"type": "tool_use", "name": name, "input": input}]})
-}
-
-fn is_idle(screen: &str) -> bool {
-    screen.lines().any(|line| line == "›") && !screen.contains("Esc to stop")
-}
-
-/// The rows from the first that begins with this.
-fn from(screen: &str, first: &str) -> String {
-    let rows: Vec<&str> = screen
-        .lines()
-        .skip_while(|row| !row.starts_with(first))
-        .collect();
-    rows.join("\n").trim_end().to_owned()
-}
+use super::tmux::{Tmux, call, from, is_idle, text};
 
 #[test]
 fn a_message_is_answered_with_cards_and_words() {
@@ -292,6 +271,8 @@ fn vector_29_a_panic_is_shown_on_a_terminal_that_works() {
         screen.contains("as HAFT_TEST_PANIC asks")
     });
     assert!(screen.contains("haft: panicked at"), "{screen}");
+    // What is typed before it has ended is discarded with the terminal's answers.
+    tmux.until("the shell", |screen| screen.trim_end().ends_with("\n$"));
     assert_eq!(tmux.shell("stty -g"), before);
     let screen = tmux.screen();
     assert!(!screen.contains("scripted"), "{screen}");

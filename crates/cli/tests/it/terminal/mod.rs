@@ -8,6 +8,7 @@
 //! - `plain`: a session in lines
 //! - `questions`: what is typed, and what a question shows
 //! - `sources`: no other way out in the code
+//! - `vectors`: what must hold at a terminal, end to end
 
 mod headless;
 mod hostile;
@@ -18,6 +19,7 @@ mod pty;
 mod questions;
 mod sources;
 mod tmux;
+mod vectors;
 
 use std::{
     fs,

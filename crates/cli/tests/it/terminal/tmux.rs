@@ -9,6 +9,39 @@ use std::{
 use haft_testkit::TmuxServer;
 use serde_json::{Value, json};
 
+/// A reply in words, streamed.
+pub(super) fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}], "pieces": 7})
+}
+
+/// Words, and no end.
+pub(super) fn hanging(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}], "hangs": true})
+}
+
+pub(super) fn call(name: &str, input: Value) -> Value {
+    json!({"content": [{"type": "tool_use", "name": name, "input": input}]})
+}
+
+/// A command line that takes a moment, in which something can be typed.
+pub(super) fn pause() -> Value {
+    call("Bash", json!({"command": "sleep 1"}))
+}
+
+/// Nothing runs, and the draft is empty.
+pub(super) fn is_idle(screen: &str) -> bool {
+    screen.lines().any(|line| line == "›") && !screen.contains("Esc to stop")
+}
+
+/// The rows from the first that begins with this.
+pub(super) fn from(screen: &str, first: &str) -> String {
+    let rows: Vec<&str> = screen
+        .lines()
+        .skip_while(|row| !row.starts_with(first))
+        .collect();
+    rows.join("\n").trim_end().to_owned()
+}
+
 /// A shell in a project of its own.
 pub(super) struct Tmux(TmuxServer);
 
@@ -67,6 +100,57 @@ impl Tmux {
         self.types(text);
         self.until("the draft", |screen| screen.contains(text));
         self.press("Enter");
+    }
+
+    /// Waits until an answer with these words is there, and nothing runs.
+    pub(super) fn answered(&self, words: &str) -> String {
+        self.until(words, |screen| screen.contains(words) && is_idle(screen))
+    }
+
+    /// Waits for a question and until it can be answered: its options are not faint any more.
+    pub(super) fn armed(&self, option: &str) -> String {
+        self.until("the question is armed", |_| {
+            let coloured = self.text(&["capture-pane", "-e", "-p"]);
+            let options = coloured.lines().find(|line| line.contains(option));
+            options.is_some_and(|line| !line.contains("\x1b[2m"))
+        })
+    }
+
+    /// Bytes as a terminal sends them, in one piece.
+    pub(super) fn raw(&self, bytes: &[u8]) {
+        let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut arguments = vec!["send-keys", "-H"];
+        arguments.extend(hex.iter().map(String::as_str));
+        self.tmux(&arguments);
+    }
+
+    /// The column of the cursor, from 0.
+    pub(super) fn column(&self) -> usize {
+        let column = self.text(&["display-message", "-p", "#{cursor_x}"]);
+        column.trim().parse().unwrap()
+    }
+
+    /// What was written so far, as text.
+    pub(super) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
+
+    /// The lines of the newest transcript.
+    pub(super) fn transcript(&self) -> String {
+        let found = haft_testkit::command("find")
+            .arg(self.home().join(".claude/projects"))
+            .args(["-name", "*.jsonl"])
+            .output()
+            .unwrap();
+        let found = String::from_utf8(found.stdout).unwrap();
+        let texts = found.lines().map(|path| fs::read_to_string(path).unwrap());
+        texts.collect()
+    }
+
+    /// Leaves the session.
+    pub(super) fn leave(&self) {
+        self.press("C-d");
+        self.until("the end", |screen| screen.contains("haft -r "));
     }
 
     /// The process that runs in the foreground of the terminal.

@@ -28,10 +28,10 @@ use crate::open::Snapshot;
 use crate::patch::Patch;
 use crate::write_grant::WriteGrant;
 
-/// So many files are shown with what changed in them, if they are no larger than this.
+/// At most this many files are shown with what changed in them, if they are no larger than this.
 const SHOWN_FILES: usize = 50;
 const SHOWN_BYTES: u64 = 1 << 20;
-/// So many conflicts are listed.
+/// At most this many conflicts are listed.
 const TOLD: usize = 10;
 
 impl UndoHistory {

@@ -9,6 +9,8 @@ mod notebook;
 mod pdf;
 mod text;
 
+#[cfg(feature = "web")]
+use std::path::Path;
 use std::{
     fmt::Write,
     fs::{self, Metadata},
@@ -375,6 +377,28 @@ fn text_found(
         output: ToolOutput::text(text).with_structured(text::structured(page, path)),
         part: (!page.empty).then(|| text::range(page, request, None)),
     }
+}
+
+/// Reads a file that was fetched and kept by this program, as Read would.
+#[cfg(feature = "web")]
+pub(crate) async fn read_kept(path: &Path, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    let real = fs::canonicalize(path).map_err(|source| ToolError::Read {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let input = Input {
+        file_path: real.clone(),
+        offset: None,
+        limit: None,
+        char_offset: None,
+        pages: None,
+        allow_large: false,
+    };
+    let meant = MeantFile {
+        target: FileTarget::judged(real.clone(), real),
+        found: None,
+    };
+    Ok(look(&input, &meant, cx).await?.output)
 }
 
 /// What programs get: a text, a picture, a notebook or the pages of a document.

@@ -28,8 +28,7 @@ use self::{
 use super::{EDITS, explain, is_notebook, profile, target, ticket};
 use crate::{
     blocking::blocking,
-    judged::must_lead,
-    paths::{fill_path, shown},
+    paths::{fill_path, must_lead, shown},
     search::{leave_out, stop, timed_out},
     words::counted,
 };

@@ -33,6 +33,16 @@ impl Run<'_> {
         Ok(answer.with(Body::default()))
     }
 
+    /// It was started as a monitor: its id.
+    pub(super) async fn monitored(
+        &self,
+        mut due: Due,
+        lifetime: Duration,
+    ) -> Result<String, ToolError> {
+        let (id, _) = self.task(&mut due, lifetime, 0).await?;
+        Ok(id)
+    }
+
     /// It goes on: its time is over, or the person does not want to wait.
     pub(super) async fn moved(
         &self,
@@ -162,6 +172,7 @@ impl Run<'_> {
         let described = self.input.description.as_deref().map(str::trim);
         let description = described.filter(|text| !text.is_empty());
         let id = self.shell.tasks().add(NewTask {
+            lines: self.lines.clone(),
             description: description.unwrap_or(&self.input.command).to_owned(),
             command: self.input.command.clone(),
             output_file,

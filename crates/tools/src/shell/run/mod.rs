@@ -32,6 +32,7 @@ use super::{
     gate::Named,
     job::{Cause, Job},
     limits::Limits,
+    monitor::Lines,
     profile,
 };
 use crate::blocking::blocking;
@@ -47,25 +48,36 @@ const REFUSAL_TAIL: usize = 64 << 10;
 
 /// Runs a command and answers.
 pub(crate) async fn run(input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-    if cx.cancel.is_cancelled() {
-        return Err(ToolError::Cancelled);
-    }
     let shell = cx.services.get::<Shell>()?;
-    let confinement = cx.permissions.confinement.clone();
-    let variables = ControlVariables(Arc::clone(&confinement.env));
-    Run {
-        analysis: bash::read(input, &cx.cwd),
-        shell: &shell,
-        input,
-        cx,
-        limits: Limits::read(|name| variables.get(name)),
-        variables,
-        // That it may is the engine's word, which also has asked the person.
-        lifted: input.dangerously_disable_sandbox && confinement.profile == Confined::Full,
-        refused: Arc::default(),
+    let run = Run::new(&shell, input, cx)?;
+    run.run(cx.permissions.confinement.clone()).await
+}
+
+/// Starts a command whose lines the model reads as they come: the id of its task.
+pub(crate) async fn monitor(
+    input: &Input,
+    lifetime: Duration,
+    cx: &CallContext,
+) -> Result<String, ToolError> {
+    let shell = cx.services.get::<Shell>()?;
+    let mut run = Run::new(&shell, input, cx)?;
+    if !run.has_background() {
+        return Err(ToolError::Refused(
+            "Nothing may run in the background here (CLAUDE_CODE_DISABLE_BACKGROUND_TASKS)."
+                .to_owned(),
+        ));
     }
-    .run(confinement)
-    .await
+    run.lines = Some(Lines::default());
+    let confinement = cx.permissions.confinement.clone();
+    let watched = run.unless_cancelled(run.watch(&confinement)).await?;
+    let job = run.unless_cancelled(run.start(&confinement, 0)).await?;
+    let due = Due {
+        job,
+        confinement,
+        watched,
+        notes: Vec::new(),
+    };
+    run.monitored(due, lifetime).await
 }
 
 struct Run<'a> {
@@ -79,6 +91,8 @@ struct Run<'a> {
     lifted: bool,
     /// Control files that it wanted to make or change, and may not.
     refused: Arc<RefusedFiles>,
+    /// It is a monitor: its lines.
+    lines: Option<Lines>,
 }
 
 /// Control files that a command wanted to make or change, and may not.
@@ -132,7 +146,27 @@ impl Due {
     }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(shell: &'a Shell, input: &'a Input, cx: &'a CallContext) -> Result<Self, ToolError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let confinement = &cx.permissions.confinement;
+        let variables = ControlVariables(Arc::clone(&confinement.env));
+        Ok(Self {
+            analysis: bash::read(input, &cx.cwd),
+            shell,
+            input,
+            cx,
+            limits: Limits::read(|name| variables.get(name)),
+            variables,
+            // That it may is the engine's word, which also has asked the person.
+            lifted: input.dangerously_disable_sandbox && confinement.profile == Confined::Full,
+            refused: Arc::default(),
+            lines: None,
+        })
+    }
+
     async fn run(&self, mut confinement: Confinement) -> Result<ToolOutput, ToolError> {
         let mut watched = self.unless_cancelled(self.watch(&confinement)).await?;
         let refused_before = self.refused_hosts(&confinement).await.len();
@@ -211,7 +245,10 @@ impl Run<'_> {
         };
         let place = self.shell.place(self.cx.call, attempt);
         // A character has at most four bytes.
-        let capture = Capture::new(place, self.limits.output * 4);
+        let mut capture = Capture::new(place, self.limits.output * 4);
+        if let Some(lines) = &self.lines {
+            capture = capture.followed_by(lines.clone());
+        }
         self.shell.start(confinement, line, capture).await
     }
 
@@ -262,7 +299,7 @@ impl Run<'_> {
         let new = usize::try_from(total - *told).unwrap_or(usize::MAX);
         if new > 0 {
             *told = total;
-            let text = answer::plain(&capture.end(new.min(PROGRESS_TAIL)));
+            let text = answer::part(&capture.end(new.min(PROGRESS_TAIL)));
             self.cx.progress.report(Update::Text { text });
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Terminal;
 
 /// Waits until no process is left in this directory.
-async fn nothing_runs_in(directory: &Path) {
+pub(super) async fn nothing_runs_in(directory: &Path) {
     let directory = std::fs::canonicalize(directory).unwrap();
     let is_in = |process: &std::fs::DirEntry| {
         let cwd = std::fs::read_link(process.path().join("cwd"));

@@ -3,11 +3,13 @@
 //! - `calls`: vectors 18 to 25 of tools.md §27, and what else a call promises
 //! - `output`: what becomes of output of any kind and size
 //! - `background`: tasks
+//! - `monitor`: lines that are read as they come
 //! - `confined`: what the sandbox keeps a command from, and what can be undone
 
 mod background;
 mod calls;
 mod confined;
+mod monitor;
 mod output;
 
 use std::{

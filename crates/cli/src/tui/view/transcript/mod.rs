@@ -152,6 +152,10 @@ impl TranscriptView {
 }
 
 impl View for TranscriptView {
+    fn is_transcript(&self) -> bool {
+        true
+    }
+
     fn rows(&mut self, look: &Look) -> Vec<TextLine> {
         self.text.look = Some(look.clone());
         self.pager.fit(look);

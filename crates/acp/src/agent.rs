@@ -1,0 +1,537 @@
+//! The methods of a client, in the order in which they come.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_agent::{SessionError, transcript::StoreError};
+use haft_contract::{CalendarTime, CancellationToken, SessionId};
+use haft_host::{EarlierConversation, SessionConfig, SessionEntry, conversations, session_entries};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncBufRead, AsyncWrite};
+
+use crate::{
+    error::AcpError,
+    prompt, replay,
+    sessions::{ClientAbilities, EditorSession, Told, can_ask},
+    wire::{AcpClient, Incoming, IncomingLines},
+};
+
+/// Sessions that are listed at once.
+const PAGE: usize = 50;
+
+/// What every session of an editor begins with.
+#[derive(Debug, Clone)]
+pub struct AcpAgent {
+    config: SessionConfig,
+    version: String,
+    warn: fn(&str),
+}
+
+impl AcpAgent {
+    /// Sessions that are set up like this one, in the directory that the client names; `version` is what it is told,
+    /// and what no client shows goes to `warn`.
+    pub fn new(config: SessionConfig, version: impl Into<String>, warn: fn(&str)) -> Self {
+        Self {
+            config,
+            version: version.into(),
+            warn,
+        }
+    }
+}
+
+/// Answers a client until it says nothing more, is gone, or `stop` is cancelled. Then every session ends.
+pub async fn serve<R, W>(
+    agent: AcpAgent,
+    input: R,
+    output: W,
+    stop: CancellationToken,
+) -> io::Result<()>
+where
+    R: AsyncBufRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (client, written) = AcpClient::new(output);
+    let mut server = AcpServer {
+        agent,
+        client: client.clone(),
+        client_can: None,
+        sessions: HashMap::new(),
+        cancels: HashMap::new(),
+    };
+    let mut lines = IncomingLines::new(input);
+    let ended = loop {
+        let message = tokio::select! {
+            message = lines.next() => message,
+            () = client.gone().cancelled() => break Ok(()),
+            () = stop.cancelled() => break Ok(()),
+        };
+        match message {
+            Ok(Some(message)) => server.receive(message).await,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    server.end().await;
+    drop(server);
+    drop(client);
+    written.wait().await;
+    ended
+}
+
+struct AcpServer {
+    agent: AcpAgent,
+    client: AcpClient,
+    /// `None`: it has not introduced itself.
+    client_can: Option<ClientAbilities>,
+    sessions: HashMap<String, Arc<EditorSession>>,
+    /// Requests that are worked on beside others, by their ids.
+    cancels: HashMap<String, CancellationToken>,
+}
+
+/// What is sent behind the answer to a request.
+enum After {
+    Nothing,
+    /// The session is known now.
+    Announce(Arc<EditorSession>),
+    TellMode(Arc<EditorSession>),
+}
+
+type Answered = Result<(Value, After), AcpError>;
+
+impl AcpServer {
+    async fn receive(&mut self, message: Incoming) {
+        match message {
+            Incoming::Request { id, method, params } => self.request(id, &method, params).await,
+            Incoming::Note { method, params } => self.note(&method, &params),
+            Incoming::Answer { id, outcome } => self.client.answered(id, outcome),
+            Incoming::Bad { id, error } => self.client.answer(id, Err(error)),
+            Incoming::Nothing => {}
+        }
+    }
+
+    fn note(&self, method: &str, params: &Value) {
+        match method {
+            "session/cancel" => {
+                let id = params["sessionId"].as_str().unwrap_or_default();
+                if let Some(session) = self.sessions.get(id) {
+                    session.cancel();
+                }
+            }
+            "$/cancel_request" => {
+                let request = &params["requestId"];
+                let is_prompt = self
+                    .sessions
+                    .values()
+                    .any(|session| session.cancel_request(request));
+                if !is_prompt && let Some(cancel) = self.cancels.get(&request.to_string()) {
+                    cancel.cancel();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    async fn request(&mut self, id: Value, method: &str, params: Value) {
+        if self.client_can.is_none() && method != "initialize" {
+            let error = AcpError::bad_request("initialize comes first");
+            return self.client.answer(id, Err(error));
+        }
+        let answered = match method {
+            "initialize" => self.initialize(&params),
+            "authenticate" => self.authenticate(),
+            "session/new" => self.new_session(&params),
+            "session/load" => self.load(&params, Replays::Yes),
+            "session/resume" => self.load(&params, Replays::No),
+            "session/list" => self.list(&params),
+            "session/set_mode" => self.set_mode(&params),
+            "session/prompt" => return self.prompt(id, &params),
+            "session/close" | "session/delete" => {
+                return self.close(id, &params, method == "session/delete");
+            }
+            "session/set_config_option" | "session/set_model" => {
+                return self.choose(id, method, &params);
+            }
+            _ => Err(AcpError::no_such_method(method)),
+        };
+        match answered {
+            Err(error) => self.client.answer(id, Err(error)),
+            Ok((result, after)) => {
+                self.client.answer(id, Ok(result));
+                match after {
+                    After::Nothing => {}
+                    After::Announce(session) => session.announce(),
+                    After::TellMode(session) => session.tell_mode(Told::Always),
+                }
+            }
+        }
+    }
+
+    fn initialize(&mut self, params: &Value) -> Answered {
+        if !params["protocolVersion"].is_u64() {
+            return Err(AcpError::bad("protocolVersion", "expected a number"));
+        }
+        let can = &params["clientCapabilities"];
+        let has = |value: &Value| !value.is_null() && *value != false;
+        self.client_can = Some(ClientAbilities {
+            forms: has(&can["elicitation"]["form"]),
+            notices: has(&can["session"]["notices"]),
+            compaction: has(&can["session"]["compaction"]),
+            terminal_output: has(&can["_meta"]["terminal_output"]),
+        });
+        let methods = match can_ask(&self.agent.config) {
+            true => json!([]),
+            false => json!([{
+                "id": "environment",
+                "name": "API key",
+                "description": "Set ANTHROPIC_API_KEY (or OPENAI_API_KEY and a base URL) for haft, or run `haft login` in a terminal",
+            }]),
+        };
+        let result = json!({
+            "protocolVersion": 1,
+            "agentInfo": {"name": "haft", "title": "haft", "version": self.agent.version},
+            "authMethods": methods,
+            "agentCapabilities": {
+                "loadSession": true,
+                "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+                "mcpCapabilities": {"http": true, "sse": false},
+                "sessionCapabilities": {
+                    "list": {}, "resume": {}, "close": {}, "delete": {}, "additionalDirectories": {},
+                },
+            },
+        });
+        Ok((result, After::Nothing))
+    }
+
+    fn authenticate(&self) -> Answered {
+        match can_ask(&self.agent.config) {
+            true => Ok((json!({}), After::Nothing)),
+            false => Err(AcpError::needs_key(
+                "there is no key: set ANTHROPIC_API_KEY, or run `haft login` in a terminal",
+            )),
+        }
+    }
+
+    /// What a session of this directory is set up with.
+    fn config(&self, params: &Value, cwd: PathBuf) -> Result<SessionConfig, AcpError> {
+        let mut config = self.agent.config.clone();
+        config.cwd = cwd;
+        config.one_result = false;
+        config.hooks_may_begin = false;
+        for directory in list_of(&params["additionalDirectories"], "additionalDirectories")? {
+            let path = directory.as_str().map(PathBuf::from);
+            let path = path.filter(|path| path.is_absolute() && path.is_dir());
+            let why = || {
+                AcpError::bad(
+                    "additionalDirectories",
+                    format!("{directory} is no directory"),
+                )
+            };
+            config.directories.push(path.ok_or_else(why)?);
+        }
+        let mut servers = Map::new();
+        for server in list_of(&params["mcpServers"], "mcpServers")? {
+            let (name, entry) = server_entry(server)?;
+            servers.insert(name, entry);
+        }
+        if !servers.is_empty() {
+            config
+                .mcp_servers
+                .push(json!({"mcpServers": servers}).to_string());
+        }
+        Ok(config)
+    }
+
+    fn new_session(&mut self, params: &Value) -> Answered {
+        let cwd = directory(&params["cwd"])?;
+        let mut config = self.config(params, cwd)?;
+        let id = SessionId::new();
+        config.conversation.id = Some(id);
+        let session = self.open(id, config)?;
+        let mut result = json!({"sessionId": id.to_string()});
+        extend(&mut result, session.described()?);
+        self.sessions.insert(id.to_string(), Arc::clone(&session));
+        Ok((result, After::Announce(session)))
+    }
+
+    fn open(&self, id: SessionId, config: SessionConfig) -> Result<Arc<EditorSession>, AcpError> {
+        let can = self.client_can.unwrap_or_default();
+        let session = EditorSession::new(id, config, self.client.clone(), can, self.agent.warn);
+        session.input()?;
+        Ok(session)
+    }
+
+    fn load(&mut self, params: &Value, replays: Replays) -> Answered {
+        let name = params["sessionId"].as_str().unwrap_or_default();
+        let cwd = directory(&params["cwd"])?;
+        let id = name.parse().map(SessionId);
+        let id = id.map_err(|_| AcpError::no_such_session(name))?;
+        let environment = &self.agent.config.environment;
+        let kept = conversations(environment, &cwd).path(id);
+        if !kept.exists() {
+            return Err(AcpError::no_such_session(name));
+        }
+        let mut config = self.config(params, cwd)?;
+        config.conversation.from = Some(EarlierConversation::Named(id.to_string()));
+        // One that is open here already goes on.
+        let session = match self.sessions.get(name) {
+            Some(session) => Arc::clone(session),
+            None => self.open(id, config)?,
+        };
+        let result = session.described()?;
+        if replays == Replays::Yes {
+            session.replay(replay::updates(&kept, &session.cwd)?);
+        }
+        self.sessions.insert(id.to_string(), Arc::clone(&session));
+        Ok((result, After::Announce(session)))
+    }
+
+    fn list(&self, params: &Value) -> Answered {
+        let environment = &self.agent.config.environment;
+        let cwd = match &params["cwd"] {
+            Value::Null => None,
+            given => Some(directory(given)?),
+        };
+        let from: usize = match &params["cursor"] {
+            Value::Null => 0,
+            given => given
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(|| AcpError::bad("cursor", "it is not one of ours"))?,
+        };
+        let here = cwd.as_deref().unwrap_or(Path::new("/"));
+        let entries = session_entries(environment, here, cwd.is_none());
+        let mut entries = entries.map_err(|error| AcpError::failed(&error.to_string()))?;
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.changed));
+        let page: Vec<Value> = entries
+            .iter()
+            .skip(from)
+            .take(PAGE)
+            .filter_map(listed)
+            .collect();
+        let mut result = json!({"sessions": page});
+        if entries.len() > from.saturating_add(PAGE) {
+            result["nextCursor"] = json!((from + PAGE).to_string());
+        }
+        Ok((result, After::Nothing))
+    }
+
+    fn session(&self, params: &Value) -> Result<Arc<EditorSession>, AcpError> {
+        let id = params["sessionId"].as_str().unwrap_or_default();
+        let session = self.sessions.get(id).map(Arc::clone);
+        session.ok_or_else(|| AcpError::no_such_session(id))
+    }
+
+    fn set_mode(&self, params: &Value) -> Answered {
+        let session = self.session(params)?;
+        session.set_mode(text(params, "modeId")?, "modeId")?;
+        Ok((json!({}), After::TellMode(session)))
+    }
+
+    fn prompt(&self, id: Value, params: &Value) {
+        let read = self.session(params).and_then(|session| {
+            let environment = &self.agent.config.environment;
+            let folder = environment.session_folder(&session.cwd, session.id);
+            Ok((session, prompt::read(&params["prompt"], &folder)?))
+        });
+        match read {
+            Err(error) => self.client.answer(id, Err(error)),
+            Ok((session, prompt)) => {
+                if let Err((id, error)) = session.prompt(id, prompt) {
+                    self.client.answer(id, Err(error));
+                }
+            }
+        }
+    }
+
+    /// Ends a session; with `delete` it is not listed any longer.
+    fn close(&mut self, id: Value, params: &Value, delete: bool) {
+        let name = params["sessionId"].as_str().unwrap_or_default().to_owned();
+        let open = self.sessions.remove(&name);
+        if open.is_none() && !delete {
+            let error = AcpError::no_such_session(&name);
+            return self.client.answer(id, Err(error));
+        }
+        let (client, environment) = (self.client.clone(), self.agent.config.environment.clone());
+        tokio::spawn(async move {
+            let cwd = open.as_ref().map(|session| session.cwd.clone());
+            if let Some(session) = open {
+                session.close().await;
+            }
+            let removed = match delete {
+                false => Ok(()),
+                true => tokio::task::spawn_blocking(move || remove(&name, cwd, &environment))
+                    .await
+                    .unwrap_or_else(|error| Err(error.to_string())),
+            };
+            client.answer(
+                id,
+                removed
+                    .map(|()| json!({}))
+                    .map_err(|why| AcpError::failed(&why)),
+            );
+        });
+    }
+
+    /// Chooses something that may have to be asked for.
+    fn choose(&mut self, id: Value, method: &str, params: &Value) {
+        let read = self.session(params).and_then(|session| match method {
+            "session/set_model" => Ok((session, None, text(params, "modelId")?.to_owned())),
+            _ => {
+                let option = text(params, "configId")?.to_owned();
+                Ok((session, Some(option), text(params, "value")?.to_owned()))
+            }
+        });
+        let (session, option, value) = match read {
+            Ok(read) => read,
+            Err(error) => return self.client.answer(id, Err(error)),
+        };
+        self.cancels.retain(|_, cancel| !cancel.is_cancelled());
+        let cancel = CancellationToken::new();
+        self.cancels.insert(id.to_string(), cancel.clone());
+        let client = self.client.clone();
+        tokio::spawn(async move {
+            let choosing = async {
+                match &option {
+                    Some(option) => session.set_option(option, &value).await,
+                    None => session
+                        .set_model(&value, "modelId")
+                        .await
+                        .map(|()| json!({})),
+                }
+            };
+            let chosen = tokio::select! {
+                chosen = choosing => chosen,
+                () = cancel.cancelled() => Err(AcpError::cancelled()),
+            };
+            cancel.cancel();
+            let is_chosen = chosen.is_ok();
+            client.answer(id, chosen);
+            if is_chosen {
+                session.tell_mode(Told::Always);
+            }
+        });
+    }
+
+    async fn end(&mut self) {
+        let closing: Vec<_> = self
+            .sessions
+            .drain()
+            .map(|(_, session)| tokio::spawn(async move { session.close().await }))
+            .collect();
+        for one in closing {
+            let _ = one.await;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replays {
+    Yes,
+    No,
+}
+
+fn text<'a>(params: &'a Value, field: &str) -> Result<&'a str, AcpError> {
+    params[field]
+        .as_str()
+        .ok_or_else(|| AcpError::bad(field, "expected a text"))
+}
+
+fn list_of<'a>(value: &'a Value, field: &str) -> Result<&'a [Value], AcpError> {
+    match value {
+        Value::Null => Ok(&[]),
+        Value::Array(list) => Ok(list),
+        _ => Err(AcpError::bad(field, "expected a list")),
+    }
+}
+
+fn directory(value: &Value) -> Result<PathBuf, AcpError> {
+    let path = value.as_str().map(PathBuf::from);
+    let path = path.filter(|path| path.is_absolute() && path.is_dir());
+    path.ok_or_else(|| AcpError::bad("cwd", "expected an absolute path of a directory"))
+}
+
+fn extend(to: &mut Value, more: Value) {
+    if let (Some(to), Value::Object(more)) = (to.as_object_mut(), more) {
+        to.extend(more);
+    }
+}
+
+/// A server of the client's, as files name it.
+fn server_entry(server: &Value) -> Result<(String, Value), AcpError> {
+    let bad = |why: &str| AcpError::bad("mcpServers", why);
+    let name = server["name"]
+        .as_str()
+        .ok_or_else(|| bad("one has no name"))?;
+    let pairs = |list: &Value| -> Map<String, Value> {
+        let list = list.as_array().into_iter().flatten();
+        list.filter_map(|pair| Some((pair["name"].as_str()?.to_owned(), pair["value"].clone())))
+            .collect()
+    };
+    let entry = match (server["type"].as_str(), server["command"].as_str()) {
+        (None | Some("stdio"), Some(command)) => json!({
+            "command": command,
+            "args": list_of(&server["args"], "mcpServers")?,
+            "env": pairs(&server["env"]),
+        }),
+        (Some(kind @ ("http" | "sse")), _) => json!({
+            "type": kind,
+            "url": server["url"],
+            "headers": pairs(&server["headers"]),
+        }),
+        _ => {
+            return Err(bad(&format!(
+                "{name}: expected a command, or type http and a url"
+            )));
+        }
+    };
+    Ok((name.to_owned(), entry))
+}
+
+fn listed(entry: &SessionEntry) -> Option<Value> {
+    let title = entry.title.as_ref().or(entry.first_prompt.as_ref());
+    let mut session = json!({
+        "sessionId": entry.id.to_string(),
+        "cwd": entry.cwd.as_ref()?,
+        "updatedAt": CalendarTime::of(entry.changed).to_millisecond(),
+    });
+    if let Some(title) = title {
+        session["title"] = json!(title);
+    }
+    Some(session)
+}
+
+/// Takes a session out of the list. One that is not known is gone already.
+fn remove(
+    name: &str,
+    cwd: Option<PathBuf>,
+    environment: &haft_host::Environment,
+) -> Result<(), String> {
+    let Ok(id) = name.parse().map(SessionId) else {
+        return Ok(());
+    };
+    let cwd = match cwd {
+        Some(cwd) => cwd,
+        None => {
+            let all = session_entries(environment, Path::new("/"), true);
+            let all = all.map_err(|error| error.to_string())?;
+            let found = all.into_iter().find(|entry| entry.id == id);
+            match found.and_then(|entry| entry.cwd) {
+                Some(cwd) => cwd,
+                None => return Ok(()),
+            }
+        }
+    };
+    match conversations(environment, &cwd).set_aside(id) {
+        Ok(()) => Ok(()),
+        Err(SessionError::Store(StoreError::Io { source, .. }))
+            if source.kind() == io::ErrorKind::NotFound =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,162 @@
+//! How a call of a tool looks in an editor.
+
+use std::path::{Path, PathBuf};
+
+use haft_contract::{Card, Content, output::MediaSource};
+use haft_engine::CallResult;
+use serde_json::{Value, json};
+
+use crate::diffs;
+
+/// Editors open each place that a call names: not more than these.
+const MOST_LOCATIONS: usize = 8;
+const LONGEST_TITLE: usize = 200;
+/// Of a result that is text, editors get so many bytes.
+const LONGEST_TEXT: usize = 64 << 10;
+
+/// The sort of a call, for its picture.
+pub(crate) fn kind(tool: &str) -> &'static str {
+    match tool {
+        "Read" | "LS" => "read",
+        "Grep" | "Glob" | "LSP" | "ToolSearch" => "search",
+        "Edit" | "Write" | "NotebookEdit" | "ReplaceInFiles" | "Undo" => "edit",
+        "Bash" | "TaskOutput" | "TaskStop" => "execute",
+        "Think" => "think",
+        "EnterPlanMode" | "ExitPlanMode" => "switch_mode",
+        name if name.starts_with("Web") || name == "Browser" => "fetch",
+        _ => "other",
+    }
+}
+
+/// What a person reads of a call: its tool and what it is about, in one line.
+pub(crate) fn title(tool: &str, card: &Card) -> String {
+    let name = if card.title.is_empty() {
+        tool
+    } else {
+        &card.title
+    };
+    let subject = card.subject.lines().next().unwrap_or_default();
+    let mut title = format!("{name} {subject}").trim_end().to_owned();
+    if title.len() > LONGEST_TITLE {
+        title.truncate(title.floor_char_boundary(LONGEST_TITLE));
+        title.push('…');
+    }
+    title
+}
+
+/// The file that a call is about, as it names it.
+pub(crate) fn path(input: &Value, cwd: &Path) -> Option<PathBuf> {
+    let named = ["file_path", "notebook_path", "path"]
+        .iter()
+        .find_map(|key| input[*key].as_str())?;
+    Some(real(&cwd.join(named)))
+}
+
+/// The places in files that a call is about.
+pub(crate) fn locations(input: &Value, cwd: &Path) -> Vec<Value> {
+    let Some(path) = path(input, cwd) else {
+        return Vec::new();
+    };
+    let mut location = json!({"path": path});
+    if let Some(line) = input["offset"].as_u64().filter(|line| *line > 0) {
+        location["line"] = json!(line);
+    }
+    vec![location]
+}
+
+/// Those that differences name.
+fn changed_locations(diffs: &[Value], structured: &Value) -> Vec<Value> {
+    let mut locations: Vec<Value> = Vec::new();
+    for diff in diffs {
+        if locations.iter().any(|seen| seen["path"] == diff["path"]) {
+            continue;
+        }
+        locations.push(json!({"path": diff["path"]}));
+    }
+    let line = &structured["structuredPatch"][0]["newStart"];
+    if let (Some(first), Some(line)) = (locations.first_mut(), line.as_u64()) {
+        first["line"] = json!(line.max(1));
+    }
+    locations.truncate(MOST_LOCATIONS);
+    locations
+}
+
+/// A path as editors know it: links followed as far as there is something.
+fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        _ => path.to_path_buf(),
+    }
+}
+
+/// A call that was answered: what an editor shows of it.
+pub(crate) fn answered(id: &str, finished: &CallResult, cwd: &Path) -> Value {
+    let structured = finished.structured.as_ref().unwrap_or(&Value::Null);
+    let mut update = result(id, finished.is_error, &finished.content, structured, cwd);
+    update["title"] = json!(title(&finished.name, &finished.card));
+    update
+}
+
+/// The same, of a call whose result alone is known.
+pub(crate) fn result(
+    id: &str,
+    is_error: bool,
+    content: &[Content],
+    structured: &Value,
+    cwd: &Path,
+) -> Value {
+    let mut update = json!({
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": id,
+        "status": if is_error { "failed" } else { "completed" },
+    });
+    let diffs = match is_error {
+        true => Vec::new(),
+        false => diffs::of_result(structured, cwd),
+    };
+    if diffs.is_empty() {
+        update["content"] = content.iter().filter_map(shown).collect();
+    } else {
+        update["locations"] = json!(changed_locations(&diffs, structured));
+        update["content"] = json!(diffs);
+    }
+    update["rawOutput"] = match structured.is_null() {
+        true => json!({"text": text(content)}),
+        false => structured.clone(),
+    };
+    update
+}
+
+fn text(content: &[Content]) -> String {
+    let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
+    cut(&texts.join("\n"))
+}
+
+fn shown(content: &Content) -> Option<Value> {
+    match content {
+        Content::Text { text } => Some(text_content(&cut(text))),
+        Content::Image {
+            source: MediaSource::Base64 { media_type, data },
+        } => {
+            let block = json!({"type": "image", "mimeType": media_type, "data": data});
+            Some(json!({"type": "content", "content": block}))
+        }
+        Content::Document { .. } => None,
+    }
+}
+
+/// Text as a part of a call.
+pub(crate) fn text_content(text: &str) -> Value {
+    json!({"type": "content", "content": {"type": "text", "text": text}})
+}
+
+fn cut(text: &str) -> String {
+    if text.len() <= LONGEST_TEXT {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(LONGEST_TEXT);
+    format!("{}\n… {} bytes more", &text[..end], text.len() - end)
+}

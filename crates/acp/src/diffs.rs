@@ -1,0 +1,193 @@
+//! Changed files, as editors show them.
+
+use std::{fs, path::Path};
+
+use haft_contract::{CardPiece, DiffHunk};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A file up to this size is shown whole, on either side.
+const WHOLE_BYTES: usize = 64 << 10;
+
+/// What a result says of changed files: of one, or of several.
+pub(crate) fn of_result(structured: &Value, cwd: &Path) -> Vec<Value> {
+    let one = std::iter::once(structured);
+    let several = structured["files"].as_array().into_iter().flatten();
+    one.chain(several)
+        .flat_map(|file| of_file(file, cwd))
+        .collect()
+}
+
+fn of_file(file: &Value, cwd: &Path) -> Vec<Value> {
+    let name = ["filePath", "path", "file", "notebook_path"]
+        .iter()
+        .find_map(|key| file[*key].as_str());
+    let Some(name) = name else {
+        return Vec::new();
+    };
+    let path = cwd.join(name);
+    if file["type"] == "create"
+        && let Some(content) = file["content"].as_str()
+    {
+        return vec![whole(&path, None, content)];
+    }
+    let hunks: Vec<DiffHunk> =
+        Deserialize::deserialize(&file["structuredPatch"]).unwrap_or_default();
+    let original = ["originalFile", "original_file"]
+        .iter()
+        .find_map(|key| file[*key].as_str());
+    of_hunks(&path, original, &hunks)
+}
+
+/// What a call would change, from its preview: the file is looked at again, so that it is shown as it will be afterwards.
+pub(crate) fn of_preview(body: &[CardPiece], path: &Path) -> Vec<Value> {
+    let diffs = body.iter().filter_map(|piece| match piece {
+        CardPiece::Diff(hunks) => Some(hunks),
+        _ => None,
+    });
+    let hunks: Vec<DiffHunk> = diffs.flatten().cloned().collect();
+    if hunks.is_empty() {
+        return Vec::new();
+    }
+    let is_small =
+        fs::metadata(path).is_ok_and(|is| is.is_file() && is.len() <= WHOLE_BYTES as u64);
+    let text = is_small.then(|| fs::read_to_string(path).ok()).flatten();
+    if text.is_none() && !path.exists() {
+        let added = hunks.iter().flat_map(|hunk| &hunk.lines);
+        let added = added.filter_map(|line| line.strip_prefix('+'));
+        let text: String = added.flat_map(|line| [line, "\n"]).collect();
+        return vec![whole(path, None, &text)];
+    }
+    of_hunks(path, text.as_deref(), &hunks)
+}
+
+fn of_hunks(path: &Path, original: Option<&str>, hunks: &[DiffHunk]) -> Vec<Value> {
+    if hunks.is_empty() {
+        return Vec::new();
+    }
+    let changed = original.and_then(|old| Some((old, apply(old, hunks)?)));
+    match changed {
+        Some((old, new)) if old.len() <= WHOLE_BYTES && new.len() <= WHOLE_BYTES => {
+            vec![whole(path, Some(old), &new)]
+        }
+        _ => hunks.iter().map(|hunk| part(path, hunk)).collect(),
+    }
+}
+
+fn whole(path: &Path, old: Option<&str>, new: &str) -> Value {
+    json!({"type": "diff", "path": path, "oldText": old, "newText": new})
+}
+
+fn part(path: &Path, hunk: &DiffHunk) -> Value {
+    let side = |other: char| -> String {
+        let lines = hunk.lines.iter().filter(|line| !line.starts_with(other));
+        lines
+            .flat_map(|line| [line.get(1..).unwrap_or_default(), "\n"])
+            .collect()
+    };
+    whole(path, Some(&side('+')), &side('-'))
+}
+
+/// The text with its changes; `None` where they do not fit it: lines may be cut, or the file is another by now.
+fn apply(old: &str, hunks: &[DiffHunk]) -> Option<String> {
+    let lines: Vec<&str> = old.split_inclusive('\n').collect();
+    let mut new = String::with_capacity(old.len());
+    let mut at = 0;
+    let mut ends_with_addition = false;
+    for hunk in hunks {
+        let start = usize::try_from(hunk.old_start).ok()?.saturating_sub(1);
+        let start = match hunk.old_lines {
+            // Lines are added behind this one.
+            0 => usize::try_from(hunk.old_start).ok()?,
+            _ => start,
+        };
+        new.extend(lines.get(at..start)?.iter().copied());
+        at = start;
+        for line in &hunk.lines {
+            let (sign, text) = (line.chars().next()?, line.get(1..)?);
+            ends_with_addition = false;
+            match sign {
+                '+' if text.contains("… [cut: ") => return None,
+                '+' => {
+                    if !new.is_empty() && !new.ends_with('\n') {
+                        new.push('\n');
+                    }
+                    new.push_str(text);
+                    new.push('\n');
+                    ends_with_addition = true;
+                }
+                ' ' | '-' => {
+                    let is = lines.get(at)?;
+                    let same = is.trim_end_matches(['\r', '\n']) == text.trim_end_matches('\r');
+                    if !same {
+                        return None;
+                    }
+                    if sign == ' ' {
+                        new.push_str(is);
+                    }
+                    at += 1;
+                }
+                _ => return None,
+            }
+        }
+    }
+    if ends_with_addition && at >= lines.len() && !old.is_empty() && !old.ends_with('\n') {
+        new.pop();
+    }
+    new.extend(lines.get(at..)?.iter().copied());
+    Some(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hunk(old_start: u64, lines: &[&str]) -> DiffHunk {
+        let count =
+            |other: char| lines.iter().filter(|line| !line.starts_with(other)).count() as u64;
+        DiffHunk {
+            old_start,
+            old_lines: count('+'),
+            new_start: old_start,
+            new_lines: count('-'),
+            lines: lines.iter().map(|&line| line.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn small_files_are_shown_whole() {
+        let hunks = [hunk(2, &[" b", "-c", "+C", "+D"])];
+        assert_eq!(apply("a\nb\nc\nd", &hunks).unwrap(), "a\nb\nC\nD\nd");
+        assert_eq!(apply("a\nb\nc", &hunks).unwrap(), "a\nb\nC\nD");
+        assert_eq!(
+            apply("a\r\nb\r\nc\r\n", &hunks).unwrap(),
+            "a\r\nb\r\nC\nD\n"
+        );
+        assert_eq!(apply("", &[hunk(0, &["+x"])]).unwrap(), "x\n");
+        assert_eq!(apply("a\n", &[hunk(1, &["+x"])]).unwrap(), "a\nx\n");
+    }
+
+    #[test]
+    fn changes_that_do_not_fit_are_shown_one_by_one() {
+        let hunks = [hunk(2, &[" other", "-c", "+C"])];
+        assert_eq!(apply("a\nb\nc\n", &hunks), None);
+        let shown = of_hunks(Path::new("/p/a"), Some("a\nb\nc\n"), &hunks);
+        assert_eq!(
+            shown,
+            [
+                json!({"type": "diff", "path": "/p/a", "oldText": "other\nc\n", "newText": "other\nC\n"})
+            ]
+        );
+    }
+
+    #[test]
+    fn a_new_file_has_no_old_text() {
+        let result =
+            json!({"type": "create", "filePath": "b.txt", "content": "x\n", "structuredPatch": []});
+        let shown = of_result(&result, Path::new("/p"));
+        assert_eq!(
+            shown,
+            [json!({"type": "diff", "path": "/p/b.txt", "oldText": null, "newText": "x\n"})]
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! What a person at an editor can choose: the mode, the model, how much work it puts in.
+
+use haft_contract::PermissionMode;
+use haft_host::SessionInput;
+use serde_json::{Value, json};
+
+/// How much work a model can put in; the first: as much as it does by itself.
+const EFFORTS: [(&str, &str); 6] = [
+    ("auto", "As the model does by itself"),
+    ("low", "Low"),
+    ("medium", "Medium"),
+    ("high", "High"),
+    ("xhigh", "Very high"),
+    ("max", "As much as it can"),
+];
+
+/// What was chosen that the session does not report.
+#[derive(Debug, Clone)]
+pub(crate) struct Chosen {
+    pub(crate) effort: String,
+    /// `bypassPermissions` may be chosen.
+    pub(crate) may_bypass: bool,
+}
+
+/// A mode, by its name.
+pub(crate) fn mode(name: &str, chosen: &Chosen) -> Option<PermissionMode> {
+    available(chosen)
+        .map(|(mode, ..)| mode)
+        .find(|mode| mode.name() == name)
+}
+
+fn available(
+    chosen: &Chosen,
+) -> impl Iterator<Item = (PermissionMode, &'static str, &'static str)> {
+    let all = [
+        (
+            PermissionMode::Default,
+            "Ask",
+            "Reads inside the project; asks before anything else",
+        ),
+        (
+            PermissionMode::AcceptEdits,
+            "Accept edits",
+            "Edits inside the project without asking",
+        ),
+        (
+            PermissionMode::Plan,
+            "Plan",
+            "Reads only, until a plan is approved",
+        ),
+        (
+            PermissionMode::DontAsk,
+            "Do not ask",
+            "Refuses what would need asking",
+        ),
+        (
+            PermissionMode::BypassPermissions,
+            "Bypass permissions",
+            "Everything that is not denied",
+        ),
+    ];
+    let may_bypass = chosen.may_bypass;
+    all.into_iter()
+        .filter(move |(mode, ..)| may_bypass || *mode != PermissionMode::BypassPermissions)
+}
+
+/// The modes of a session.
+pub(crate) fn modes(input: &SessionInput, chosen: &Chosen) -> Value {
+    let list: Vec<Value> = available(chosen)
+        .map(|(mode, name, description)| {
+            json!({"id": mode.name(), "name": name, "description": description})
+        })
+        .collect();
+    json!({"currentModeId": input.mode().name(), "availableModes": list})
+}
+
+/// Everything that can be chosen.
+pub(crate) fn config_options(input: &SessionInput, chosen: &Chosen) -> Value {
+    let modes: Vec<Value> = available(chosen)
+        .map(|(mode, name, _)| json!({"value": mode.name(), "name": name}))
+        .collect();
+    let current = input.model();
+    let mut models: Vec<Value> = input
+        .models()
+        .into_iter()
+        .map(|model| json!({"value": model.value, "name": model.display_name, "description": model.description}))
+        .collect();
+    if !models
+        .iter()
+        .any(|model| model["value"] == current.as_str())
+    {
+        models.insert(0, json!({"value": current, "name": current}));
+    }
+    let efforts = EFFORTS.map(|(value, name)| json!({"value": value, "name": name}));
+    json!([
+        {"type": "select", "id": "mode", "name": "Mode", "category": "mode",
+         "currentValue": input.mode().name(), "options": modes},
+        {"type": "select", "id": "model", "name": "Model", "category": "model",
+         "currentValue": current, "options": models},
+        {"type": "select", "id": "effort", "name": "Effort", "category": "thought_level",
+         "currentValue": chosen.effort, "options": efforts},
+    ])
+}
+
+/// Does someone choose this effort?
+pub(crate) fn effort(value: &str) -> Option<Option<&str>> {
+    let known = EFFORTS.iter().any(|(name, _)| *name == value);
+    known.then(|| Some(value).filter(|value| *value != "auto"))
+}

@@ -1,0 +1,327 @@
+//! The person at the editor is asked.
+
+use std::sync::{Arc, Weak};
+
+use haft_contract::{
+    ApprovalAnswer, ApprovalRequest, BoxFuture, CardPiece, ContextPatch, PermissionMode,
+};
+use haft_host::{
+    Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind, Questions, UserQuestions,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{calls, diffs, form, sessions::EditorSession, wire::Unanswered};
+
+/// What was chosen of the options of a question.
+enum Choice {
+    Option(String),
+    /// The whole turn was cancelled.
+    Cancelled,
+    /// There is no one to ask.
+    Nobody,
+}
+
+/// Answers the questions of a session.
+pub(crate) struct EditorQuestions(pub(crate) Weak<EditorSession>);
+
+impl Questions for EditorQuestions {
+    fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let Some(session) = self.0.upgrade() else {
+                return ApprovalAnswer::Nobody;
+            };
+            let asked = Asked::begin(&session, &request);
+            let mut options =
+                vec![json!({"optionId": "allow", "name": "Allow", "kind": "allow_once"})];
+            let always = always(&session, &request);
+            if let Some((name, _)) = &always {
+                options.push(json!({"optionId": "always", "name": name, "kind": "allow_always"}));
+            }
+            options.push(json!({"optionId": "reject", "name": "Reject", "kind": "reject_once"}));
+            let choice = choose(&session, call(&session, &request), options).await;
+            let answer = match (choice, always) {
+                (Choice::Option(id), Some((_, answer))) if id == "always" => answer,
+                (Choice::Option(id), _) if id == "allow" => ApprovalAnswer::Allow,
+                (Choice::Option(_), _) => ApprovalAnswer::Deny { reason: None },
+                (Choice::Cancelled, _) => {
+                    session.interrupt();
+                    ApprovalAnswer::Deny { reason: None }
+                }
+                (Choice::Nobody, _) => ApprovalAnswer::Nobody,
+            };
+            let may_run = !matches!(answer, ApprovalAnswer::Deny { .. } | ApprovalAnswer::Nobody);
+            asked.end(may_run);
+            answer
+        })
+    }
+
+    fn question(&self, questions: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let Some(session) = self.0.upgrade() else {
+                return ApprovalAnswer::Nobody;
+            };
+            let asked = Asked::begin(&session, &questions.request);
+            let answer = match (session.client_can.forms, form::single(&questions)) {
+                (true, _) => ask_in_form(&session, &questions).await,
+                (false, Some(single)) => {
+                    let options = single.options.iter().enumerate();
+                    let options = options.map(|(at, option)| {
+                        json!({"optionId": at.to_string(), "name": option.label, "kind": "allow_once"})
+                    });
+                    let mut options: Vec<Value> = options.collect();
+                    options.push(
+                        json!({"optionId": "reject", "name": "No answer", "kind": "reject_once"}),
+                    );
+                    let mut shown = call(&session, &questions.request);
+                    shown["title"] = json!(single.question);
+                    match choose(&session, shown, options).await {
+                        Choice::Option(id) => {
+                            let at = id.parse().ok();
+                            let chosen = at.and_then(|at: usize| single.options.get(at));
+                            let mut answers = Map::new();
+                            if let Some(chosen) = chosen {
+                                answers.insert(single.question.clone(), json!(chosen.label));
+                            }
+                            questions.answered(answers)
+                        }
+                        Choice::Cancelled => {
+                            session.interrupt();
+                            ApprovalAnswer::Deny { reason: None }
+                        }
+                        Choice::Nobody => ApprovalAnswer::Nobody,
+                    }
+                }
+                (false, None) => ApprovalAnswer::Nobody,
+            };
+            asked.end(true);
+            answer
+        })
+    }
+
+    fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let Some(session) = self.0.upgrade() else {
+                return ApprovalAnswer::Nobody;
+            };
+            let asked = Asked::begin(&session, &request);
+            let options = vec![
+                json!({"optionId": "acceptEdits", "name": "Yes, and accept edits", "kind": "allow_always"}),
+                json!({"optionId": "default", "name": "Yes, and ask before edits", "kind": "allow_once"}),
+                json!({"optionId": "plan", "name": "No, keep planning", "kind": "reject_once"}),
+            ];
+            let mut shown = call(&session, &request);
+            let input = request.asked.as_ref().map(|asked| &asked.input);
+            if let Some(plan) = input.and_then(|input| input["plan"].as_str()) {
+                shown["content"] = json!([calls::text_content(plan)]);
+            }
+            let answer = match choose(&session, shown, options).await {
+                Choice::Option(id) if id == "acceptEdits" => accept_edits(),
+                Choice::Option(id) if id == "default" => ApprovalAnswer::Allow,
+                Choice::Option(_) => ApprovalAnswer::Deny { reason: None },
+                Choice::Cancelled => {
+                    session.interrupt();
+                    ApprovalAnswer::Deny { reason: None }
+                }
+                Choice::Nobody => ApprovalAnswer::Nobody,
+            };
+            asked.end(false);
+            answer
+        })
+    }
+}
+
+/// A call that is asked about is not said to run meanwhile.
+struct Asked<'a> {
+    session: &'a EditorSession,
+    id: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    fn begin(session: &'a EditorSession, request: &'a ApprovalRequest) -> Self {
+        let id = request.asked.as_ref().map(|asked| asked.id.as_str());
+        if let Some(id) = id {
+            session.updates.asked(id, true);
+        }
+        Self { session, id }
+    }
+
+    fn end(self, runs: bool) {
+        if let Some(id) = self.id {
+            self.session.updates.asked(id, false);
+            if runs {
+                self.session.updates.runs(self.session, id);
+            }
+        }
+    }
+}
+
+/// What "always" means for a call, and what it is answered with.
+fn always(session: &EditorSession, request: &ApprovalRequest) -> Option<(String, ApprovalAnswer)> {
+    let edits = calls::kind(&request.tool) == "edit";
+    if edits && session.mode() == PermissionMode::Default {
+        let name = "Always allow edits in this session".to_owned();
+        return Some((name, accept_edits()));
+    }
+    let first = request.rules.first()?;
+    let name = match request.rules.len() {
+        1 => format!("Always allow {first}"),
+        more => format!("Always allow {first} and {} more", more - 1),
+    };
+    Some((name, ApprovalAnswer::Always))
+}
+
+fn accept_edits() -> ApprovalAnswer {
+    ApprovalAnswer::Updated {
+        input: None,
+        patches: vec![ContextPatch::SetMode {
+            mode: PermissionMode::AcceptEdits,
+        }],
+        keep: Vec::new(),
+        scope: None,
+    }
+}
+
+/// The call that is asked about, whole: some editors show nothing else.
+fn call(session: &EditorSession, request: &ApprovalRequest) -> Value {
+    let asked = request.asked.as_ref();
+    let id = match asked {
+        Some(asked) => session.updates.shown_id(&asked.id),
+        None => format!("question-{}", request.call),
+    };
+    let input = asked.map(|asked| &asked.input).unwrap_or(&Value::Null);
+    let mut title = calls::title(&request.tool, &request.card);
+    if let Some(agent) = &request.agent {
+        title = format!("{agent} › {title}");
+    }
+    json!({
+        "toolCallId": id,
+        "title": title,
+        "kind": calls::kind(&request.tool),
+        "status": "pending",
+        "content": content(session, request, input),
+        "locations": calls::locations(input, &session.cwd),
+        "rawInput": input,
+    })
+}
+
+/// What it would do, and why it is asked about.
+fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) -> Vec<Value> {
+    let body = &request.shown().body;
+    let mut content = match calls::path(input, &session.cwd) {
+        Some(path) => diffs::of_preview(body, &path),
+        None => Vec::new(),
+    };
+    if content.is_empty() {
+        for piece in body {
+            if let CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) = piece
+                && !text.trim().is_empty()
+            {
+                content.push(calls::text_content(text));
+            }
+        }
+    }
+    if content.is_empty() && !request.card.subject.is_empty() {
+        content.push(calls::text_content(&request.card.subject));
+    }
+    let mut why = vec![request.reason.clone()];
+    why.extend(
+        request
+            .because
+            .iter()
+            .filter(|line| **line != request.reason)
+            .cloned(),
+    );
+    for (given, leads_to) in &request.elsewhere {
+        why.push(format!("{} is {}", given.display(), leads_to.display()));
+    }
+    why.extend(request.confinement.clone());
+    why.retain(|line| !line.trim().is_empty());
+    if !why.is_empty() {
+        content.push(calls::text_content(&why.join("\n")));
+    }
+    content
+}
+
+/// Puts options to the person, and waits for their choice.
+async fn choose(session: &EditorSession, call: Value, options: Vec<Value>) -> Choice {
+    let id = session.id.to_string();
+    let params = json!({"sessionId": id, "toolCall": call, "options": options});
+    let answer = session
+        .client
+        .ask("session/request_permission", params)
+        .await;
+    match answer {
+        Ok(answer) => match answer["outcome"]["outcome"].as_str() {
+            Some("selected") => {
+                let option = answer["outcome"]["optionId"].as_str();
+                Choice::Option(option.unwrap_or_default().to_owned())
+            }
+            Some("cancelled") => Choice::Cancelled,
+            _ => Choice::Option(String::new()),
+        },
+        Err(Unanswered::Refused | Unanswered::Gone) => Choice::Nobody,
+    }
+}
+
+async fn ask_in_form(session: &EditorSession, questions: &UserQuestions) -> ApprovalAnswer {
+    let headers: Vec<&str> = questions
+        .questions
+        .iter()
+        .map(|question| question.question.as_str())
+        .collect();
+    let asked = questions.request.asked.as_ref();
+    let mut params = json!({
+        "sessionId": session.id.to_string(),
+        "mode": "form",
+        "message": headers.join("\n"),
+        "requestedSchema": form::schema(questions),
+    });
+    if let Some(asked) = asked {
+        params["toolCallId"] = json!(session.updates.shown_id(&asked.id));
+    }
+    match session.client.ask("elicitation/create", params).await {
+        Ok(answer) if answer["action"] == "accept" => form::answered(questions, &answer["content"]),
+        Ok(_) => questions.answered(Map::new()),
+        Err(_) => ApprovalAnswer::Nobody,
+    }
+}
+
+/// What MCP servers want to know, as a form of the editor.
+pub(crate) struct EditorForms(pub(crate) Weak<EditorSession>);
+
+impl EditorForms {
+    fn session(&self) -> Option<Arc<EditorSession>> {
+        self.0.upgrade().filter(|session| session.client_can.forms)
+    }
+}
+
+impl ElicitationHost for EditorForms {
+    fn is_there(&self) -> bool {
+        self.session().is_some()
+    }
+
+    fn elicit<'a>(&'a self, asked: &'a Elicitation) -> BoxFuture<'a, Option<ElicitationAnswer>> {
+        Box::pin(async move {
+            let session = self.session()?;
+            let ElicitationKind::Form { schema } = &asked.kind else {
+                return None;
+            };
+            let params = json!({
+                "sessionId": session.id.to_string(),
+                "mode": "form",
+                "message": format!("{}: {}", asked.server, asked.message),
+                "requestedSchema": schema,
+            });
+            let answer = session
+                .client
+                .ask("elicitation/create", params)
+                .await
+                .ok()?;
+            Some(match answer["action"].as_str() {
+                Some("accept") => ElicitationAnswer::Accept(answer["content"].clone()),
+                Some("decline") => ElicitationAnswer::Decline,
+                _ => ElicitationAnswer::Cancel,
+            })
+        })
+    }
+}

@@ -1,0 +1,545 @@
+//! A session of an editor: what is asked of it, and what it has told.
+
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use haft_agent::{EndReason, NoticeLevel, Prompt, random_id};
+use haft_contract::{CalendarTime, PermissionMode, SessionId};
+use haft_host::{
+    AgentSession, Delivery, EarlierConversation, OpenError, SessionConfig, SessionEnd,
+    SessionInput, SessionParts, StopKind, TurnResult, conversations, key_report,
+};
+use haft_models::{ErrorKind, StopReason};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::{
+    error::AcpError,
+    options::{self, Chosen},
+    prompt::EditorPrompt,
+    questions::{EditorForms, EditorQuestions},
+    updates::Updates,
+    wire::AcpClient,
+};
+
+/// So many prompts wait behind the one that is answered.
+const MOST_WAITING: usize = 8;
+/// A session that is closed has so long to end.
+const ENDING: Duration = Duration::from_millis(1500);
+const LONGEST_TITLE: usize = 80;
+
+/// What a client says it can do.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ClientAbilities {
+    /// It shows forms.
+    pub(crate) forms: bool,
+    /// It shows notices.
+    pub(crate) notices: bool,
+    /// It shows that a conversation is summarized.
+    pub(crate) compaction: bool,
+    /// It shows output as it comes, as that of a terminal.
+    pub(crate) terminal_output: bool,
+}
+
+/// A session of an editor.
+pub(crate) struct EditorSession {
+    pub(crate) id: SessionId,
+    pub(crate) cwd: PathBuf,
+    pub(crate) client: AcpClient,
+    pub(crate) client_can: ClientAbilities,
+    pub(crate) updates: Arc<Updates>,
+    /// How it is opened, also anew.
+    config: SessionConfig,
+    /// What no editor shows goes here.
+    warn: fn(&str),
+    state: Mutex<SessionState>,
+}
+
+struct SessionState {
+    live: Option<LiveSession>,
+    /// Updates that wait for the answer by which the editor learns of the session; `None`: it has.
+    held: Option<Vec<Value>>,
+    /// Not answered yet, the oldest first.
+    prompts: VecDeque<OpenPrompt>,
+    /// The prompts that are being answered: those that waited may be answered as one.
+    current: Vec<Uuid>,
+    chosen: Chosen,
+    /// The mode that the editor knows of.
+    told_mode: PermissionMode,
+    window: u64,
+    used: u64,
+    title: Option<String>,
+    has_told_title: bool,
+}
+
+struct LiveSession {
+    input: SessionInput,
+    task: JoinHandle<()>,
+}
+
+struct OpenPrompt {
+    uuid: Uuid,
+    /// The request to be answered.
+    request: Value,
+    /// Files that were in it, which count as read.
+    read: Vec<(PathBuf, f64)>,
+}
+
+/// When the mode is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    Always,
+    IfChanged,
+}
+
+impl EditorSession {
+    pub(crate) fn new(
+        id: SessionId,
+        config: SessionConfig,
+        client: AcpClient,
+        client_can: ClientAbilities,
+        warn: fn(&str),
+    ) -> Arc<Self> {
+        let chosen = Chosen {
+            effort: "auto".to_owned(),
+            may_bypass: config.allow_bypass
+                || config.permission_mode == Some(PermissionMode::BypassPermissions),
+        };
+        Arc::new_cyclic(|session| Self {
+            id,
+            cwd: config.cwd.clone(),
+            client,
+            client_can,
+            updates: Arc::new(Updates::new(session.clone())),
+            config,
+            warn,
+            state: Mutex::new(SessionState {
+                live: None,
+                held: Some(Vec::new()),
+                prompts: VecDeque::new(),
+                current: Vec::new(),
+                chosen,
+                told_mode: PermissionMode::Default,
+                window: 0,
+                used: 0,
+                title: None,
+                has_told_title: false,
+            }),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way into it. One that ended because it could not begin is opened again: the reason may be gone.
+    pub(crate) fn input(self: &Arc<Self>) -> Result<SessionInput, AcpError> {
+        if let Some(live) = &self.state().live {
+            return Ok(live.input.clone());
+        }
+        let mut config = self.config.clone();
+        let kept = conversations(&config.environment, &config.cwd);
+        let choice = &mut config.conversation;
+        if choice.from.is_none() && kept.path(self.id).exists() {
+            choice.from = Some(EarlierConversation::Named(self.id.to_string()));
+            choice.id = None;
+        }
+        let parts = SessionParts::shared(Arc::clone(&self.updates) as _)
+            .questions(EditorQuestions(Arc::downgrade(self)))
+            .elicitations(Arc::new(EditorForms(Arc::downgrade(self))));
+        let session = AgentSession::open(config, parts).map_err(|error| self.refusal(&error))?;
+        let input = session.input();
+        let me = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            let ended = session.run().await;
+            me.ended(ended);
+        });
+        let mut state = self.state();
+        state.told_mode = input.mode();
+        state.live = Some(LiveSession {
+            input: input.clone(),
+            task,
+        });
+        Ok(input)
+    }
+
+    /// What a client is answered when a session cannot begin.
+    fn refusal(&self, error: &OpenError) -> AcpError {
+        let words = error.to_string();
+        match can_ask(&self.config) {
+            true => AcpError::failed(&words),
+            false => AcpError::needs_key(&words),
+        }
+    }
+
+    fn ended(&self, ended: Result<SessionEnd, OpenError>) {
+        let mut state = self.state();
+        state.live = None;
+        state.current.clear();
+        let prompts = std::mem::take(&mut state.prompts);
+        drop(state);
+        for prompt in prompts {
+            let outcome = match &ended {
+                Ok(_) => Ok(json!({"stopReason": "cancelled"})),
+                Err(error) => Err(self.refusal(error)),
+            };
+            self.client.answer(prompt.request, outcome);
+        }
+    }
+
+    /// What a client learns of it when it is opened.
+    pub(crate) fn described(self: &Arc<Self>) -> Result<Value, AcpError> {
+        let input = self.input()?;
+        let state = self.state();
+        Ok(json!({
+            "modes": options::modes(&input, &state.chosen),
+            "configOptions": options::config_options(&input, &state.chosen),
+        }))
+    }
+
+    /// The editor knows the session now: what waited is sent, and which commands there are.
+    pub(crate) fn announce(self: &Arc<Self>) {
+        let held = self.state().held.take();
+        for update in held.into_iter().flatten() {
+            self.update(update);
+        }
+        let Ok(input) = self.input() else {
+            return;
+        };
+        let commands: Vec<Value> = input
+            .commands()
+            .into_iter()
+            .map(|command| {
+                let mut info = json!({"name": command.name, "description": command.description});
+                if !command.argument_hint.is_empty() {
+                    info["input"] = json!({"hint": command.argument_hint});
+                }
+                info
+            })
+            .collect();
+        self.update(json!({
+            "sessionUpdate": "available_commands_update",
+            "availableCommands": commands,
+        }));
+    }
+
+    /// Something an editor shows.
+    pub(crate) fn update(&self, update: Value) {
+        if let Some(held) = &mut self.state().held {
+            held.push(update);
+            return;
+        }
+        self.send(update);
+    }
+
+    /// The same, before the editor knows the session: what was said in it before.
+    pub(crate) fn replay(&self, updates: Vec<Value>) {
+        for update in updates {
+            self.send(update);
+        }
+    }
+
+    fn send(&self, update: Value) {
+        let params = json!({"sessionId": self.id.to_string(), "update": update});
+        self.client.note("session/update", params);
+    }
+
+    /// Something a person should know.
+    pub(crate) fn notice(&self, level: NoticeLevel, text: &str) {
+        if self.client_can.notices {
+            self.update(json!({
+                "sessionUpdate": "notice",
+                "severity": level.name(),
+                "title": text,
+            }));
+        } else if level == NoticeLevel::Warning {
+            (self.warn)(text);
+        }
+    }
+
+    /// A person says something.
+    pub(crate) fn prompt(
+        self: &Arc<Self>,
+        request: Value,
+        given: EditorPrompt,
+    ) -> Result<(), (Value, AcpError)> {
+        let input = match self.input() {
+            Ok(input) => input,
+            Err(error) => return Err((request, error)),
+        };
+        let mut state = self.state();
+        if state.prompts.len() > MOST_WAITING {
+            let why = format!("{MOST_WAITING} prompts wait already");
+            return Err((request, AcpError::bad_request(why)));
+        }
+        let EditorPrompt { mut prompt, read } = given;
+        let uuid = random_id();
+        prompt.uuid = Some(uuid);
+        if state.title.is_none() {
+            state.title = title(&prompt);
+        }
+        state.prompts.push_back(OpenPrompt {
+            uuid,
+            request,
+            read,
+        });
+        drop(state);
+        input.say(prompt, Delivery::AfterRun);
+        Ok(())
+    }
+
+    /// A prompt is answered from now on.
+    pub(crate) fn delivered(&self, uuid: Uuid) {
+        let mut state = self.state();
+        state.current.push(uuid);
+        let prompt = state.prompts.iter_mut().find(|open| open.uuid == uuid);
+        let read = prompt.map(|open| std::mem::take(&mut open.read));
+        let input = state.live.as_ref().map(|live| live.input.clone());
+        drop(state);
+        if let (Some(read), Some(input)) = (read, input) {
+            for (path, modified) in read {
+                // One that cannot be noted is read again when it is edited.
+                let _ = input.seed_read(&path, modified);
+            }
+        }
+    }
+
+    /// A prompt is answered.
+    pub(crate) fn answered(&self, result: &TurnResult) {
+        self.tell_mode(Told::IfChanged);
+        let mut state = self.state();
+        let current = std::mem::take(&mut state.current);
+        let all = std::mem::take(&mut state.prompts);
+        let (answered, waiting): (VecDeque<_>, VecDeque<_>) = all
+            .into_iter()
+            .partition(|open| current.contains(&open.uuid));
+        state.prompts = waiting;
+        let (used, window) = (state.used, state.window);
+        let tells_title = !std::mem::replace(&mut state.has_told_title, true);
+        let title = state.title.clone().filter(|_| tells_title);
+        drop(state);
+        let cost = result.run.ledger.total_cost();
+        if used > 0 {
+            self.update(json!({
+                "sessionUpdate": "usage_update",
+                "used": used,
+                "size": window,
+                "cost": {"amount": cost, "currency": "USD"},
+            }));
+        }
+        if let Some(title) = title {
+            self.update(json!({
+                "sessionUpdate": "session_info_update",
+                "title": title,
+                "updatedAt": CalendarTime::of(SystemTime::now()).to_millisecond(),
+            }));
+        }
+        for prompt in answered {
+            self.client.answer(prompt.request, outcome(result));
+        }
+    }
+
+    /// What the last request has taken of the model's window.
+    pub(crate) fn spent(&self, used: u64) {
+        let mut state = self.state();
+        state.used = used;
+        let window = state.window;
+        drop(state);
+        if window > 0 {
+            self.update(json!({"sessionUpdate": "usage_update", "used": used, "size": window}));
+        }
+    }
+
+    pub(crate) fn is_ready(&self, window: u64) {
+        self.state().window = window;
+    }
+
+    /// Stops what goes on; prompts that wait are answered as cancelled.
+    pub(crate) fn cancel(&self) {
+        let input = self.state().live.as_ref().map(|live| live.input.clone());
+        let Some(input) = input else {
+            return;
+        };
+        let taken = input.interrupt_and_take_back();
+        let mut state = self.state();
+        let mut dropped = Vec::new();
+        for message in taken {
+            let at = state
+                .prompts
+                .iter()
+                .position(|open| open.uuid == message.uuid);
+            dropped.extend(at.and_then(|at| state.prompts.remove(at)));
+        }
+        drop(state);
+        for prompt in dropped {
+            let cancelled = json!({"stopReason": "cancelled"});
+            self.client.answer(prompt.request, Ok(cancelled));
+        }
+    }
+
+    /// Is this one of its prompts? Then it is cancelled.
+    pub(crate) fn cancel_request(&self, request: &Value) -> bool {
+        let is_ours = self
+            .state()
+            .prompts
+            .iter()
+            .any(|open| open.request == *request);
+        if is_ours {
+            self.cancel();
+        }
+        is_ours
+    }
+
+    /// Ends it: what goes on is cancelled, and everything is written.
+    pub(crate) async fn close(&self) {
+        self.cancel();
+        let live = self.state().live.take();
+        let Some(mut live) = live else {
+            return;
+        };
+        live.input.stop(StopKind::Interrupt);
+        if tokio::time::timeout(ENDING, &mut live.task).await.is_err() {
+            live.input.stop(StopKind::Terminate);
+            let _ = tokio::time::timeout(ENDING / 3, &mut live.task).await;
+            live.task.abort();
+        }
+    }
+
+    pub(crate) fn set_mode(self: &Arc<Self>, name: &str, field: &str) -> Result<(), AcpError> {
+        let input = self.input()?;
+        let mode = options::mode(name, &self.state().chosen);
+        let mode =
+            mode.ok_or_else(|| AcpError::bad(field, format!("there is no mode {name:?}")))?;
+        input
+            .set_permission_mode(mode)
+            .map_err(|why| AcpError::bad(field, why))
+    }
+
+    pub(crate) async fn set_model(
+        self: &Arc<Self>,
+        name: &str,
+        field: &str,
+    ) -> Result<(), AcpError> {
+        let input = self.input()?;
+        let set = input.set_model(Some(name)).await;
+        set.map_err(|why| AcpError::bad(field, why))
+    }
+
+    pub(crate) async fn set_option(
+        self: &Arc<Self>,
+        id: &str,
+        value: &str,
+    ) -> Result<Value, AcpError> {
+        let input = self.input()?;
+        match id {
+            "mode" => self.set_mode(value, "value")?,
+            "model" => self.set_model(value, "value").await?,
+            "effort" => {
+                let why = || AcpError::bad("value", format!("there is no effort {value:?}"));
+                let effort = options::effort(value).ok_or_else(why)?;
+                let set = input.set_effort(effort);
+                set.map_err(|why| AcpError::bad("value", why))?;
+                value.clone_into(&mut self.state().chosen.effort);
+            }
+            _ => {
+                return Err(AcpError::bad(
+                    "configId",
+                    format!("there is no option {id:?}"),
+                ));
+            }
+        }
+        let state = self.state();
+        Ok(json!({"configOptions": options::config_options(&input, &state.chosen)}))
+    }
+
+    /// Tells the editor of the mode, in both ways in which it can be chosen.
+    pub(crate) fn tell_mode(&self, told: Told) {
+        let mut state = self.state();
+        let Some(input) = state.live.as_ref().map(|live| live.input.clone()) else {
+            return;
+        };
+        let mode = input.mode();
+        if told == Told::IfChanged && state.told_mode == mode {
+            return;
+        }
+        state.told_mode = mode;
+        let options = options::config_options(&input, &state.chosen);
+        drop(state);
+        self.update(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode.name()}));
+        self.update(json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+    }
+
+    /// The mode of calls that are asked about now.
+    pub(crate) fn mode(&self) -> PermissionMode {
+        let state = self.state();
+        let live = state.live.as_ref();
+        live.map_or(PermissionMode::Default, |live| live.input.mode())
+    }
+
+    /// The person goes away from a question: everything stops.
+    pub(crate) fn interrupt(&self) {
+        self.cancel();
+    }
+}
+
+/// Can a model be asked, as far as that is known before?
+pub(crate) fn can_ask(config: &SessionConfig) -> bool {
+    let model = &config.model;
+    if model.script.is_some() || model.replay.is_some() {
+        return true;
+    }
+    key_report(config).is_ok_and(|report| {
+        report.source.is_some() || !report.base_url.contains("api.anthropic.com")
+    })
+}
+
+fn title(prompt: &Prompt) -> Option<String> {
+    let text = prompt
+        .content
+        .iter()
+        .find_map(haft_contract::Content::as_text)?;
+    let mut title = text.trim().lines().next()?.to_owned();
+    if title.len() > LONGEST_TITLE {
+        title.truncate(title.floor_char_boundary(LONGEST_TITLE));
+        title.push('…');
+    }
+    Some(title)
+}
+
+/// How a prompt was answered.
+fn outcome(result: &TurnResult) -> Result<Value, AcpError> {
+    let run = &result.run;
+    let words = || match run.errors.is_empty() {
+        true => run.text.clone(),
+        false => run.errors.join("; "),
+    };
+    let reason = match run.reason {
+        EndReason::AbortedStreaming | EndReason::AbortedTools => "cancelled",
+        EndReason::MaxTurns | EndReason::BudgetExhausted => "max_turn_requests",
+        EndReason::PromptTooLong => "max_tokens",
+        EndReason::ApiError => {
+            let kind = run.api_error.as_ref().map(|error| error.kind);
+            let needs_key = matches!(kind, Some(ErrorKind::Auth | ErrorKind::Permission));
+            let words = match &run.api_error {
+                Some(error) => error.to_string(),
+                None => words(),
+            };
+            return Err(match needs_key {
+                true => AcpError::needs_key(&words),
+                false => AcpError::failed(&words),
+            });
+        }
+        EndReason::EngineFault => return Err(AcpError::failed(&words())),
+        _ => match run.stop_reason {
+            Some(StopReason::MaxTokens) => "max_tokens",
+            Some(StopReason::Refusal) => "refusal",
+            _ => "end_turn",
+        },
+    };
+    Ok(json!({"stopReason": reason}))
+}

@@ -1,0 +1,455 @@
+//! The events of a session, as updates of an editor: the one place where they are mapped.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use haft_agent::{Added, AgentEvent, NoticeLevel, ReplyBlock, Tag, Trigger};
+use haft_contract::{Content, Update};
+use haft_host::{EventSink, SessionEvent, TodoBoard};
+use haft_models::{Block, BlockStart, ModelEvent, Usage};
+use serde_json::{Value, json};
+
+use crate::{
+    calls, plan,
+    sessions::{EditorSession, Told},
+};
+
+/// The end of a running command's output that is shown.
+const SHOWN_OUTPUT: usize = 4000;
+/// It is shown no more often than this.
+const PACE: Duration = Duration::from_millis(250);
+
+/// Follows a session for an editor.
+pub(crate) struct Updates {
+    session: Weak<EditorSession>,
+    state: Mutex<UpdateState>,
+}
+
+#[derive(Default)]
+struct UpdateState {
+    /// The reply that is under way, counted from 1.
+    reply: u64,
+    /// Calls without an answer, by the provider's id.
+    calls: HashMap<String, ShownCall>,
+    /// How often each id of a call has come.
+    seen: HashMap<String, u32>,
+    board: TodoBoard,
+    /// Compactions so far.
+    compactions: u32,
+    has_told_trust: bool,
+}
+
+/// A call that is shown and has no answer yet.
+struct ShownCall {
+    id: String,
+    /// The end of what it has put out.
+    output: String,
+    shown: Option<Instant>,
+    /// It is said to run.
+    runs: bool,
+    /// A person is asked about it.
+    is_asked: bool,
+    /// Its output is shown as that of a terminal.
+    has_terminal: bool,
+}
+
+impl Updates {
+    pub(crate) fn new(session: Weak<EditorSession>) -> Self {
+        Self {
+            session,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, UpdateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What an editor calls a call that the provider gave this id.
+    pub(crate) fn shown_id(&self, id: &str) -> String {
+        let state = self.state();
+        state
+            .calls
+            .get(id)
+            .map_or_else(|| id.to_owned(), |call| call.id.clone())
+    }
+
+    /// A person is asked about a call: it does not run yet, whatever is reported.
+    pub(crate) fn asked(&self, id: &str, is_asked: bool) {
+        if let Some(call) = self.state().calls.get_mut(id) {
+            call.is_asked = is_asked;
+        }
+    }
+
+    /// A call runs now.
+    pub(crate) fn runs(&self, session: &EditorSession, id: &str) {
+        if let Some(update) = self.state().runs(id) {
+            session.update(update);
+        }
+    }
+}
+
+impl EventSink for Updates {
+    fn on_event(&self, event: &SessionEvent) {
+        let Some(session) = self.session.upgrade() else {
+            return;
+        };
+        match event {
+            SessionEvent::Agent(event) => {
+                let mut state = self.state();
+                state.agent(&session, event);
+                let ends_call = matches!(event, AgentEvent::Answered { .. });
+                drop(state);
+                if ends_call {
+                    session.tell_mode(Told::IfChanged);
+                }
+            }
+            SessionEvent::Warning(text) => session.notice(NoticeLevel::Warning, text),
+            SessionEvent::Notice { level, text } => session.notice(*level, text),
+            SessionEvent::Notification { text, .. } => session.notice(NoticeLevel::Info, text),
+            SessionEvent::RulesKept { file, problem } => match problem {
+                None => {}
+                Some(problem) => session.notice(
+                    NoticeLevel::Warning,
+                    &format!(
+                        "{}: the rule could not be written ({problem})",
+                        file.display()
+                    ),
+                ),
+            },
+            SessionEvent::Ready(facts) => {
+                let untrusted = facts.untrusted.as_deref();
+                if let Some(left_out) = untrusted
+                    && !std::mem::replace(&mut self.state().has_told_trust, true)
+                {
+                    session.notice(NoticeLevel::Warning, left_out);
+                }
+                if let Some(warning) = &facts.sandbox_warning {
+                    session.notice(NoticeLevel::Warning, warning);
+                }
+                session.is_ready(facts.window);
+            }
+            SessionEvent::Delivered(message) => session.delivered(message.uuid),
+            SessionEvent::CommandAnswered { answer, .. } => {
+                let (Ok(text) | Err(text)) = answer;
+                let mut state = self.state();
+                state.reply += 1;
+                let id = format!("command-{}", state.reply);
+                drop(state);
+                session.update(chunk("agent_message_chunk", text, &id));
+            }
+            SessionEvent::Scheduled { prompt, uuid } => {
+                let id = uuid.to_string();
+                session.update(chunk("user_message_chunk", &prompt.text(), &id));
+            }
+            SessionEvent::Result(result) => {
+                let open = std::mem::take(&mut self.state().calls);
+                for call in open.into_values() {
+                    session.update(json!({
+                        "sessionUpdate": "tool_call_update",
+                        "toolCallId": call.id,
+                        "status": "failed",
+                        "content": [calls::text_content("interrupted")],
+                    }));
+                }
+                session.answered(result);
+            }
+            SessionEvent::Servers(_)
+            | SessionEvent::Reset(_)
+            | SessionEvent::Activity(_)
+            | SessionEvent::Task(_)
+            | SessionEvent::Hook(_)
+            | SessionEvent::TranscriptLine { .. }
+            | SessionEvent::Question { .. }
+            | SessionEvent::QuestionOver { .. }
+            | SessionEvent::Rewound { .. }
+            | SessionEvent::Continues
+            | SessionEvent::Over => {}
+            _ => {}
+        }
+    }
+}
+
+impl UpdateState {
+    fn agent(&mut self, session: &EditorSession, event: &AgentEvent) {
+        match event {
+            AgentEvent::Model(event) => self.model(session, event),
+            AgentEvent::Said(block) => self.said(session, block),
+            AgentEvent::Calling {
+                tool_use_id,
+                tool_name,
+                card,
+                ..
+            } => {
+                if let Some(call) = self.calls.get(tool_use_id) {
+                    session.update(json!({
+                        "sessionUpdate": "tool_call_update",
+                        "toolCallId": call.id,
+                        "title": calls::title(tool_name, card),
+                    }));
+                }
+            }
+            AgentEvent::Working { tool_use_id, .. } => {
+                if let Some(update) = self.runs(tool_use_id) {
+                    session.update(update);
+                }
+            }
+            AgentEvent::Progress {
+                tool_use_id,
+                update,
+                ..
+            } => self.progress(session, tool_use_id, update),
+            AgentEvent::Answered { finished, .. } => {
+                let structured = finished.structured.as_ref();
+                if structured.is_some_and(|structured| self.board.note(structured)) {
+                    session.update(plan::update(&self.board));
+                }
+                if let Some(call) = self.calls.remove(&finished.id) {
+                    let mut update = calls::answered(&call.id, finished, &session.cwd);
+                    if call.has_terminal {
+                        let code = i32::from(finished.is_error);
+                        update["_meta"] = json!({"terminal_exit": {
+                            "terminal_id": call.id, "exit_code": code, "signal": null,
+                        }});
+                    }
+                    session.update(update);
+                }
+            }
+            AgentEvent::Added {
+                content,
+                by: Added::Steering,
+                uuid,
+            } => {
+                for text in content.iter().filter_map(Content::as_text) {
+                    let id = uuid.to_string();
+                    session.update(chunk("user_message_chunk", text, &id));
+                }
+            }
+            AgentEvent::Compacting { trigger } => {
+                self.compactions += 1;
+                self.compaction(session, *trigger, "in_progress");
+            }
+            AgentEvent::Compacted { trigger, .. } => {
+                self.compaction(session, *trigger, "completed");
+            }
+            AgentEvent::Subagent { agent, event } => self.subagent(session, agent, event),
+            AgentEvent::Notice { level, text } => session.notice(*level, text),
+            _ => {}
+        }
+    }
+
+    fn model(&mut self, session: &EditorSession, event: &ModelEvent) {
+        match event {
+            ModelEvent::Start { .. } => self.reply += 1,
+            ModelEvent::Text { text, .. } => {
+                let id = format!("reply-{}", self.reply);
+                session.update(chunk("agent_message_chunk", text, &id));
+            }
+            ModelEvent::Thinking { text, .. } => {
+                let id = format!("thought-{}", self.reply);
+                session.update(chunk("agent_thought_chunk", text, &id));
+            }
+            ModelEvent::BlockStart {
+                block: BlockStart::ToolUse { id, name, .. },
+                ..
+            } => self.begins(session, id, name, None),
+            ModelEvent::Discard => {
+                self.reply += 1;
+                for call in std::mem::take(&mut self.calls).into_values() {
+                    session.update(json!({
+                        "sessionUpdate": "tool_call_update",
+                        "toolCallId": call.id,
+                        "status": "failed",
+                        "content": [calls::text_content("asked again")],
+                    }));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn said(&mut self, session: &EditorSession, said: &ReplyBlock) {
+        if let Block::ToolUse {
+            id, name, input, ..
+        } = &said.block
+        {
+            // A provider that sends no pieces says it here for the first time.
+            if !self.calls.contains_key(id) {
+                self.begins(session, id, name, None);
+            }
+            if let Some(call) = self.calls.get(id) {
+                session.update(json!({
+                    "sessionUpdate": "tool_call_update",
+                    "toolCallId": call.id,
+                    "rawInput": input,
+                    "locations": calls::locations(input, &session.cwd),
+                }));
+            }
+        }
+        session.spent(tokens(&said.usage));
+    }
+
+    /// A call is shown, as soon as its name is known.
+    fn begins(&mut self, session: &EditorSession, id: &str, name: &str, agent: Option<&Tag>) {
+        if plan::is_of_plan(name) {
+            return;
+        }
+        let times = self.seen.entry(id.to_owned()).or_default();
+        *times += 1;
+        let shown = match *times {
+            1 => id.to_owned(),
+            times => format!("{id}#{times}"),
+        };
+        let title = match agent {
+            None => name.to_owned(),
+            Some(agent) => format!("{} › {name}", agent.kind),
+        };
+        let mut call = json!({
+            "sessionUpdate": "tool_call",
+            "toolCallId": shown,
+            "title": title,
+            "kind": calls::kind(name),
+            "status": "pending",
+        });
+        if let Some(agent) = agent {
+            call["_meta"] = json!({"haft": {"parentToolCallId": &*agent.tool_use_id}});
+        }
+        let has_terminal = session.client_can.terminal_output && name == "Bash";
+        if has_terminal {
+            call["content"] = json!([{"type": "terminal", "terminalId": shown}]);
+            call["_meta"]["terminal_info"] = json!({"terminal_id": shown, "cwd": session.cwd});
+        }
+        session.update(call);
+        let open = ShownCall {
+            id: shown,
+            output: String::new(),
+            shown: None,
+            runs: false,
+            is_asked: false,
+            has_terminal,
+        };
+        self.calls.insert(id.to_owned(), open);
+    }
+
+    /// A call is said to run, once.
+    fn runs(&mut self, id: &str) -> Option<Value> {
+        let call = self.calls.get_mut(id)?;
+        if call.is_asked || std::mem::replace(&mut call.runs, true) {
+            return None;
+        }
+        Some(json!({
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": call.id,
+            "status": "in_progress",
+        }))
+    }
+
+    fn progress(&mut self, session: &EditorSession, id: &str, update: &Update) {
+        if let Some(update) = self.runs(id) {
+            session.update(update);
+        }
+        let Update::Text { text } = update else {
+            return;
+        };
+        let Some(call) = self.calls.get_mut(id) else {
+            return;
+        };
+        if call.has_terminal {
+            // Terminals want to be told where a line begins.
+            let data = text.replace('\n', "\r\n");
+            session.update(json!({
+                "sessionUpdate": "tool_call_update",
+                "toolCallId": call.id,
+                "_meta": {"terminal_output": {"terminal_id": call.id, "data": data}},
+            }));
+            return;
+        }
+        call.output.push_str(text);
+        let extra = call.output.len().saturating_sub(SHOWN_OUTPUT);
+        let cut = call.output.ceil_char_boundary(extra);
+        call.output.drain(..cut);
+        let now = Instant::now();
+        if call.shown.is_some_and(|shown| now - shown < PACE) {
+            return;
+        }
+        call.shown = Some(now);
+        session.update(json!({
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": call.id,
+            "content": [calls::text_content(&call.output)],
+        }));
+    }
+
+    fn compaction(&self, session: &EditorSession, trigger: Trigger, status: &str) {
+        if session.client_can.compaction {
+            session.update(json!({
+                "sessionUpdate": "compaction_update",
+                "compactionId": format!("{}-{}", trigger.name(), self.compactions),
+                "status": status,
+            }));
+        }
+    }
+
+    /// What a subagent does, without its words.
+    fn subagent(&mut self, session: &EditorSession, agent: &Arc<Tag>, event: &AgentEvent) {
+        match event {
+            AgentEvent::Said(said) => {
+                if let Block::ToolUse {
+                    id, name, input, ..
+                } = &said.block
+                {
+                    self.begins(session, id, name, Some(agent));
+                    if let Some(call) = self.calls.get(id) {
+                        session.update(json!({
+                            "sessionUpdate": "tool_call_update",
+                            "toolCallId": call.id,
+                            "rawInput": input,
+                            "locations": calls::locations(input, &session.cwd),
+                        }));
+                    }
+                }
+            }
+            AgentEvent::Calling {
+                tool_use_id,
+                tool_name,
+                card,
+                ..
+            } => {
+                if let Some(call) = self.calls.get(tool_use_id) {
+                    let title = calls::title(tool_name, card);
+                    session.update(json!({
+                        "sessionUpdate": "tool_call_update",
+                        "toolCallId": call.id,
+                        "title": format!("{} › {title}", agent.kind),
+                    }));
+                }
+            }
+            AgentEvent::Answered { finished, .. } => {
+                if let Some(call) = self.calls.remove(&finished.id) {
+                    let mut update = calls::answered(&call.id, finished, &session.cwd);
+                    let title = calls::title(&finished.name, &finished.card);
+                    update["title"] = json!(format!("{} › {title}", agent.kind));
+                    session.update(update);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A piece of a text.
+pub(crate) fn chunk(kind: &str, text: &str, message: &str) -> Value {
+    json!({
+        "sessionUpdate": kind,
+        "content": {"type": "text", "text": text},
+        "messageId": message,
+    })
+}
+
+/// What a request has taken of the model's window.
+fn tokens(usage: &Usage) -> u64 {
+    usage.input + usage.cache_read + usage.cache_write + usage.output
+}

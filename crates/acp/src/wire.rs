@@ -1,0 +1,383 @@
+//! JSON-RPC, one message a line: what goes out to a client, what comes in, and questions that wait for answers.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    },
+};
+
+use haft_contract::CancellationToken;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt},
+    sync::{mpsc, oneshot},
+};
+
+use crate::error::AcpError;
+
+/// The longest line that is read, in bytes.
+const LONGEST_IN: usize = 32 << 20;
+/// The longest line that is written.
+const LONGEST_OUT: usize = 1_000_000;
+/// A client that leaves this much unread is gone.
+const MOST_UNREAD: usize = 256 << 20;
+
+/// What a line holds.
+pub(crate) enum Incoming {
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Note {
+        method: String,
+        params: Value,
+    },
+    Answer {
+        id: i64,
+        outcome: Result<Value, Value>,
+    },
+    /// It makes no sense; the id where it has one.
+    Bad {
+        id: Value,
+        error: AcpError,
+    },
+    /// Nothing that matters.
+    Nothing,
+}
+
+impl Incoming {
+    fn read(line: &[u8]) -> Self {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Self::Nothing;
+        }
+        match serde_json::from_slice(line) {
+            Ok(Value::Object(message)) => Self::of(Value::Object(message)),
+            Ok(_) => Self::Bad {
+                id: Value::Null,
+                error: AcpError::bad_request("a message is an object; lists of them are not read"),
+            },
+            Err(error) => Self::Bad {
+                id: Value::Null,
+                error: AcpError::no_json(error),
+            },
+        }
+    }
+
+    fn of(mut message: Value) -> Self {
+        let params = message["params"].take();
+        let id = message.get_mut("id").map(Value::take);
+        let method = message["method"].as_str().map(str::to_owned);
+        match (id, method) {
+            (Some(id), Some(method)) if id.is_string() || id.is_number() => {
+                Self::Request { id, method, params }
+            }
+            (None, Some(method)) => Self::Note { method, params },
+            (Some(id), None)
+                if message.get("result").is_some() || message.get("error").is_some() =>
+            {
+                let Some(id) = id.as_i64() else {
+                    return Self::Nothing;
+                };
+                let error = message["error"].take();
+                let outcome = match error.is_null() {
+                    true => Ok(message["result"].take()),
+                    false => Err(error),
+                };
+                Self::Answer { id, outcome }
+            }
+            _ => Self::Bad {
+                id: Value::Null,
+                error: AcpError::bad_request("neither a request, a notification nor an answer"),
+            },
+        }
+    }
+}
+
+/// The messages of a client.
+pub(crate) struct IncomingLines<R> {
+    input: R,
+    line: Vec<u8>,
+}
+
+impl<R: AsyncBufRead + Unpin> IncomingLines<R> {
+    pub(crate) fn new(input: R) -> Self {
+        Self {
+            input,
+            line: Vec::new(),
+        }
+    }
+
+    /// The next message; `None`: nothing more comes. Safe to drop: what was read of a line is kept.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Incoming>> {
+        loop {
+            let available = self.input.fill_buf().await?;
+            if available.is_empty() {
+                let last = std::mem::take(&mut self.line);
+                return Ok((!last.is_empty()).then(|| Incoming::read(&last)));
+            }
+            let end = available.iter().position(|&byte| byte == b'\n');
+            let part = &available[..end.unwrap_or(available.len())];
+            // Of a line that is too long no more than that is kept.
+            let room = (LONGEST_IN + 1).saturating_sub(self.line.len());
+            self.line.extend_from_slice(&part[..part.len().min(room)]);
+            let used = part.len() + usize::from(end.is_some());
+            self.input.consume(used);
+            if end.is_some() {
+                let line = std::mem::take(&mut self.line);
+                return Ok(Some(match line.len() > LONGEST_IN {
+                    true => Incoming::Bad {
+                        id: Value::Null,
+                        error: AcpError::bad_request(format!(
+                            "a message of more than {LONGEST_IN} bytes"
+                        )),
+                    },
+                    false => Incoming::read(&line),
+                }));
+            }
+        }
+    }
+}
+
+/// The way to a client. Cheap to clone; every clone means the same one.
+#[derive(Clone)]
+pub(crate) struct AcpClient(Arc<ClientState>);
+
+struct ClientState {
+    lines: mpsc::UnboundedSender<String>,
+    /// So many bytes wait to be read by it.
+    unread: Arc<AtomicUsize>,
+    next: AtomicI64,
+    asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Value>>>>,
+    gone: CancellationToken,
+}
+
+/// Why a client gave no answer.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// It answered with an error.
+    Refused,
+    Gone,
+}
+
+impl AcpClient {
+    /// A client that reads what is written here, until it is gone.
+    pub(crate) fn new(output: impl AsyncWrite + Unpin + Send + 'static) -> (Self, Written) {
+        let (lines, waiting) = mpsc::unbounded_channel();
+        let unread = Arc::new(AtomicUsize::new(0));
+        let gone = CancellationToken::new();
+        let written = tokio::spawn(write(output, waiting, Arc::clone(&unread), gone.clone()));
+        let state = ClientState {
+            lines,
+            unread,
+            next: AtomicI64::new(1),
+            asked: Mutex::default(),
+            gone,
+        };
+        (Self(Arc::new(state)), Written(written))
+    }
+
+    /// No one reads any more.
+    pub(crate) fn gone(&self) -> &CancellationToken {
+        &self.0.gone
+    }
+
+    pub(crate) fn note(&self, method: &str, params: Value) {
+        self.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    pub(crate) fn answer(&self, id: Value, outcome: Result<Value, AcpError>) {
+        let mut message = json!({"jsonrpc": "2.0", "id": id});
+        match outcome {
+            Ok(result) => message["result"] = result,
+            Err(error) => message["error"] = error.to_json(),
+        }
+        self.send(message);
+    }
+
+    /// Asks, and waits for the answer. Dropped while it waits, it takes the question back.
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Unanswered> {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.asked().insert(id, sender);
+        let open = OpenRequest { id, client: self };
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        tokio::select! {
+            answer = answer => {
+                drop(open);
+                answer.map_err(|_| Unanswered::Gone)?.map_err(|_| Unanswered::Refused)
+            }
+            () = self.0.gone.cancelled() => Err(Unanswered::Gone),
+        }
+    }
+
+    /// An answer of its came.
+    pub(crate) fn answered(&self, id: i64, outcome: Result<Value, Value>) {
+        if let Some(asked) = self.asked().remove(&id) {
+            let _ = asked.send(outcome);
+        }
+    }
+
+    fn asked(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, Value>>>> {
+        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, message: Value) {
+        if self.0.gone.is_cancelled() {
+            return;
+        }
+        let line = line(message);
+        let unread = self.0.unread.fetch_add(line.len(), Ordering::Relaxed);
+        if unread > MOST_UNREAD || self.0.lines.send(line).is_err() {
+            self.0.gone.cancel();
+        }
+    }
+}
+
+/// A question without an answer yet.
+struct OpenRequest<'a> {
+    id: i64,
+    client: &'a AcpClient,
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        if self.client.asked().remove(&self.id).is_some() {
+            self.client
+                .note("$/cancel_request", json!({"requestId": self.id}));
+        }
+    }
+}
+
+/// Everything that was sent is written, or the client is gone.
+pub(crate) struct Written(tokio::task::JoinHandle<()>);
+
+impl Written {
+    pub(crate) async fn wait(self) {
+        let _ = self.0.await;
+    }
+}
+
+async fn write(
+    mut output: impl AsyncWrite + Unpin,
+    mut lines: mpsc::UnboundedReceiver<String>,
+    unread: Arc<AtomicUsize>,
+    gone: CancellationToken,
+) {
+    while let Some(line) = lines.recv().await {
+        let writing = async {
+            output.write_all(line.as_bytes()).await?;
+            // Flushed when nothing more waits: many lines, one write.
+            match lines.is_empty() {
+                true => output.flush().await,
+                false => Ok(()),
+            }
+        };
+        let written = tokio::select! {
+            written = writing => written,
+            () = gone.cancelled() => return,
+        };
+        unread.fetch_sub(line.len(), Ordering::Relaxed);
+        if written.is_err() {
+            gone.cancel();
+            return;
+        }
+    }
+}
+
+/// A message as a line. One that is too long loses its longest texts: an editor that breaks at a line shows nothing at all.
+fn line(mut message: Value) -> String {
+    let mut text = message.to_string();
+    if text.len() > LONGEST_OUT {
+        if let Some(update) = message
+            .pointer_mut("/params/update")
+            .and_then(Value::as_object_mut)
+        {
+            update.remove("rawOutput");
+        }
+        text = message.to_string();
+        let mut longest = LONGEST_OUT / 4;
+        while text.len() > LONGEST_OUT && longest > 100 {
+            cut(&mut message, longest);
+            text = message.to_string();
+            longest /= 4;
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn cut(value: &mut Value, longest: usize) {
+    match value {
+        Value::String(text) if text.len() > longest => {
+            let left = text.len() - text.floor_char_boundary(longest);
+            text.truncate(text.floor_char_boundary(longest));
+            text.push_str(&format!("\n… {left} bytes more"));
+        }
+        Value::Array(all) => all.iter_mut().for_each(|one| cut(one, longest)),
+        Value::Object(all) => all.values_mut().for_each(|one| cut(one, longest)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(text: &[u8]) -> Vec<String> {
+        let mut lines = IncomingLines::new(text);
+        let mut seen = Vec::new();
+        while let Some(message) = lines.next().await.unwrap() {
+            seen.push(match message {
+                Incoming::Request { id, method, .. } => format!("request {id} {method}"),
+                Incoming::Note { method, .. } => format!("note {method}"),
+                Incoming::Answer { id, outcome } => format!("answer {id} {}", outcome.is_ok()),
+                Incoming::Bad { error, .. } => format!("bad {}", error.code),
+                Incoming::Nothing => continue,
+            });
+        }
+        seen
+    }
+
+    #[tokio::test]
+    async fn lines_are_requests_notes_answers_or_bad() {
+        let text = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n\n{\"method\":\"b\"}\r\n{\"id\":3,\"result\":null}\n\
+            {\"id\":4,\"error\":{\"code\":1}}\nnot json\n[]\n{\"id\":null,\"method\":\"c\"}\n{\"id\":\"x\",\"method\":\"d\"}";
+        assert_eq!(
+            read(text).await,
+            [
+                "request 1 a",
+                "note b",
+                "answer 3 true",
+                "answer 4 false",
+                "bad -32700",
+                "bad -32600",
+                "bad -32600",
+                "request \"x\" d"
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_refused_and_the_next_is_read() {
+        let mut text = vec![b'x'; LONGEST_IN + 5];
+        text.extend_from_slice(b"\n{\"method\":\"b\"}\n");
+        assert_eq!(read(&text).await, ["bad -32600", "note b"]);
+    }
+
+    #[test]
+    fn long_messages_lose_their_longest_texts() {
+        let long = "ä".repeat(LONGEST_OUT);
+        let update = json!({"update": {"title": "t", "rawOutput": long, "content": [{"text": long}, {"text": "short"}]}});
+        let line = line(json!({"params": update}));
+        assert!(line.len() <= LONGEST_OUT + 1);
+        let read: Value = serde_json::from_str(&line).unwrap();
+        let update = &read["params"]["update"];
+        assert!(update.get("rawOutput").is_none());
+        assert_eq!(update["content"][1]["text"], "short");
+        assert_eq!(update["title"], "t");
+    }
+}

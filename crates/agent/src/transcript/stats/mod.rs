@@ -1,0 +1,508 @@
+//! What sessions came to: tokens, calls, refusals and time, counted from their transcripts.
+//!
+//! Transcripts are read line by line (`short_lines`), and what is kept of them does not grow with what was said: a
+//! count for each model and tool, what is still open, and one number for each reply and call, so that what a fork
+//! copied is not counted twice. A line that makes no sense is counted as such and left out.
+
+mod short_lines;
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet, VecDeque},
+    fs::{self, File},
+    hash::{DefaultHasher, Hash, Hasher},
+    io::{self, BufReader},
+    path::Path,
+    time::Duration,
+};
+
+use haft_contract::CalendarTime;
+use haft_models::Usage;
+use serde::{Deserialize, de::IgnoredAny};
+
+pub(super) use self::short_lines::{ShortLine, ShortLines};
+use super::line::{REPLY, STARTED};
+
+/// So many calls may be under way at once; the oldest counts as it is.
+const MOST_OPEN: usize = 1_024;
+
+/// The lines of a reply stand close together: so many replies back one is looked for.
+const MOST_REPLIES: usize = 64;
+
+/// So many models and tools have a count of their own.
+const MOST_NAMES: usize = 1_000;
+
+/// So much of a name is kept, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// What the rest is called.
+const OTHERS: &str = "(others)";
+
+/// How refusals began before lines said what they are, here and elsewhere.
+const REFUSALS: [&str; 4] = [
+    "Error: Permission to use ",
+    "Error: The user did not permit",
+    "Error: The user doesn't want to proceed",
+    "Error: The user doesn't want to take this action",
+];
+
+/// What sessions came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SessionStats {
+    /// How many sessions were read.
+    pub sessions: u64,
+    /// How many subagents they had.
+    pub subagents: u64,
+    /// What people said.
+    pub prompts: u64,
+    /// Requests that the provider did not answer.
+    pub failures: u64,
+    /// Lines that make no sense.
+    pub unreadable: u64,
+    /// When the first line was written, in milliseconds since 1970.
+    pub first: Option<u64>,
+    /// When the last one was.
+    pub last: Option<u64>,
+    /// By model.
+    pub models: BTreeMap<String, ModelStats>,
+    /// By tool.
+    pub tools: BTreeMap<String, ToolStats>,
+}
+
+/// What one model said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelStats {
+    /// How many replies.
+    pub replies: u64,
+    /// What they took.
+    pub usage: Usage,
+}
+
+/// What one tool did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolStats {
+    /// How often it was called.
+    pub calls: u64,
+    /// Calls that failed; refused ones not among them.
+    pub errors: u64,
+    /// Calls that were not permitted.
+    pub refusals: u64,
+    /// How long its calls took, waiting for people left out.
+    pub time: Duration,
+    /// How long people were waited for.
+    pub waited: Duration,
+}
+
+/// Counts one session after the other.
+#[derive(Debug, Default)]
+pub struct StatsReader {
+    stats: SessionStats,
+    /// Replies and answers that were counted.
+    seen: HashSet<u64>,
+}
+
+impl StatsReader {
+    /// One that has read nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts the session of this transcript and the subagents beside it.
+    pub fn read(&mut self, transcript: &Path) -> io::Result<()> {
+        self.read_file(transcript)?;
+        self.stats.sessions += 1;
+        let folder = transcript.with_extension("").join("subagents");
+        let mut files: Vec<_> = fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+            .collect();
+        files.sort();
+        for file in files {
+            // One that goes away meanwhile is no failure.
+            if self.read_file(&file).is_ok() {
+                self.stats.subagents += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// What everything came to.
+    pub fn finish(self) -> SessionStats {
+        self.stats
+    }
+
+    fn read_file(&mut self, path: &Path) -> io::Result<()> {
+        // A pipe would never end.
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        let mut lines = ShortLines::new(BufReader::with_capacity(1 << 16, File::open(path)?));
+        let mut open = OpenParts::default();
+        while let Some(line) = lines.next()? {
+            let line = match line {
+                ShortLine::Cut(line) if line.trim_ascii().is_empty() => continue,
+                ShortLine::Cut(line) => serde_json::from_slice::<StatLine<'_>>(line).ok(),
+                ShortLine::TooLong => None,
+            };
+            match line {
+                Some(line) => self.add(&line, &mut open),
+                None => self.stats.unreadable += 1,
+            }
+        }
+        for reply in open.replies {
+            self.count_reply(reply);
+        }
+        for call in open.calls {
+            self.count_call(call, None);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, line: &StatLine<'_>, open: &mut OpenParts) {
+        let time = line.timestamp.as_deref().and_then(milliseconds);
+        if let Some(time) = time {
+            let stats = &mut self.stats;
+            stats.first = Some(stats.first.map_or(time, |first| first.min(time)));
+            stats.last = Some(stats.last.map_or(time, |last| last.max(time)));
+        }
+        match line.kind.as_ref() {
+            STARTED => {
+                if let Some(call) = open.call(line.tool_use_id.as_deref()) {
+                    call.started = time;
+                }
+            }
+            REPLY => {
+                let (request, model) = (line.request_id.as_deref(), line.model.as_deref());
+                let usage = line.usage.as_ref().map(StatUsage::whole);
+                self.reply(open, request, model, usage);
+            }
+            "assistant" => self.assistant(line, time, open),
+            "user" => self.user(line, time, open),
+            _ => {}
+        }
+    }
+
+    fn assistant(&mut self, line: &StatLine<'_>, time: Option<u64>, open: &mut OpenParts) {
+        let Some(message) = &line.message else { return };
+        if line.is_api_error_message {
+            self.stats.failures += 1;
+            return;
+        }
+        let id = line.request_id.as_deref().or(message.id.as_deref());
+        let usage = message.usage.as_ref().map(StatUsage::whole);
+        self.reply(open, id, message.model.as_deref(), usage);
+        for block in message.blocks() {
+            if block.kind.as_deref() == Some("tool_use")
+                && let (Some(id), Some(name)) = (&block.id, &block.name)
+            {
+                let call = OpenCall {
+                    id: id.to_string(),
+                    name: name_of(name),
+                    // The same call in a fork stands in a line of the same id.
+                    number: hash_of(("call", &line.uuid, id)),
+                    said: time,
+                    started: None,
+                };
+                open.calls.push_back(call);
+                if open.calls.len() > MOST_OPEN
+                    && let Some(oldest) = open.calls.pop_front()
+                {
+                    self.count_call(oldest, None);
+                }
+            }
+        }
+    }
+
+    fn user(&mut self, line: &StatLine<'_>, time: Option<u64>, open: &mut OpenParts) {
+        let mut answers = false;
+        for block in line.message.iter().flat_map(StatMessage::blocks) {
+            if block.kind.as_deref() != Some("tool_result") {
+                continue;
+            }
+            answers = true;
+            let id = block.tool_use_id.as_deref().unwrap_or_default();
+            // Servers that count their calls anew give an id again: the last is meant.
+            let found = open.calls.iter().rposition(|call| call.id == id);
+            if let Some(call) = found.and_then(|at| open.calls.remove(at)) {
+                let is_error = block.is_error.unwrap_or_default();
+                let answer = AnsweredCall {
+                    time,
+                    is_refused: is_error && line.is_refusal(call.started.is_some()),
+                    is_error,
+                    waited: line.haft_waited_ms.unwrap_or_default(),
+                };
+                self.count_call(call, Some(&answer));
+            }
+        }
+        let is_said = !line.is_meta && !line.is_compact_summary && !line.is_sidechain;
+        if is_said && !answers && line.message.is_some() {
+            let number = hash_of(("prompt", &line.uuid));
+            if line.uuid.is_none() || self.seen.insert(number) {
+                self.stats.prompts += 1;
+            }
+        }
+    }
+
+    /// What a reply has cost so far: later lines of it know more.
+    fn reply(
+        &mut self,
+        open: &mut OpenParts,
+        id: Option<&str>,
+        model: Option<&str>,
+        usage: Option<Usage>,
+    ) {
+        let (Some(id), Some(usage)) = (id, usage) else {
+            return;
+        };
+        // Made up by a program, not said by a model.
+        if model == Some("<synthetic>") {
+            return;
+        }
+        let model = model.map(name_of).unwrap_or_default();
+        let number = hash_of(("reply", id));
+        let mut latest = open.replies.iter_mut().rev();
+        match latest.find(|one| one.number == number) {
+            Some(reply) => {
+                reply.usage = usage;
+                if !model.is_empty() {
+                    reply.model = model;
+                }
+            }
+            None => open.replies.push_back(OpenReply {
+                number,
+                model,
+                usage,
+            }),
+        }
+        if open.replies.len() > MOST_REPLIES
+            && let Some(oldest) = open.replies.pop_front()
+        {
+            self.count_reply(oldest);
+        }
+    }
+
+    fn count_reply(&mut self, reply: OpenReply) {
+        if !self.seen.insert(reply.number) {
+            return;
+        }
+        let model = entry(&mut self.stats.models, reply.model);
+        model.replies += 1;
+        model.usage.add(&reply.usage);
+    }
+
+    fn count_call(&mut self, call: OpenCall, answer: Option<&AnsweredCall>) {
+        if !self.seen.insert(call.number) {
+            return;
+        }
+        let tool = entry(&mut self.stats.tools, call.name);
+        tool.calls += 1;
+        let Some(answer) = answer else { return };
+        tool.refusals += u64::from(answer.is_refused);
+        tool.errors += u64::from(answer.is_error && !answer.is_refused);
+        let waited = Duration::from_millis(answer.waited);
+        tool.waited = tool.waited.saturating_add(waited);
+        if answer.is_refused {
+            return;
+        }
+        // Before its tool began, hooks were run and a person was asked; other programs do not say when that was over.
+        let (from, waited) = match call.started {
+            Some(started) => (Some(started), Duration::ZERO),
+            None => (call.said, waited),
+        };
+        if let (Some(from), Some(to)) = (from, answer.time) {
+            let took = Duration::from_millis(to.saturating_sub(from));
+            tool.time = tool.time.saturating_add(took.saturating_sub(waited));
+        }
+    }
+}
+
+/// What is still under way in a transcript.
+#[derive(Default)]
+struct OpenParts {
+    replies: VecDeque<OpenReply>,
+    calls: VecDeque<OpenCall>,
+}
+
+impl OpenParts {
+    fn call(&mut self, id: Option<&str>) -> Option<&mut OpenCall> {
+        let id = id?;
+        self.calls.iter_mut().rev().find(|call| call.id == id)
+    }
+}
+
+struct OpenReply {
+    number: u64,
+    model: String,
+    usage: Usage,
+}
+
+struct OpenCall {
+    id: String,
+    name: String,
+    number: u64,
+    said: Option<u64>,
+    started: Option<u64>,
+}
+
+struct AnsweredCall {
+    time: Option<u64>,
+    is_refused: bool,
+    is_error: bool,
+    waited: u64,
+}
+
+fn hash_of(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn name_of(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
+}
+
+/// The count of this name. Names are what a transcript says, so there may be any number of them.
+fn entry<T: Default>(counts: &mut BTreeMap<String, T>, name: String) -> &mut T {
+    let name = match counts.len() >= MOST_NAMES && !counts.contains_key(&name) {
+        true => OTHERS.to_owned(),
+        false => name,
+    };
+    counts.entry(name).or_default()
+}
+
+/// Milliseconds since 1970, of a moment as lines say it.
+fn milliseconds(text: &str) -> Option<u64> {
+    let time = CalendarTime::of_millisecond(text)?;
+    let seconds = u64::try_from(time.to_unix_seconds()?).ok()?;
+    Some(seconds * 1_000 + u64::try_from(time.millisecond).ok()?)
+}
+
+/// What of a line is counted.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StatLine<'a> {
+    #[serde(borrow, rename = "type", default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    uuid: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    timestamp: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    request_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_use_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    model: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    message: Option<StatMessage<'a>>,
+    #[serde(borrow)]
+    tool_use_result: Option<TextOrMore<'a>>,
+    usage: Option<StatUsage>,
+    #[serde(default)]
+    is_api_error_message: bool,
+    #[serde(default)]
+    is_meta: bool,
+    #[serde(default)]
+    is_compact_summary: bool,
+    #[serde(default)]
+    is_sidechain: bool,
+    haft_waited_ms: Option<u64>,
+    haft_refused: Option<bool>,
+}
+
+impl StatLine<'_> {
+    /// Was the call that this answers refused?
+    fn is_refusal(&self, has_started: bool) -> bool {
+        self.haft_refused.unwrap_or_else(|| {
+            let text = match &self.tool_use_result {
+                Some(TextOrMore::Text(text)) => text.as_ref(),
+                _ => "",
+            };
+            !has_started && REFUSALS.iter().any(|words| text.starts_with(words))
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct StatMessage<'a> {
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    model: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    content: Option<BlocksOrText<'a>>,
+    usage: Option<StatUsage>,
+}
+
+impl StatMessage<'_> {
+    fn blocks(&self) -> &[StatBlock<'_>] {
+        match &self.content {
+            Some(BlocksOrText::Blocks(blocks)) => blocks,
+            _ => &[],
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum BlocksOrText<'a> {
+    #[serde(borrow)]
+    Blocks(Vec<StatBlock<'a>>),
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TextOrMore<'a> {
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+struct StatBlock<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_use_id: Option<Cow<'a, str>>,
+    is_error: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct StatUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_creation: Option<StatCache>,
+}
+
+#[derive(Deserialize)]
+struct StatCache {
+    ephemeral_1h_input_tokens: Option<u64>,
+}
+
+impl StatUsage {
+    fn whole(&self) -> Usage {
+        let hour = self.cache_creation.as_ref();
+        Usage {
+            input: self.input_tokens.unwrap_or_default(),
+            output: self.output_tokens.unwrap_or_default(),
+            cache_read: self.cache_read_input_tokens.unwrap_or_default(),
+            cache_write: self.cache_creation_input_tokens.unwrap_or_default(),
+            cache_write_1h: hour
+                .and_then(|cache| cache.ephemeral_1h_input_tokens)
+                .unwrap_or_default(),
+            ..Usage::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,12 @@
+//! `/add-dir DIR`: asks first, and then the session does it.
+
+use crate::tui::app::Effect;
+
+use super::ScreenCommand;
+
+pub(super) const ADD_DIR: ScreenCommand = ScreenCommand {
+    name: "add-dir",
+    hint: "<directory>",
+    description: "Let calls read and edit a further directory",
+    run: |app, arguments, _| app.tell_session(Effect::AskDirectory(arguments.to_owned())),
+};

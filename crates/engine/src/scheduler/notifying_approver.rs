@@ -1,0 +1,45 @@
+//! Questions that a tool puts itself while it runs: hooks learn of them as of any other.
+
+use std::{path::PathBuf, sync::Arc};
+
+use haft_contract::{ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext};
+
+use crate::{Engine, hooks::HookMoment, pipeline::hooks};
+
+struct NotifyingApprover {
+    engine: Arc<Engine>,
+    asked: Arc<dyn Approver>,
+    cwd: PathBuf,
+}
+
+/// What a tool gets, where hooks want to know that a person is asked; `None`: none of them does.
+pub(super) fn notifying(engine: &Arc<Engine>, cx: &CallContext) -> Option<CallContext> {
+    if engine.hooks().is_silent(HookMoment::NOTIFICATION) {
+        return None;
+    }
+    let approver = NotifyingApprover {
+        engine: Arc::clone(engine),
+        asked: Arc::clone(cx.services.approver()),
+        cwd: cx.cwd.to_path_buf(),
+    };
+    let mut cx = cx.clone();
+    cx.services = cx.services.with_approver(Arc::new(approver));
+    Some(cx)
+}
+
+impl Approver for NotifyingApprover {
+    fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let what = format!("{}: {}", question.tool, question.reason);
+            tokio::select! {
+                biased;
+                answer = self.asked.ask(question) => answer,
+                never = hooks::asked(&self.engine, &what, &self.cwd) => match never {},
+            }
+        })
+    }
+
+    fn is_there(&self) -> bool {
+        self.asked.is_there()
+    }
+}

@@ -1,0 +1,116 @@
+//! The list of tasks that the model keeps, as results of calls report it.
+
+use serde_json::Value;
+
+/// The tasks the model has set itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TodoBoard {
+    /// In their order.
+    pub todos: Vec<TodoEntry>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TodoEntry {
+    id: String,
+    /// What is to be done.
+    pub text: String,
+    /// How far it is.
+    pub status: TodoStatus,
+}
+
+/// How far a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TodoStatus {
+    /// Not begun.
+    Open,
+    /// Begun.
+    Doing,
+    /// Done.
+    Done,
+}
+
+impl TodoStatus {
+    fn of(value: &Value) -> Self {
+        match value.as_str() {
+            Some("completed") => Self::Done,
+            Some("in_progress") => Self::Doing,
+            _ => Self::Open,
+        }
+    }
+}
+
+impl TodoBoard {
+    /// What a result says of the list, if it says something; whether it did.
+    pub fn note(&mut self, structured: &Value) -> bool {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if let Some(all) = structured["newTodos"].as_array() {
+            let todo = |todo: &Value| TodoEntry {
+                id: String::new(),
+                text: text(&todo["content"]),
+                status: TodoStatus::of(&todo["status"]),
+            };
+            self.todos = all.iter().map(todo).collect();
+        } else if let Some(all) = structured["tasks"].as_array() {
+            let todo = |task: &Value| TodoEntry {
+                id: text(&task["id"]),
+                text: text(&task["subject"]),
+                status: TodoStatus::of(&task["status"]),
+            };
+            self.todos = all.iter().map(todo).collect();
+        } else if structured["task"]["subject"].is_string() {
+            let task = &structured["task"];
+            let id = text(&task["id"]);
+            if self.todos.iter().any(|todo| todo.id == id) {
+                return false;
+            }
+            self.todos.push(TodoEntry {
+                id,
+                text: text(&task["subject"]),
+                status: TodoStatus::Open,
+            });
+        } else if let Some(id) = structured["taskId"].as_str() {
+            let to = &structured["statusChange"]["to"];
+            if to == "deleted" {
+                self.todos.retain(|todo| todo.id != id);
+            } else if to.is_string()
+                && let Some(todo) = self.todos.iter_mut().find(|todo| todo.id == id)
+            {
+                todo.status = TodoStatus::of(to);
+            }
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// All of it is done, or there is none.
+    pub fn is_over(&self) -> bool {
+        self.todos
+            .iter()
+            .all(|todo| todo.status == TodoStatus::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_list_follows_what_results_say() {
+        let mut list = TodoBoard::default();
+        list.note(&json!({"task": {"id": "1", "subject": "find"}}));
+        list.note(&json!({"task": {"id": "2", "subject": "fix"}}));
+        list.note(&json!({"taskId": "1", "statusChange": {"from": "pending", "to": "completed"}}));
+        let states: Vec<_> = list.todos.iter().map(|todo| todo.status).collect();
+        assert_eq!(states, [TodoStatus::Done, TodoStatus::Open]);
+        list.note(&json!({"taskId": "2", "statusChange": {"to": "deleted"}}));
+        assert!(list.is_over());
+        list.note(&json!({"newTodos": [{"content": "a", "status": "in_progress"}]}));
+        assert!(!list.is_over());
+        assert!(!list.note(&json!({"matches": 3})));
+        assert_eq!(list.todos.len(), 1);
+    }
+}

@@ -1,0 +1,87 @@
+//! Files that hooks want to know of, watched as long as the session lives.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
+
+use haft_agent::NoticeLevel;
+use haft_engine::{
+    ContextView, Engine,
+    hooks::{HookMoment, WatchedChange},
+};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::event::Events;
+
+/// Watches until it is dropped.
+pub(crate) struct WatchesFiles(JoinHandle<()>);
+
+impl WatchesFiles {
+    /// Ends it, and waits until hooks that it started are gone.
+    pub(crate) async fn end(mut self) {
+        self.0.abort();
+        let _ = (&mut self.0).await;
+    }
+}
+
+impl Drop for WatchesFiles {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Tells the hooks of files that change.
+pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<Events>) -> WatchesFiles {
+    let hooks = engine.hooks().clone();
+    let teller = ChangeTeller {
+        engine: Arc::downgrade(engine),
+        view: view.clone(),
+        events: Arc::clone(events),
+    };
+    WatchesFiles(tokio::spawn(async move {
+        let cwd = move || {
+            let context = view.get();
+            context.map_or_else(PathBuf::new, |context| context.cwd.to_path_buf())
+        };
+        let tell = move |change: WatchedChange| Box::pin(teller.clone().tell(change)) as _;
+        hooks.watch_files(cwd, tell).await;
+    }))
+}
+
+/// Who is told of a change.
+#[derive(Clone)]
+struct ChangeTeller {
+    engine: Weak<Engine>,
+    view: ContextView,
+    events: Arc<Events>,
+}
+
+impl ChangeTeller {
+    async fn tell(self, change: WatchedChange) {
+        let Self {
+            engine,
+            view,
+            events,
+        } = self;
+        let (Some(engine), Some(context)) = (engine.upgrade(), view.get()) else {
+            return;
+        };
+        let path = change.path.to_string_lossy();
+        let name = change.path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy();
+        let fields = json!({"file_path": path, "event": change.event});
+        let fields = fields.as_object().cloned().unwrap_or_default();
+        let heard = engine.fire(HookMoment::FILE_CHANGED, &name, fields, &context);
+        for one in heard.await {
+            if let Some(message) = one.said.message {
+                events.notice(NoticeLevel::Info, message);
+            }
+            if let Some(failure) = one.said.failure {
+                let text = format!("{} hook error: {failure}", one.label);
+                events.notice(NoticeLevel::Warning, text);
+            }
+        }
+    }
+}

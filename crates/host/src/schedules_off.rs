@@ -1,0 +1,45 @@
+//! A build without schedules: there are none.
+
+use std::{path::Path, sync::Arc};
+
+use haft_contract::{ScheduleInfo, Schedules};
+
+use crate::{ScheduledPrompt, SessionClock, SessionConfig, event::Events};
+
+/// The schedules of a session: there is no such thing here.
+pub(crate) enum ScheduleBook {}
+
+impl ScheduleBook {
+    pub(crate) fn open(
+        _: &SessionConfig,
+        _: &Path,
+        _: Arc<dyn SessionClock>,
+        _: &Arc<Events>,
+    ) -> Option<Arc<Self>> {
+        None
+    }
+
+    pub(crate) fn service(self: &Arc<Self>) -> Arc<Schedules> {
+        match **self {}
+    }
+
+    pub(crate) fn belongs_to(&self, _: &Path) {
+        match *self {}
+    }
+
+    pub(crate) async fn wait(&self) {
+        match *self {}
+    }
+
+    pub(crate) fn take_due(&self) -> Option<ScheduledPrompt> {
+        match *self {}
+    }
+
+    pub(crate) fn all(&self) -> Vec<ScheduleInfo> {
+        match *self {}
+    }
+
+    pub(crate) fn forget(&self, _: &str) -> Result<(), String> {
+        match *self {}
+    }
+}

@@ -1,0 +1,85 @@
+//! What a skill that is called brings beside its text: a model, and hooks.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use haft_engine::{
+    conditions,
+    permissions::{Bases, Scope},
+};
+use haft_extensions::{ExtensionOrigin, ExtensionPlaces, Skill};
+use haft_tools::SkillEffects;
+use serde_json::Value;
+
+use crate::AgentSession;
+
+/// What this session does for skills.
+pub(crate) fn of(session: &AgentSession) -> SkillEffects {
+    let (names, budget) = (session.chosen.names.clone(), session.shared.budget.clone());
+    let resolve = move |name: String| {
+        let (names, budget) = (names.clone(), budget.clone());
+        Box::pin(async move {
+            let id = names.resolve(&name).await?;
+            budget.covers(&id);
+            Ok(id)
+        }) as _
+    };
+    let places = session.extensions.places.clone();
+    // What runs code needs more than allow rules do.
+    let trusted = session.permitted.settings.trust.runs;
+    let managed_only = session.permitted.settings.hooks_are_off();
+    let hooks = session.permitted.hooks.clone();
+    let known: Mutex<HashSet<String>> = Mutex::default();
+    let register = move |skill: &Skill| {
+        let scope = match scope(skill, &places, trusted) {
+            Some(scope) if scope == Scope::Managed || !managed_only => scope,
+            Some(_) => {
+                return vec![format!(
+                    "hooks of the skill {} are switched off",
+                    skill.name
+                )];
+            }
+            None => {
+                let name = &skill.name;
+                return vec![format!(
+                    "hooks of the skill {name} do not run: this directory is not trusted with what it runs"
+                )];
+            }
+        };
+        let value = Value::Object(skill.hooks.clone().unwrap_or_default());
+        let is_new = known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(format!("{} {value}", skill.name));
+        if !is_new {
+            return Vec::new();
+        }
+        let bases = Bases {
+            cwd: places.cwd.clone(),
+            home: places.home.clone(),
+            slash: places.cwd.clone(),
+        };
+        let (handlers, problems) = conditions::read(scope, Some(&skill.file), &value, &bases);
+        let handlers = handlers.into_iter().map(|one| one.of_skill(&skill.name));
+        hooks.add(handlers.collect());
+        problems.iter().map(ToString::to_string).collect()
+    };
+    SkillEffects {
+        model: Some(Arc::new(resolve)),
+        hooks: Some(Arc::new(register)),
+    }
+}
+
+/// Whose hooks they are; `None`: no one trusts them.
+fn scope(skill: &Skill, places: &ExtensionPlaces, trusted: bool) -> Option<Scope> {
+    match skill.origin {
+        ExtensionOrigin::Managed => Some(Scope::Managed),
+        ExtensionOrigin::User | ExtensionOrigin::Plugin => Some(Scope::User),
+        ExtensionOrigin::Project if trusted && places.is_of_project(&skill.file) => {
+            Some(Scope::Project)
+        }
+        _ => None,
+    }
+}

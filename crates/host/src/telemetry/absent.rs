@@ -1,0 +1,51 @@
+//! In the place of telemetry in a build without it: nothing is there, and anyone who asks for it learns that.
+
+use std::{convert::Infallible, sync::Arc};
+
+use haft_contract::Content;
+use haft_engine::CallListener;
+use haft_models::{Model, Prices};
+
+use crate::{Environment, SessionEvent, StopKind, event::Events};
+
+/// None can be made.
+pub(crate) struct NoTelemetry(Infallible);
+
+pub(crate) use NoTelemetry as SessionTelemetry;
+
+impl NoTelemetry {
+    pub(crate) fn of(environment: &Environment, events: &Arc<Events>) -> Option<Arc<Self>> {
+        let switch = "CLAUDE_CODE_ENABLE_TELEMETRY";
+        if environment.is_on(switch) && !environment.is_on("OTEL_SDK_DISABLED") {
+            events.warn(format!(
+                "{switch} is set, but this build has no telemetry (feature `otel`): nothing is sent"
+            ));
+        }
+        None
+    }
+
+    pub(crate) fn on_event(&self, _: &SessionEvent) {
+        match self.0 {}
+    }
+
+    pub(crate) fn on_prompt(&self, _: &[Content]) {
+        match self.0 {}
+    }
+
+    pub(crate) fn around(
+        self: &Arc<Self>,
+        _: Arc<dyn Model>,
+        _: &'static str,
+        _: Prices,
+    ) -> Arc<dyn Model> {
+        match self.0 {}
+    }
+
+    pub(crate) fn listener(self: &Arc<Self>) -> Arc<dyn CallListener> {
+        match self.0 {}
+    }
+
+    pub(crate) async fn close(&self, _: Option<StopKind>) {
+        match self.0 {}
+    }
+}

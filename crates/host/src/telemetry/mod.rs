@@ -1,0 +1,441 @@
+//! What a session does, as telemetry: which spans, numbers and events there are.
+//!
+//! A run is a span; the model's replies, calls and hooks are spans in it, and calls of a subagent in that of the call
+//! that launched it. Names are those of the conventions for generative AI (`gen_ai.*`) where they have one. What was
+//! said, what tools are called with and what they answer is left out unless the variables ask for it.
+//!
+//! - this file: what happens in a session; `calls`: calls that are over; `replies`: what models say
+
+mod calls;
+mod replies;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use haft_agent::{AgentEvent, Began};
+use haft_contract::{CallId, Content};
+use haft_engine::{
+    CallListener, CallResult,
+    hooks::{HookNews, HookStage},
+};
+use haft_models::{Http, HttpOptions, Model, Prices, Usage};
+use haft_telemetry::{
+    Attribute, AttributeValue, EventSeverity, LoggedEvent, SpanId, SpanKind, Telemetry,
+    TelemetryConfig, TelemetrySpan, TraceId,
+};
+
+use crate::{Environment, SessionActivity, SessionEvent, StopKind, TurnResult, event::Events};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// So much of a text is sent where texts are asked for, in bytes.
+const LONGEST_TEXT: usize = 16 << 10;
+
+/// A session that the system ends has no time to lose.
+const TERMINATED: Duration = Duration::from_millis(500);
+
+/// So many calls and hooks are followed at once.
+const MOST_OPEN: usize = 10_000;
+
+/// The telemetry of a session.
+pub(crate) struct SessionTelemetry {
+    telemetry: Telemetry,
+    state: Mutex<TraceState>,
+}
+
+#[derive(Default)]
+struct TraceState {
+    session: Option<String>,
+    run: Option<RunSpan>,
+    /// Calls under way, by the provider's ids.
+    calls: HashMap<String, CallId>,
+    /// The spans that calls of subagents are in.
+    parents: HashMap<CallId, SpanId>,
+    /// Calls that were recorded, until they are answered.
+    recorded: HashSet<CallId>,
+    hooks: HashMap<String, SystemTime>,
+}
+
+/// A run under way.
+#[derive(Clone)]
+struct RunSpan {
+    trace: TraceId,
+    id: SpanId,
+    start: SystemTime,
+    model: Option<String>,
+}
+
+impl RunSpan {
+    fn begin() -> Self {
+        Self {
+            trace: TraceId::random(),
+            id: SpanId::random(),
+            start: SystemTime::now(),
+            model: None,
+        }
+    }
+}
+
+impl SessionTelemetry {
+    /// As the variables say it. What is wrong with them, and that nothing arrives, is a warning.
+    pub(crate) fn of(environment: &Environment, events: &Arc<Events>) -> Option<Arc<Self>> {
+        let variable = |name: &str| environment.variable(name);
+        let (config, warnings) = TelemetryConfig::from_variables(variable, VERSION);
+        for warning in warnings {
+            events.warn(warning);
+        }
+        let http = Arc::new(Http::new(HttpOptions::from_variables(variable)));
+        // The events know it, so it must not keep them.
+        let warned = Arc::downgrade(events);
+        let telemetry = Telemetry::start(config?, VERSION, http, move |text| {
+            if let Some(events) = warned.upgrade() {
+                events.warn(text);
+            }
+        });
+        Some(Arc::new(Self {
+            telemetry,
+            state: Mutex::default(),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, TraceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something happened in the session.
+    pub(crate) fn on_event(&self, event: &SessionEvent) {
+        match event {
+            SessionEvent::Ready(facts) => {
+                self.state().session = Some(facts.id.to_string());
+                let of = self.with_session(Vec::new());
+                self.telemetry
+                    .count("haft.session.count", "{session}", of, 1.0);
+            }
+            SessionEvent::Reset(id) => self.state().session = Some(id.to_string()),
+            SessionEvent::Activity(SessionActivity::Running) => {
+                self.state().run.get_or_insert_with(RunSpan::begin);
+            }
+            SessionEvent::Activity(SessionActivity::Idle) => self.state().forget_run(),
+            SessionEvent::Agent(event) => self.on_agent(event),
+            SessionEvent::Hook(news) => self.on_hook(news),
+            SessionEvent::Result(result) => self.on_result(result),
+            _ => {}
+        }
+    }
+
+    fn on_agent(&self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Began(Began { model, .. }) => {
+                if let Some(run) = &mut self.state().run {
+                    run.model = Some(model.clone());
+                }
+            }
+            AgentEvent::Calling {
+                call, tool_use_id, ..
+            } => self.state().calls(*call, tool_use_id, None),
+            AgentEvent::Answered { finished, .. } => self.answered(finished),
+            AgentEvent::Subagent { agent, event } => match &**event {
+                AgentEvent::Calling {
+                    call, tool_use_id, ..
+                } => {
+                    let mut state = self.state();
+                    let launched = state.calls.get(&*agent.tool_use_id).copied();
+                    state.calls(*call, tool_use_id, launched.map(span_of));
+                }
+                AgentEvent::Answered { finished, .. } => self.answered(finished),
+                _ => {}
+            },
+            AgentEvent::Compacted {
+                trigger,
+                pre_tokens,
+                post_tokens,
+                duration,
+                ..
+            } => self.log(
+                "haft.compaction",
+                EventSeverity::Info,
+                vec![
+                    ("haft.compaction.trigger", trigger.name().into()),
+                    ("haft.compaction.tokens_before", (*pre_tokens).into()),
+                    ("haft.compaction.tokens_after", (*post_tokens).into()),
+                    ("haft.duration_ms", milliseconds(*duration)),
+                ],
+            ),
+            _ => {}
+        }
+    }
+
+    /// A call has its answer. One that no tool has seen was not recorded before.
+    fn answered(&self, finished: &CallResult) {
+        let was_recorded = {
+            let mut state = self.state();
+            state.calls.remove(&finished.id);
+            state.recorded.remove(&finished.call)
+        };
+        if !was_recorded {
+            self.record_unjudged(finished);
+        }
+    }
+
+    fn on_hook(&self, news: &HookNews) {
+        let now = SystemTime::now();
+        match &news.stage {
+            HookStage::Started => {
+                let hooks = &mut self.state().hooks;
+                if hooks.len() < MOST_OPEN {
+                    hooks.insert(news.id.clone(), now);
+                }
+            }
+            HookStage::Printed { .. } => {}
+            HookStage::Ended { code, outcome, .. } => {
+                let start = self.state().hooks.remove(&news.id).unwrap_or(now);
+                let mut attributes = vec![
+                    ("haft.hook.event", news.event.name().into()),
+                    ("haft.hook.name", news.name.as_str().into()),
+                    ("haft.hook.outcome", outcome.name().into()),
+                ];
+                let counted = vec![attributes[0].clone(), attributes[2].clone()];
+                if let Some(code) = code {
+                    let code = AttributeValue::Int(i64::from(*code));
+                    attributes.push(("process.exit.code", code));
+                }
+                let failed = outcome.name() != "success";
+                let took = now.duration_since(start).unwrap_or_default();
+                self.span(RecordedSpan {
+                    id: SpanId::random(),
+                    parent: None,
+                    name: format!("hook {}", news.event.name()),
+                    kind: SpanKind::Internal,
+                    start,
+                    end: now,
+                    attributes,
+                    error: failed.then(|| outcome.name().to_owned()),
+                });
+                let measured = haft_telemetry::MeasuredIn::Seconds;
+                let seconds = took.as_secs_f64();
+                self.telemetry
+                    .measure("haft.hook.duration", measured, counted, seconds);
+            }
+        }
+    }
+
+    fn on_result(&self, result: &TurnResult) {
+        let run = self.state().run.take();
+        let Some(run) = run else { return };
+        let ended = &result.run;
+        let mut attributes = vec![
+            ("gen_ai.operation.name", "invoke_agent".into()),
+            ("gen_ai.agent.name", "haft".into()),
+            ("haft.run.end_reason", ended.reason.name().into()),
+            ("haft.run.replies", u64::from(ended.num_turns).into()),
+            (
+                "haft.run.refusals",
+                (ended.permission_denials.len() as u64).into(),
+            ),
+        ];
+        attributes.extend(usage_attributes(&ended.usage));
+        if let Some(model) = &run.model {
+            attributes.push(("gen_ai.request.model", model.as_str().into()));
+        }
+        let error = result.is_error().then(|| ended.subtype.name().to_owned());
+        if let Some(error) = &error {
+            attributes.push(("error.type", error.as_str().into()));
+        }
+        let attributes = self.with_session(attributes);
+        self.telemetry.span(TelemetrySpan {
+            trace: run.trace,
+            id: run.id,
+            parent: None,
+            name: "invoke_agent haft".to_owned(),
+            kind: SpanKind::Internal,
+            start: run.start,
+            end: SystemTime::now(),
+            attributes,
+            error,
+        });
+        self.state().forget_run();
+    }
+
+    /// A person, or a program in their name, said something.
+    pub(crate) fn on_prompt(&self, content: &[Content]) {
+        let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
+        let text = texts.join("\n");
+        let length = text.chars().count() as u64;
+        let mut attributes = vec![("haft.prompt.length", length.into())];
+        if self.telemetry.config().with_prompts {
+            attributes.push(("haft.prompt.text", shortened(&text).into()));
+        }
+        self.log("haft.user_prompt", EventSeverity::Info, attributes);
+        let none = Vec::new();
+        self.telemetry
+            .count("haft.prompt.count", "{prompt}", none, 1.0);
+    }
+
+    /// The same model, whose replies are recorded. `provider`: as the conventions name it.
+    pub(crate) fn around(
+        self: &Arc<Self>,
+        model: Arc<dyn Model>,
+        provider: &'static str,
+        prices: Prices,
+    ) -> Arc<dyn Model> {
+        replies::around(self, model, provider, prices)
+    }
+
+    /// Who is told of calls.
+    pub(crate) fn listener(self: &Arc<Self>) -> Arc<dyn CallListener> {
+        Arc::<Self>::clone(self)
+    }
+
+    /// Sends what is left, for as long as there is time.
+    pub(crate) async fn close(&self, stopped: Option<StopKind>) {
+        let bound = match stopped {
+            Some(StopKind::Terminate) => TERMINATED,
+            _ => Duration::MAX,
+        };
+        self.telemetry.close(bound).await;
+    }
+
+    fn with_session(&self, mut attributes: Vec<Attribute>) -> Vec<Attribute> {
+        if let Some(session) = &self.state().session {
+            attributes.push(("session.id", session.as_str().into()));
+            attributes.push(("gen_ai.conversation.id", session.as_str().into()));
+        }
+        attributes
+    }
+
+    /// A span of the run that is under way. Outside of one it stands alone.
+    fn span(&self, span: RecordedSpan) {
+        let run = self.state().run.as_ref().map(|run| (run.trace, run.id));
+        let (trace, parent) = match run {
+            Some((trace, run)) => (trace, Some(span.parent.unwrap_or(run))),
+            None => (TraceId::random(), None),
+        };
+        let attributes = self.with_session(span.attributes);
+        self.telemetry.span(TelemetrySpan {
+            trace,
+            id: span.id,
+            parent,
+            name: span.name,
+            kind: span.kind,
+            start: span.start,
+            end: span.end,
+            attributes,
+            error: span.error,
+        });
+    }
+
+    fn log(&self, name: &'static str, severity: EventSeverity, attributes: Vec<Attribute>) {
+        let within = self.state().run.as_ref().map(|run| (run.trace, run.id));
+        let attributes = self.with_session(attributes);
+        self.telemetry.event(LoggedEvent {
+            name,
+            severity,
+            within,
+            time: SystemTime::now(),
+            attributes,
+        });
+    }
+}
+
+impl TraceState {
+    /// A call begins.
+    fn calls(&mut self, call: CallId, tool_use_id: &str, parent: Option<SpanId>) {
+        if self.calls.len() < MOST_OPEN {
+            self.calls.insert(tool_use_id.to_owned(), call);
+        }
+        if let Some(parent) = parent.filter(|_| self.parents.len() < MOST_OPEN) {
+            self.parents.insert(call, parent);
+        }
+    }
+
+    /// What runs in the background goes on, and its calls are still to come: those of its launch are kept.
+    fn forget_run(&mut self) {
+        self.run = None;
+        if self.calls.is_empty() {
+            self.parents.clear();
+            self.recorded.clear();
+        }
+    }
+}
+
+/// What a span says, but for where it belongs.
+struct RecordedSpan {
+    id: SpanId,
+    parent: Option<SpanId>,
+    name: String,
+    kind: SpanKind,
+    start: SystemTime,
+    end: SystemTime,
+    attributes: Vec<Attribute>,
+    error: Option<String>,
+}
+
+/// The span of a call has the last half of its id, which is random.
+fn span_of(call: CallId) -> SpanId {
+    let mut id = [0; 8];
+    id.copy_from_slice(&call.0.as_bytes()[8..]);
+    SpanId(id)
+}
+
+fn usage_attributes(usage: &Usage) -> Vec<Attribute> {
+    let input = usage
+        .input
+        .saturating_add(usage.cache_read)
+        .saturating_add(usage.cache_write);
+    vec![
+        // With what came from the cache, as the conventions have it.
+        ("gen_ai.usage.input_tokens", input.into()),
+        ("gen_ai.usage.output_tokens", usage.output.into()),
+        (
+            "gen_ai.usage.cache_read.input_tokens",
+            usage.cache_read.into(),
+        ),
+        (
+            "gen_ai.usage.cache_creation.input_tokens",
+            usage.cache_write.into(),
+        ),
+    ]
+}
+
+fn milliseconds(duration: Duration) -> AttributeValue {
+    u64::try_from(duration.as_millis())
+        .unwrap_or(u64::MAX)
+        .into()
+}
+
+/// So much of a text as is sent.
+fn shortened(text: &str) -> String {
+    if text.len() <= LONGEST_TEXT {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(LONGEST_TEXT);
+    format!("{}… ({} bytes in all)", &text[..end], text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let text = "é".repeat(LONGEST_TEXT);
+        let short = shortened(&text);
+        assert!(short.len() < LONGEST_TEXT + 40, "{}", short.len());
+        assert!(
+            short.ends_with("(32768 bytes in all)"),
+            "{}",
+            &short[LONGEST_TEXT..]
+        );
+        assert_eq!(shortened("short"), "short");
+    }
+
+    #[test]
+    fn the_span_of_a_call_is_known_by_its_id() {
+        let (one, other) = (CallId::new(), CallId::new());
+        assert_eq!(span_of(one), span_of(one));
+        assert_ne!(span_of(one), span_of(other));
+    }
+}

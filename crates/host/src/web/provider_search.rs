@@ -1,0 +1,35 @@
+//! Searches by the provider's own tool.
+
+use haft_agent::Control;
+use haft_contract::{BoxFuture, CancellationToken, SearchWeb, WebHits, WebQuery};
+use haft_models::Anthropic;
+
+use crate::names::Names;
+
+/// Asks the provider.
+pub(crate) struct ProviderSearch {
+    pub(crate) client: Anthropic,
+    /// The model that searches.
+    pub(crate) model: String,
+    pub(crate) names: Names,
+    /// What is spent counts for the session.
+    pub(crate) control: Control,
+    /// The provider is known to search: it is no server that only speaks like it.
+    pub(crate) is_known: bool,
+}
+
+impl SearchWeb for ProviderSearch {
+    fn search<'a>(
+        &'a self,
+        query: &'a WebQuery,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<WebHits, String>> {
+        Box::pin(async move {
+            let model = self.names.resolve(&self.model).await?;
+            let found = self.client.search_web(&model, query, cancel).await;
+            let (hits, usage) = found.map_err(|error| error.to_string())?;
+            self.control.spend(model, usage);
+            Ok(hits)
+        })
+    }
+}

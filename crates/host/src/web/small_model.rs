@@ -1,0 +1,53 @@
+//! The small model that reads pages.
+
+use std::sync::Arc;
+
+use haft_agent::{Control, ModelSettings};
+use haft_contract::{BoxFuture, Content, SmallModel};
+use haft_models::{Conversation, Model, ModelRequest, Prefix, SystemBlock};
+
+use crate::{Environment, names::Names};
+
+/// More than this is no answer to a question about a page.
+const MOST_TOKENS: u32 = 4096;
+
+/// The small model that someone named, if anyone did.
+pub(crate) fn small_model_name(environment: &Environment) -> Option<String> {
+    let named = |name: &str| {
+        let value = environment.variable(name)?;
+        let value = value.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    };
+    named("ANTHROPIC_SMALL_FAST_MODEL").or_else(|| named("ANTHROPIC_DEFAULT_HAIKU_MODEL"))
+}
+
+/// Asks the session's provider, by the name of the small model.
+pub(crate) struct PageReader {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) settings: ModelSettings,
+    pub(crate) name: String,
+    pub(crate) names: Names,
+    /// What is spent counts for the session.
+    pub(crate) control: Control,
+}
+
+impl SmallModel for PageReader {
+    fn ask<'a>(
+        &'a self,
+        instructions: &'a str,
+        text: String,
+    ) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let name = self.names.resolve(&self.name).await?;
+            let prefix = Prefix::new(vec![SystemBlock::stable(instructions)], Vec::new());
+            let mut conversation = Conversation::new();
+            conversation.user([Content::text(text)]);
+            let history = conversation.history();
+            let mut request = ModelRequest::new(&*name, Arc::new(prefix), history);
+            request.max_tokens = self.settings.max_tokens.min(MOST_TOKENS);
+            let (text, usage) = haft_agent::ask(&*self.model, request).await;
+            self.control.spend(name, usage);
+            text.map_err(|error| error.to_string())
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! A list of the files of a tree that is kept: no directory is read, no file looked at.
+
+use std::cmp::Reverse;
+
+use super::{GlobPlan, GlobQuery, GlobReport, report};
+use crate::handle::{EntryKind, kind_of, modified};
+use crate::index::{Holder, Mark, NotKnown};
+use crate::skip::SkipLog;
+use crate::stop::{Stop, Watch};
+use crate::walk::NameRules;
+
+/// Answers a query from what is kept; `NotKnown` if that cannot be done exactly.
+pub(super) fn run(
+    query: &GlobQuery,
+    plan: &GlobPlan,
+    stop: &Stop,
+    holder: &Holder,
+) -> Result<GlobReport, NotKnown> {
+    let here = Mark::of(&plan.directory.stat().map_err(|_| NotKnown)?);
+    let rules = NameRules {
+        hidden: query.hidden,
+        ..NameRules::default()
+    };
+    let watch = Watch::new(stop);
+    let skips = SkipLog::default();
+    let mut found = Vec::new();
+    holder.with_fresh(|kept| {
+        let tree = &kept.tree;
+        let below = plan.real.strip_prefix(&tree.root).map_err(|_| NotKnown)?;
+        let start = tree.find(below).ok_or(NotKnown)?;
+        let known = &tree.directories[start as usize].mark;
+        if (known.device, known.inode) != (here.device, here.inode)
+            || !tree.speaks_for(start, &query.current_dir, &query.leave_out)
+        {
+            return Err(NotKnown);
+        }
+        for skip in kept.skips_above(start) {
+            skips.add(skip.path.as_deref(), skip.reason);
+        }
+        let mut waiting = vec![(start, 0)];
+        while let Some((number, depth)) = waiting.pop() {
+            let directory = &tree.directories[number as usize];
+            for skip in &directory.skips {
+                skips.add(skip.path.as_deref(), skip.reason.clone());
+            }
+            let in_base = directory.path.strip_prefix(below).map_err(|_| NotKnown)?;
+            let mut path = plan.base.join(in_base);
+            for entry in &directory.entries {
+                if watch.must_stop() {
+                    return Ok(());
+                }
+                let entry = &tree.entries[*entry as usize];
+                let is_dir = entry.kind == EntryKind::Directory;
+                path.push(&*entry.name);
+                let is_met = !rules.hide(&path, is_dir, || entry.verdict)
+                    && plan.pattern.may_lead_to(depth + 1, &entry.name);
+                if is_met && is_dir {
+                    if !query.leave_out.holds(&path) {
+                        waiting.push((entry.directory.ok_or(NotKnown)?, depth + 1));
+                    }
+                } else if is_met
+                    && plan
+                        .pattern
+                        .fits(path.strip_prefix(&plan.base).unwrap_or(&path))
+                    && !query.leave_out.holds(&path)
+                {
+                    let time = match entry.kind {
+                        EntryKind::File => Some(entry.mark.modified()),
+                        // What it leads to may be anywhere.
+                        EntryKind::Link => {
+                            let target = tree.top.look_through_below(&tree.path_in(entry));
+                            let file = target.filter(|it| kind_of(it) == Some(EntryKind::File));
+                            file.as_ref().map(modified)
+                        }
+                        _ => None,
+                    };
+                    found.extend(time.map(|time| (Reverse(time), path.clone())));
+                }
+                path.pop();
+            }
+        }
+        Ok(())
+    })?;
+    Ok(report(query, found, skips, watch.completion()))
+}

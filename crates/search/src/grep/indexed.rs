@@ -1,0 +1,295 @@
+//! A grep over a tree that is kept: only the files that the index cannot rule out are searched.
+//!
+//! What is found goes through the same scanner and the same harvest as in a plain walk.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::harvest::Harvest;
+use super::scan::{Content, HeldText, Naming, Scanner};
+use super::{GrepPlan, GrepQuery, GrepReport};
+use crate::handle::Directory;
+use crate::index::{
+    Candidate, Candidates, Holder, LONGEST_HELD, Mark, NotKnown, ReadText, TextKind, ViewKey, plan,
+};
+use crate::leave_out::LeaveOut;
+use crate::root::Opened;
+use crate::skip::{SkipLog, SkipReason};
+use crate::stop::{Stop, Watch};
+use crate::walk::NameRules;
+
+/// So many files a thread takes at once.
+const BLOCK: usize = 48;
+
+/// Answers a query from what is kept; `NotKnown` if that cannot be done exactly.
+pub(super) fn run(
+    query: &GrepQuery,
+    built: &GrepPlan,
+    stop: &Stop,
+    threads: usize,
+    holder: &Holder,
+) -> Result<(GrepReport, crate::index::Unread), NotKnown> {
+    let Opened::Directory(root) = &built.root.opened else {
+        return Err(NotKnown);
+    };
+    let here = Mark::of(&root.stat().map_err(|_| NotKnown)?);
+    let needed = plan(&query.pattern, query.case_insensitive, query.multiline);
+    let (candidates, top) = holder.with_fresh(|kept| {
+        let below = built
+            .root
+            .real
+            .strip_prefix(&kept.tree.root)
+            .map_err(|_| NotKnown)?;
+        let directory = kept.tree.find(below).ok_or(NotKnown)?;
+        let known = &kept.tree.directories[directory as usize].mark;
+        if (known.device, known.inode) != (here.device, here.inode)
+            || !kept
+                .tree
+                .speaks_for(directory, &query.current_dir, &query.leave_out)
+        {
+            return Err(NotKnown);
+        }
+        let key = ViewKey {
+            directory,
+            globs: query.globs.clone(),
+            file_type: query.file_type.clone(),
+            current_dir: query.current_dir.clone(),
+        };
+        let rules = NameRules {
+            overrides: built.overrides.clone(),
+            types: built.types.clone(),
+            ..NameRules::default()
+        };
+        let seen = kept.see(&key, &rules)?;
+        let Ok(candidates) = kept.candidates(&seen, &needed) else {
+            kept.forget_index();
+            return Err(NotKnown);
+        };
+        Ok((candidates, Arc::clone(&kept.tree.top)))
+    })?;
+
+    let watch = Watch::new(stop);
+    let skips = SkipLog::default();
+    let harvest = Harvest::new(query);
+    let scanner = Scanner::new(built.matcher.clone(), query, harvest.rows_needed(), &watch);
+    let search = Search {
+        holder,
+        candidates: &candidates,
+        top: &top,
+        harvest: &harvest,
+        skips: &skips,
+        watch: &watch,
+        left_out: LeftOut::new(&query.leave_out, &query.path),
+        next: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+        is_lost: AtomicBool::new(false),
+    };
+    for skip in candidates.skips.iter() {
+        let directory = match skip.reason {
+            SkipReason::IgnoreFile { .. } => skip.path.as_deref().and_then(Path::parent),
+            _ => skip.path.as_deref(),
+        };
+        // What is wrong above the root is said whatever is left out below it.
+        let is_below = directory.is_some_and(|path| path.starts_with(&query.path));
+        if !is_below || !directory.is_some_and(|path| search.left_out.holds(path)) {
+            skips.add(skip.path.as_deref(), skip.reason.clone());
+        }
+    }
+    let blocks = candidates.files.len().div_ceil(BLOCK);
+    thread::scope(|scope| {
+        for _ in 1..threads.min(blocks) {
+            let scanner = scanner.clone();
+            let search = &search;
+            scope.spawn(move || search.work(scanner));
+        }
+        search.work(scanner.clone());
+    });
+    if search.is_lost.load(Ordering::Relaxed) {
+        return Err(NotKnown);
+    }
+    drop(search);
+    Ok((
+        harvest.report(query, skips, watch.completion()),
+        candidates.unread,
+    ))
+}
+
+struct Search<'a> {
+    holder: &'a Holder,
+    candidates: &'a Candidates,
+    top: &'a Directory,
+    harvest: &'a Harvest,
+    skips: &'a SkipLog,
+    watch: &'a Watch,
+    left_out: LeftOut<'a>,
+    next: AtomicUsize,
+    /// What follows cannot be shown any more, or there is no time.
+    is_over: AtomicBool,
+    /// The files have other numbers by now.
+    is_lost: AtomicBool,
+}
+
+impl Search<'_> {
+    /// One thread, until there is nothing left to do.
+    fn work(&self, mut scanner: Scanner) {
+        loop {
+            let start = self.next.fetch_add(BLOCK, Ordering::Relaxed);
+            let all = &self.candidates.files;
+            if start >= all.len() || self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            let block = &all[start..all.len().min(start + BLOCK)];
+            let known = self.holder.with(|kept| {
+                if kept.epoch != self.candidates.epoch {
+                    return Err(NotKnown);
+                }
+                Ok(block
+                    .iter()
+                    .filter_map(|file| kept.candidate(*file))
+                    .collect::<Vec<_>>())
+            });
+            let Ok(files) = known else {
+                self.is_lost.store(true, Ordering::Relaxed);
+                self.is_over.store(true, Ordering::Relaxed);
+                return;
+            };
+            let mut read = Vec::new();
+            for file in &files {
+                if self.watch.must_stop() || self.harvest.is_beyond(&file.path) {
+                    self.is_over.store(true, Ordering::Relaxed);
+                    break;
+                }
+                if let Some(text) = self.search(&mut scanner, file) {
+                    read.push((file.entry, file.version, text));
+                }
+            }
+            if !read.is_empty() {
+                let _ = self.holder.with(|kept| {
+                    if kept.epoch == self.candidates.epoch {
+                        for (entry, version, text) in &read {
+                            kept.keep_text(*entry, *version, text);
+                        }
+                    }
+                    Ok(())
+                });
+            }
+        }
+    }
+
+    /// Searches one file; what was read of it.
+    fn search(&self, scanner: &mut Scanner, file: &Candidate) -> Option<ReadText> {
+        if self.left_out.holds(&file.path) {
+            return None;
+        }
+        let below = file
+            .path
+            .strip_prefix(&self.holder.root)
+            .unwrap_or(&file.path);
+        let held = file.held.as_ref().filter(|_| {
+            let now = self.top.look_below(below);
+            now.is_some_and(|now| Mark::of(&now) == file.mark)
+        });
+        let mut read = None;
+        let mut finding = match held {
+            Some(held) => {
+                let text = HeldText {
+                    bytes: &held.bytes,
+                    is_plain: held.kind == TextKind::Plain,
+                    size: file.mark.size,
+                    modified: file.mark.modified(),
+                };
+                let content = || Ok(Some(Content::Held(text)));
+                scanner.search_content(&file.path, content, Naming::Walked)
+            }
+            None => {
+                let opened = match self.top.open_below(below) {
+                    Ok(Some(mut file)) => {
+                        read = read_text(&mut file);
+                        Ok(Some(file))
+                    }
+                    other => other,
+                };
+                let open = || -> io::Result<Option<Content<'_>>> {
+                    let file = opened?;
+                    Ok(match &read {
+                        Some(text) => Some(Content::Held(HeldText {
+                            bytes: &text.bytes,
+                            is_plain: text.kind == TextKind::Plain,
+                            size: text.mark.size,
+                            modified: text.mark.modified(),
+                        })),
+                        None => file.map(Content::File),
+                    })
+                };
+                scanner.search_content(&file.path, open, Naming::Walked)
+            }
+        };
+        if let Some(reason) = finding.skipped.take() {
+            self.skips.add(Some(&file.path), reason);
+        }
+        self.harvest.add(&file.path, finding);
+        read
+    }
+}
+
+/// A file that cannot be read to its end is for the searcher to report, from its beginning.
+fn read_text(file: &mut File) -> Option<ReadText> {
+    let read = ReadText::of(file, LONGEST_HELD);
+    if read.is_err() {
+        let _ = file.rewind();
+    }
+    read.ok().flatten()
+}
+
+/// What must not be looked at, asked for a file and the directories it is in.
+struct LeftOut<'a> {
+    leave_out: &'a LeaveOut,
+    root: &'a Path,
+    directories: Mutex<HashMap<PathBuf, bool>>,
+}
+
+impl<'a> LeftOut<'a> {
+    fn new(leave_out: &'a LeaveOut, root: &'a Path) -> Self {
+        Self {
+            leave_out,
+            root,
+            directories: Mutex::default(),
+        }
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        if self.leave_out.is_empty() || path == self.root {
+            return false;
+        }
+        let above = path
+            .parent()
+            .is_some_and(|above| self.holds_directory(above));
+        above || self.leave_out.holds(path)
+    }
+
+    fn holds_directory(&self, path: &Path) -> bool {
+        if path == self.root || !path.starts_with(self.root) {
+            return false;
+        }
+        let known = self
+            .directories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(path) {
+            return *known;
+        }
+        drop(known);
+        let is_held = self.holds(path);
+        let mut known = self
+            .directories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.insert(path.to_path_buf(), is_held);
+        is_held
+    }
+}

@@ -1,0 +1,310 @@
+//! Puts files into the index, behind the calls: at low priority, some thousand at a time.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::contents::{Coverage, Held, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, TextKind};
+use super::holder::{Holder, Stage};
+use super::kept::{KeptTree, NotKnown, Slot, Unread, ViewKey};
+use super::mark::Mark;
+use super::segment::{MOST_TEXTS, SegmentBuilder};
+use super::tree::EntryNumber;
+use super::trigram::TrigramCollector;
+use crate::handle::Directory;
+use crate::walk::NameRules;
+
+/// Few files with less text than this are searched faster than they are looked up.
+const LITTLE_TEXT: u64 = 3 << 20;
+/// So much text goes into one segment at most.
+const MOST_BYTES: u64 = 96 << 20;
+/// More segments are made into fewer.
+const MOST_SEGMENTS: usize = 24;
+
+/// A call that is the only one of its process must not start what it cannot finish.
+const BEFORE_START: Duration = Duration::from_millis(250);
+/// Texts that no one asked for so long are let go.
+const UNASKED: Duration = Duration::from_secs(300);
+
+impl Unread {
+    /// Is it worth to index them?
+    pub(crate) fn is_much(self, few_files: usize) -> bool {
+        self.files >= few_files || self.bytes >= LITTLE_TEXT
+    }
+}
+
+/// Sees to it that a thread brings the index up to date and lets texts go when they are not used.
+pub(crate) fn start(holder: &Arc<Holder>, wants_index: bool) {
+    let mut work = holder.work();
+    work.is_wanted = true;
+    work.wants_index |= wants_index;
+    work.last_asked = Instant::now();
+    if work.has_thread {
+        holder.news.notify_all();
+        return;
+    }
+    let own = Arc::clone(holder);
+    let spawned = thread::Builder::new()
+        .name("haft-search-index".to_owned())
+        .spawn(move || run(&own));
+    work.has_thread = spawned.is_ok();
+}
+
+/// Says that texts are in use.
+pub(crate) fn touch(holder: &Arc<Holder>) {
+    let mut work = holder.work();
+    work.last_asked = Instant::now();
+    let has_thread = work.has_thread;
+    drop(work);
+    if !has_thread && holder.budget.used() > 0 {
+        // Someone must let them go later.
+        start(holder, true);
+    }
+}
+
+fn run(holder: &Holder) {
+    // Only this thread's, on Linux.
+    let _ = rustix::process::setpriority_process(None, 10);
+    wait(holder, BEFORE_START, |_| true);
+    loop {
+        let wants_index = {
+            let mut work = holder.work();
+            work.is_wanted = false;
+            work.wants_index
+        };
+        if !holder.has_ended() {
+            holder.read();
+        }
+        while wants_index && !holder.has_ended() && index_some(holder) == Progress::Made {}
+        if !holder.has_ended() {
+            super::file::save(holder);
+        }
+        // Until there is more to do, or nothing was asked for long.
+        loop {
+            let idle = holder.work().last_asked.elapsed();
+            // With nothing to let go there is nothing to wait for.
+            if holder.has_ended() || idle >= UNASKED || holder.budget.used() == 0 {
+                break;
+            }
+            wait(holder, UNASKED - idle, |work| !work.is_wanted);
+            if holder.work().is_wanted {
+                break;
+            }
+        }
+        let mut work = holder.work();
+        if !work.is_wanted || holder.has_ended() {
+            work.has_thread = false;
+            break;
+        }
+    }
+    if !holder.has_ended() {
+        let _ = holder.with(|kept| {
+            kept.let_go();
+            Ok(())
+        });
+    }
+}
+
+fn wait(holder: &Holder, at_most: Duration, goes_on: impl Fn(&super::holder::Work) -> bool) {
+    let until = Instant::now() + at_most;
+    let mut work = holder.work();
+    while goes_on(&work) && !holder.has_ended() {
+        let Some(rest) = until.checked_duration_since(Instant::now()) else {
+            return;
+        };
+        work = match holder.news.wait_timeout(work, rest) {
+            Ok((work, _)) => work,
+            Err(poisoned) => poisoned.into_inner().0,
+        };
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Made,
+    /// All is indexed that is worth it.
+    Done,
+}
+
+/// A file to index.
+struct Job {
+    entry: EntryNumber,
+    version: u32,
+    path: std::path::PathBuf,
+    mark: Mark,
+}
+
+/// What came of one.
+struct Indexed {
+    entry: EntryNumber,
+    version: u32,
+    mark: Mark,
+    /// Its number in the segment, or it is to be searched always.
+    text: Option<usize>,
+    held: Option<Held>,
+    is_settled: bool,
+}
+
+/// Indexes the next files.
+pub(crate) fn index_some(holder: &Holder) -> Progress {
+    let Ok((jobs, top, epoch)) = holder.with_fresh(|kept| choose(kept, holder.few_files)) else {
+        return Progress::Done;
+    };
+    if jobs.is_empty() {
+        return Progress::Done;
+    }
+    let mut builder = SegmentBuilder::default();
+    let mut collector = TrigramCollector::new();
+    let mut done = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        if holder.has_ended() {
+            return Progress::Done;
+        }
+        done.push(index_one(holder, &top, job, &mut builder, &mut collector));
+    }
+    let segment = (builder.len() > 0).then(|| builder.build());
+    if let Stage::Ready(kept) = &mut *holder.lock()
+        && kept.epoch == epoch
+    {
+        let number = kept.segments.len() as u32;
+        let mut files = vec![EntryNumber::MAX; segment.as_ref().map_or(0, |it| it.texts())];
+        for indexed in done {
+            let entry = &mut kept.tree.entries[indexed.entry as usize];
+            if entry.version != indexed.version || entry.mark != indexed.mark || !entry.is_there {
+                continue;
+            }
+            entry.data.coverage = match indexed.text {
+                Some(text) => {
+                    files[text] = indexed.entry;
+                    Coverage::Indexed {
+                        segment: number,
+                        text: text as u32,
+                    }
+                }
+                None => Coverage::Always,
+            };
+            if entry.data.held.is_none() {
+                entry.data.held = indexed.held;
+            }
+            entry.data.is_settled = indexed.is_settled;
+        }
+        if let Some(segment) = segment {
+            let segment = Arc::new(segment);
+            kept.segments.push(Slot { segment, files });
+        }
+        kept.is_saved = false;
+    }
+    Progress::Made
+}
+
+/// Which files come next. Once there are many segments, those of the smallest are indexed again, as
+/// one.
+fn choose(
+    kept: &mut KeptTree,
+    few_files: usize,
+) -> Result<(Vec<Job>, Arc<Directory>, u64), NotKnown> {
+    let key = ViewKey {
+        directory: 0,
+        globs: Vec::new(),
+        file_type: None,
+        current_dir: std::path::PathBuf::new(),
+    };
+    let seen = kept.see(&key, &NameRules::default())?;
+    if kept.segments.len() > MOST_SEGMENTS {
+        merge(kept);
+    }
+    let mut all = Unread::default();
+    let (mut jobs, mut bytes) = (Vec::new(), 0);
+    for number in seen.files.iter() {
+        let entry = &kept.tree.entries[*number as usize];
+        if entry.data.coverage != Coverage::Unread {
+            continue;
+        }
+        all.files += 1;
+        all.bytes += entry.mark.size;
+        if jobs.len() < MOST_TEXTS && bytes < MOST_BYTES {
+            bytes += entry.mark.size.min(LONGEST_INDEXED);
+            jobs.push(Job {
+                entry: *number,
+                version: entry.version,
+                path: kept.tree.path_of(*number),
+                mark: entry.mark,
+            });
+        }
+    }
+    if !all.is_much(few_files) {
+        jobs.clear();
+    }
+    Ok((jobs, Arc::clone(&kept.tree.top), kept.epoch))
+}
+
+fn merge(kept: &mut KeptTree) {
+    let mut living = vec![0_usize; kept.segments.len()];
+    for entry in &kept.tree.entries {
+        if let Coverage::Indexed { segment, .. } = entry.data.coverage {
+            living[segment as usize] += 1;
+        }
+    }
+    let mut order: Vec<usize> = (0..living.len()).collect();
+    order.sort_by_key(|segment| living[*segment]);
+    let dropped = &order[..order.len() / 2];
+    let mut places = vec![None; living.len()];
+    let mut kept_ones = Vec::new();
+    for (number, slot) in std::mem::take(&mut kept.segments).into_iter().enumerate() {
+        if !dropped.contains(&number) {
+            places[number] = Some(kept_ones.len() as u32);
+            kept_ones.push(slot);
+        }
+    }
+    kept.segments = kept_ones;
+    for entry in &mut kept.tree.entries {
+        if let Coverage::Indexed { segment, text } = entry.data.coverage {
+            entry.data.coverage = match places[segment as usize] {
+                Some(segment) => Coverage::Indexed { segment, text },
+                None => Coverage::Unread,
+            };
+        }
+    }
+}
+
+fn index_one(
+    holder: &Holder,
+    top: &Directory,
+    job: Job,
+    builder: &mut SegmentBuilder,
+    collector: &mut TrigramCollector,
+) -> Indexed {
+    let mut indexed = Indexed {
+        entry: job.entry,
+        version: job.version,
+        mark: job.mark,
+        text: None,
+        held: None,
+        is_settled: true,
+    };
+    let opened = top.open_below(&job.path);
+    let read = match opened {
+        Ok(Some(mut file)) => ReadText::of(&mut file, LONGEST_INDEXED),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
+    };
+    let Ok(Some(text)) = read else {
+        indexed.is_settled = false;
+        return indexed;
+    };
+    indexed.mark = text.mark;
+    indexed.is_settled = text.is_settled;
+    indexed.held = text.hold(&holder.budget);
+    // A mark of UTF-8 is no matter; any other, and NUL bytes, are for the searcher.
+    let is_text = match text.kind {
+        TextKind::Plain => true,
+        TextKind::Unusual => {
+            text.bytes.starts_with(b"\xef\xbb\xbf") && memchr::memchr(0, &text.bytes).is_none()
+        }
+        TextKind::Beginning => false,
+    };
+    if is_text && let Some(trigrams) = collector.collect(&text.bytes, MOST_TRIGRAMS) {
+        indexed.text = Some(builder.add(trigrams));
+    }
+    indexed
+}

@@ -1,0 +1,241 @@
+//! What is known of a file's content: where the index has it, and its text if there is room.
+//!
+//! Texts are owned copies, never mappings of files: a mapped file that shrinks would end the
+//! process. They count against a budget that all trees share.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use rustix::fs::fstat;
+
+use super::mark::Mark;
+use super::tree::FileKnowledge;
+
+/// Longer files are read anew each time.
+pub(crate) const LONGEST_HELD: u64 = 4 << 20;
+/// Longer files are not indexed: they are always searched.
+pub(crate) const LONGEST_INDEXED: u64 = 16 << 20;
+/// A file with more different trigrams is found by nearly everything.
+pub(crate) const MOST_TRIGRAMS: usize = 60_000;
+/// A search of a walked file ends at its first NUL byte, if that is in the first piece it reads.
+const FIRST_PIECE: usize = 60_000;
+
+/// Everything that is known of a file.
+#[derive(Debug, Default)]
+pub(crate) struct FileData {
+    pub(crate) coverage: Coverage,
+    pub(crate) held: Option<Held>,
+    /// When what is known was read, the file had not changed just before.
+    pub(crate) is_settled: bool,
+}
+
+impl FileKnowledge for FileData {
+    fn is_settled(&self) -> bool {
+        self.is_settled
+    }
+}
+
+/// Whether the index knows the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// It was not looked at since it changed, so it is searched.
+    #[default]
+    Unread,
+    /// It is always searched: it is binary, in another encoding, very large, or cannot be read.
+    Always,
+    /// It is that text of that segment.
+    Indexed { segment: u32, text: u32 },
+}
+
+/// The text of a file, or as much of it as a search can look at.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) kind: TextKind,
+    _share: Arc<Share>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextKind {
+    /// Searched as it is: no NUL byte, no byte order mark.
+    Plain,
+    /// All of it, but with NUL bytes or a mark.
+    Unusual,
+    /// It ends with the first NUL byte.
+    Beginning,
+}
+
+/// How much memory texts take, and may take.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    used: AtomicUsize,
+    pub(crate) most: usize,
+}
+
+/// Gives back what it took.
+#[derive(Debug)]
+struct Share {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// What a text takes beside its bytes.
+const OVERHEAD: usize = 64;
+
+impl Budget {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        let used = AtomicUsize::new(0);
+        Arc::new(Self { used, most })
+    }
+
+    /// An eighth of the memory, at most 256 MB.
+    pub(crate) fn by_default() -> Arc<Self> {
+        let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let total = memory
+            .lines()
+            .find_map(|line| line.strip_prefix("MemTotal:"));
+        let kilobytes: Option<usize> =
+            total.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
+        let eighth = kilobytes.map_or(64 << 20, |kilobytes| kilobytes * 1024 / 8);
+        Self::new(eighth.min(256 << 20))
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Holds a text, if there is room.
+    fn hold(self: &Arc<Self>, text: &ReadText) -> Option<Held> {
+        let bytes = text.bytes.len() + OVERHEAD;
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        let share = Share {
+            budget: Arc::clone(self),
+            bytes,
+        };
+        (used + bytes <= self.most).then(|| Held {
+            bytes: Arc::clone(&text.bytes),
+            kind: text.kind,
+            _share: Arc::new(share),
+        })
+    }
+}
+
+/// A text that was just read.
+pub(crate) struct ReadText {
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) kind: TextKind,
+    pub(crate) mark: Mark,
+    pub(crate) is_settled: bool,
+}
+
+impl ReadText {
+    /// Reads an opened file. `None`: it is too long to hold, or changes while it is read; then it
+    /// stands at its beginning again.
+    pub(crate) fn of(file: &mut File, longest: u64) -> io::Result<Option<Self>> {
+        use std::io::Seek;
+        let begun = SystemTime::now();
+        let mark = Mark::of(&fstat(&*file)?);
+        if mark.size > longest {
+            return Ok(None);
+        }
+        let size = mark.size as usize;
+        let mut bytes = Vec::with_capacity(size + 1);
+        let mut first = file.take(FIRST_PIECE as u64);
+        first.read_to_end(&mut bytes)?;
+        let is_marked = has_mark(&bytes);
+        let nul = memchr::memchr(0, &bytes);
+        let kind = match nul {
+            Some(at) if !is_marked => {
+                bytes.truncate(at + 1);
+                TextKind::Beginning
+            }
+            _ => {
+                file.take(longest + 1).read_to_end(&mut bytes)?;
+                let is_plain = !is_marked && memchr::memchr(0, &bytes).is_none();
+                match is_plain {
+                    true => TextKind::Plain,
+                    false => TextKind::Unusual,
+                }
+            }
+        };
+        let is_whole = kind == TextKind::Beginning || bytes.len() == size;
+        if !is_whole || Mark::of(&fstat(&*file)?) != mark {
+            file.rewind()?;
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            bytes: bytes.into(),
+            kind,
+            mark,
+            is_settled: mark.is_settled(begun),
+        }))
+    }
+
+    pub(crate) fn hold(&self, budget: &Arc<Budget>) -> Option<Held> {
+        match self.bytes.len() as u64 <= LONGEST_HELD {
+            true => budget.hold(self),
+            false => None,
+        }
+    }
+}
+
+/// A mark of UTF-8 or UTF-16.
+fn has_mark(bytes: &[u8]) -> bool {
+    let marks: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
+    marks.iter().any(|mark| bytes.starts_with(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> ReadText {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, bytes).unwrap();
+        let mut file = File::open(path).unwrap();
+        ReadText::of(&mut file, LONGEST_HELD).unwrap().unwrap()
+    }
+
+    #[test]
+    fn texts_are_held_as_far_as_a_search_looks() {
+        let late = [vec![b'x'; 70_000], vec![0, b'y']].concat();
+        let cases: [(&[u8], TextKind, usize); 7] = [
+            (b"", TextKind::Plain, 0),
+            (b"abc\n", TextKind::Plain, 4),
+            (b"abc\n\0def", TextKind::Beginning, 5),
+            (b"\xef\xbb\xbfabc", TextKind::Unusual, 6),
+            (b"\xff\xfea\0b\0", TextKind::Unusual, 6),
+            (b"\xef\xbb", TextKind::Plain, 2),
+            (&late, TextKind::Unusual, 70_002),
+        ];
+        for (bytes, kind, length) in cases {
+            let text = read(bytes);
+            assert_eq!((text.kind, text.bytes.len()), (kind, length));
+            assert_eq!(text.mark.size, bytes.len() as u64);
+            assert!(!text.is_settled, "it was written just now");
+        }
+    }
+
+    #[test]
+    fn the_budget_is_kept_and_given_back() {
+        let budget = Budget::new(1000);
+        let text = read(&[b'a'; 400]);
+        let (one, two) = (text.hold(&budget), text.hold(&budget));
+        assert!(one.is_some() && two.is_some());
+        assert!(text.hold(&budget).is_none());
+        assert_eq!(budget.used(), (400 + OVERHEAD) * 2);
+        drop((one, two));
+        assert_eq!(budget.used(), 0);
+        assert!(Budget::by_default().most <= 256 << 20);
+    }
+}

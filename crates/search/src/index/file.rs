@@ -1,0 +1,528 @@
+//! The index on disk, for later sessions in the same tree.
+//!
+//! One file a tree, written beside its place and renamed, so that a reader finds the old one or the
+//! new one, never a part. A lock decides who writes; readers wait for no one. A file that is damaged,
+//! of another version or of another user is as good as none. Layout, numbers little endian:
+//!
+//! ```text
+//! magic and version, checksum of the rest u64, length of the rest u64
+//! root and current directory, number of segments, their sizes, number of files
+//! a file     its path, what it was known by, segment u32 (all ones: always searched), text u32
+//! segments   one after the other
+//! ```
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::contents::Coverage;
+use super::holder::{Holder, Stage};
+use super::kept::KeptTree;
+use super::mark::Mark;
+use super::segment::{Damaged, Segment, SegmentSize};
+
+const MAGIC: [u8; 8] = *b"haftidx\x01";
+const HEADER: u64 = 24;
+
+/// What changed less than this before the index was written is read again.
+const YOUNG: Duration = Duration::from_secs(2);
+
+/// Index files take no more room than this together; those not used longest go first.
+const MOST_ROOM: u64 = 1 << 30;
+const MOST_FILES: usize = 24;
+
+/// An index is kept of trees with so many times the files that are worth one.
+const WORTH: usize = 2;
+
+const ALWAYS: u32 = u32::MAX;
+
+/// Where the index of a tree is.
+pub(crate) fn place(folder: &Path, root: &Path, current_dir: &Path) -> PathBuf {
+    let mut sum = Checksum::new();
+    sum.add(root.as_os_str().as_bytes());
+    sum.add(&[0]);
+    sum.add(current_dir.as_os_str().as_bytes());
+    folder.join(format!("{:016x}.index", sum.value()))
+}
+
+/// Is the folder ours, and only ours to write to?
+fn is_ours(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| {
+        found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0
+    })
+}
+
+/// Writes the index of a tree, if it is worth it and no one else does.
+pub(crate) fn save(holder: &Holder) {
+    let Some(folder) = &holder.folder else {
+        return;
+    };
+    if let Err(error) = save_in(folder, holder) {
+        // It goes on without: only the next session has to build it again.
+        tracing::info!(
+            "the search index is not kept in {}: {error}",
+            folder.display()
+        );
+    }
+}
+
+fn save_in(folder: &Path, holder: &Holder) -> io::Result<()> {
+    let Some((table, segments, epoch)) = gather(holder) else {
+        return Ok(());
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    if !is_ours(folder) {
+        return Err(io::Error::other("the folder belongs to others"));
+    }
+    let path = place(folder, &holder.root, &holder.current_dir);
+    let own = |path: &Path| {
+        let mut options = OpenOptions::new();
+        options
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .mode(0o600);
+        options.open(path)
+    };
+    let lock = own(&path.with_extension("lock"))?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(());
+    }
+    let temporary = path.with_extension("new");
+    let file = own(&temporary)?;
+    let written = write(&file, &table, &segments);
+    let places = match written {
+        Ok(places) => places,
+        Err(error) => {
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
+    };
+    fs::rename(&temporary, &path)?;
+    use_file(holder, file, &places, epoch);
+    bound(folder, &path);
+    Ok(())
+}
+
+type Gathered = (Vec<u8>, Vec<Arc<Segment>>, u64);
+
+/// What is to be written, taken while the tree is still.
+fn gather(holder: &Holder) -> Option<Gathered> {
+    let Stage::Ready(kept) = &mut *holder.lock() else {
+        return None;
+    };
+    // Reading a small tree again is faster than looking what changed in it.
+    let is_small = kept.tree.entries.len() < WORTH * holder.few_files;
+    if kept.is_saved || kept.segments.is_empty() || is_small {
+        return None;
+    }
+    kept.is_saved = true;
+    let now = SystemTime::now();
+    let old_enough = now.checked_sub(YOUNG)?;
+    let mut table = Vec::new();
+    put_bytes(&mut table, holder.root.as_os_str().as_bytes());
+    put_bytes(&mut table, holder.current_dir.as_os_str().as_bytes());
+    let mut files = Vec::new();
+    let mut count = 0_u64;
+    for (number, entry) in kept.tree.entries.iter().enumerate() {
+        let (segment, text) = match entry.data.coverage {
+            Coverage::Indexed { segment, text } => (segment, text),
+            Coverage::Always => (ALWAYS, 0),
+            Coverage::Unread => continue,
+        };
+        if !entry.is_there || !entry.data.is_settled || !entry.mark.is_settled(old_enough) {
+            continue;
+        }
+        count += 1;
+        put_bytes(
+            &mut files,
+            kept.tree.path_of(number as u32).as_os_str().as_bytes(),
+        );
+        put_mark(&mut files, &entry.mark);
+        files.extend(segment.to_le_bytes());
+        files.extend(text.to_le_bytes());
+    }
+    let segments: Vec<_> = kept
+        .segments
+        .iter()
+        .map(|slot| Arc::clone(&slot.segment))
+        .collect();
+    table.extend((segments.len() as u64).to_le_bytes());
+    for segment in &segments {
+        let size = segment.size();
+        for number in [size.texts, size.trigrams, size.lists] {
+            table.extend(number.to_le_bytes());
+        }
+    }
+    table.extend(count.to_le_bytes());
+    table.append(&mut files);
+    Some((table, segments, kept.epoch))
+}
+
+type Places = Vec<(u64, SegmentSize)>;
+
+fn write(mut file: &File, table: &[u8], segments: &[Arc<Segment>]) -> io::Result<Places> {
+    file.set_len(0)?;
+    file.write_all(&[0; HEADER as usize])?;
+    let mut out = Summed {
+        inner: BufWriter::with_capacity(1 << 20, file),
+        sum: Checksum::new(),
+        length: 0,
+    };
+    out.write_all(table)?;
+    let mut places = Places::new();
+    for segment in segments {
+        let start = HEADER + out.length;
+        places.push((start, segment.write(&mut out)?));
+    }
+    let (sum, length) = (out.sum.value(), out.length);
+    out.inner.flush()?;
+    drop(out);
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(&MAGIC)?;
+    file.write_all(&sum.to_le_bytes())?;
+    file.write_all(&length.to_le_bytes())?;
+    file.sync_data()?;
+    Ok(places)
+}
+
+/// From now on lists are read from the file instead of kept in memory.
+fn use_file(holder: &Holder, file: File, places: &Places, epoch: u64) {
+    let file = Arc::new(file);
+    let opened: Result<Vec<Segment>, Damaged> = places
+        .iter()
+        .map(|(start, size)| Segment::open(&file, *start, *size))
+        .collect();
+    if let (Stage::Ready(kept), Ok(opened)) = (&mut *holder.lock(), opened)
+        && kept.epoch == epoch
+        && kept.segments.len() >= opened.len()
+    {
+        for (slot, segment) in kept.segments.iter_mut().zip(opened) {
+            if slot.segment.size() == segment.size() {
+                slot.segment = Arc::new(segment);
+            }
+        }
+    }
+}
+
+/// Removes the files that were not used longest, when there are too many.
+fn bound(folder: &Path, newest: &Path) {
+    let Ok(files) = fs::read_dir(folder) else {
+        return;
+    };
+    let mut files: Vec<(SystemTime, u64, PathBuf)> = files
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|it| it == "index"))
+        .filter_map(|entry| {
+            let found = entry.metadata().ok()?;
+            Some((found.modified().ok()?, found.len(), entry.path()))
+        })
+        .collect();
+    files.sort_unstable();
+    let mut room: u64 = files.iter().map(|(_, size, _)| size).sum();
+    let mut count = files.len();
+    for (_, size, path) in files {
+        if (room <= MOST_ROOM && count <= MOST_FILES) || path == newest {
+            continue;
+        }
+        let _ = fs::remove_file(path.with_extension("lock"));
+        if fs::remove_file(&path).is_ok() {
+            room -= size;
+            count -= 1;
+        }
+    }
+}
+
+/// Is there an index for this tree?
+pub(crate) fn is_there(holder: &Holder) -> bool {
+    let folder = holder.folder.as_deref();
+    folder.is_some_and(|folder| place(folder, &holder.root, &holder.current_dir).is_file())
+}
+
+/// Takes over what an earlier session found out about files that did not change since.
+pub(crate) fn load(holder: &Holder, kept: &mut KeptTree) {
+    let Some(folder) = &holder.folder else {
+        return;
+    };
+    let path = place(folder, &holder.root, &holder.current_dir);
+    if !is_ours(folder) || !is_ours(&path) {
+        return;
+    }
+    match open(&path, holder) {
+        Ok(index) => {
+            take_over(kept, index);
+            // As a sign that it is used.
+            if let Ok(file) = OpenOptions::new().append(true).open(&path) {
+                let _ = file.set_modified(SystemTime::now());
+            }
+        }
+        Err(Damaged) => {
+            tracing::warn!(
+                "the search index {} is damaged or of another version: it is built again",
+                path.display()
+            );
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// What a file says.
+struct Opened {
+    segments: Vec<Segment>,
+    files: HashMap<Box<[u8]>, (Mark, u32, u32)>,
+}
+
+fn open(path: &Path, holder: &Holder) -> Result<Opened, Damaged> {
+    let mut file = File::open(path)?;
+    let mut header = [0; HEADER as usize];
+    file.read_exact(&mut header)?;
+    let length = u64::from_le_bytes(array(&header[16..])?);
+    if header[..8] != MAGIC || file.metadata()?.len() != HEADER + length {
+        return Err(Damaged);
+    }
+    let mut sum = Checksum::new();
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            count => sum.add(&piece[..count]),
+        }
+    }
+    if sum.value() != u64::from_le_bytes(array(&header[8..])?) {
+        return Err(Damaged);
+    }
+    let mut source = Source {
+        file: &file,
+        at: HEADER,
+        end: HEADER + length,
+        buffer: Vec::new(),
+        used: 0,
+    };
+    let root = source.bytes()?;
+    let current_dir = source.bytes()?;
+    if *root != *holder.root.as_os_str().as_bytes()
+        || *current_dir != *holder.current_dir.as_os_str().as_bytes()
+    {
+        return Err(Damaged);
+    }
+    let count = source.number()?;
+    let mut sizes = Vec::new();
+    for _ in 0..count.min(1 << 16) {
+        sizes.push(SegmentSize {
+            texts: source.number()?,
+            trigrams: source.number()?,
+            lists: source.number()?,
+        });
+    }
+    let mut files = HashMap::new();
+    for _ in 0..source.number()? {
+        let path = source.bytes()?;
+        let mark = source.mark()?;
+        let (segment, text) = (source.small()?, source.small()?);
+        files.insert(path, (mark, segment, text));
+    }
+    let mut start = source.position();
+    let file = Arc::new(file);
+    let mut segments = Vec::new();
+    for size in sizes {
+        segments.push(Segment::open(&file, start, size)?);
+        start += size.bytes().ok_or(Damaged)?;
+    }
+    match start == HEADER + length {
+        true => Ok(Opened { segments, files }),
+        false => Err(Damaged),
+    }
+}
+
+fn take_over(kept: &mut KeptTree, index: Opened) {
+    for number in 0..kept.tree.entries.len() {
+        let path = kept.tree.path_of(number as u32);
+        let Some((mark, segment, text)) = index.files.get(path.as_os_str().as_bytes()) else {
+            continue;
+        };
+        let entry = &mut kept.tree.entries[number];
+        if entry.mark == *mark {
+            entry.data.is_settled = true;
+            entry.data.coverage = match *segment {
+                ALWAYS => Coverage::Always,
+                segment => Coverage::Indexed {
+                    segment,
+                    text: *text,
+                },
+            };
+        }
+    }
+    kept.add_segments(index.segments);
+    kept.is_saved = true;
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Damaged> {
+    bytes
+        .get(..N)
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or(Damaged)
+}
+
+fn put_bytes(into: &mut Vec<u8>, bytes: &[u8]) {
+    into.extend((bytes.len() as u32).to_le_bytes());
+    into.extend(bytes);
+}
+
+fn put_mark(into: &mut Vec<u8>, mark: &Mark) {
+    for number in [mark.device, mark.inode, mark.size] {
+        into.extend(number.to_le_bytes());
+    }
+    for (seconds, rest) in [mark.modified, mark.changed] {
+        into.extend(seconds.to_le_bytes());
+        into.extend(rest.to_le_bytes());
+    }
+}
+
+/// Reads from the front of a file, in large pieces.
+struct Source<'a> {
+    file: &'a File,
+    at: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    used: usize,
+}
+
+impl Source<'_> {
+    fn take(&mut self, count: usize) -> Result<&[u8], Damaged> {
+        if self.buffer.len() - self.used < count {
+            self.buffer.drain(..self.used);
+            self.used = 0;
+            let rest = usize::try_from(self.end - self.at).map_err(|_| Damaged)?;
+            let held = self.buffer.len();
+            let more = rest.min((1 << 20).max(count - held));
+            self.buffer.resize(held + more, 0);
+            self.file.read_exact_at(&mut self.buffer[held..], self.at)?;
+            self.at += more as u64;
+        }
+        let taken = self
+            .buffer
+            .get(self.used..self.used + count)
+            .ok_or(Damaged)?;
+        self.used += count;
+        Ok(taken)
+    }
+
+    fn number(&mut self) -> Result<u64, Damaged> {
+        Ok(u64::from_le_bytes(array(self.take(8)?)?))
+    }
+
+    fn small(&mut self) -> Result<u32, Damaged> {
+        Ok(u32::from_le_bytes(array(self.take(4)?)?))
+    }
+
+    fn bytes(&mut self) -> Result<Box<[u8]>, Damaged> {
+        let length = self.small()? as usize;
+        if length > 1 << 16 {
+            return Err(Damaged);
+        }
+        Ok(self.take(length)?.into())
+    }
+
+    fn mark(&mut self) -> Result<Mark, Damaged> {
+        let [device, inode, size] = [self.number()?, self.number()?, self.number()?];
+        let modified = (self.number()? as i64, self.small()?);
+        let changed = (self.number()? as i64, self.small()?);
+        Ok(Mark {
+            device,
+            inode,
+            size,
+            modified,
+            changed,
+        })
+    }
+
+    fn position(&self) -> u64 {
+        self.at - (self.buffer.len() - self.used) as u64
+    }
+}
+
+/// Sums up what is written.
+struct Summed<W> {
+    inner: W,
+    sum: Checksum,
+    length: u64,
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write_all(bytes)?;
+        self.sum.add(bytes);
+        self.length += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Shows that bytes were lost or changed by accident.
+struct Checksum {
+    state: u64,
+    rest: Vec<u8>,
+    length: u64,
+}
+
+impl Checksum {
+    fn new() -> Self {
+        Self {
+            state: 0x9e37_79b9_7f4a_7c15,
+            rest: Vec::with_capacity(8),
+            length: 0,
+        }
+    }
+
+    fn add(&mut self, mut bytes: &[u8]) {
+        self.length += bytes.len() as u64;
+        if !self.rest.is_empty() {
+            let missing = (8 - self.rest.len()).min(bytes.len());
+            self.rest.extend(&bytes[..missing]);
+            bytes = &bytes[missing..];
+            if self.rest.len() == 8 {
+                let word = std::mem::take(&mut self.rest);
+                self.words(&word);
+            }
+        }
+        let whole = bytes.len() / 8 * 8;
+        self.words(&bytes[..whole]);
+        self.rest.extend(&bytes[whole..]);
+    }
+
+    fn words(&mut self, bytes: &[u8]) {
+        for word in bytes.chunks_exact(8) {
+            let word = u64::from_le_bytes([
+                word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7],
+            ]);
+            self.state = (self.state ^ word)
+                .wrapping_mul(0xff51_afd7_ed55_8ccd)
+                .rotate_left(29);
+        }
+    }
+
+    fn value(&self) -> u64 {
+        let mut last = [0; 8];
+        last[..self.rest.len()].copy_from_slice(&self.rest);
+        let mixed = (self.state ^ u64::from_le_bytes(last)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        (mixed ^ mixed >> 32 ^ self.length).wrapping_mul(0xff51_afd7_ed55_8ccd)
+    }
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

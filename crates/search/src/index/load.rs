@@ -1,0 +1,288 @@
+//! Reads the directories of a tree: what is in them, what ignore files say of it, and from then on
+//! watched.
+//!
+//! A directory is watched before it is listed, so that what changes meanwhile is seen by its event.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use rustix::fs::fstatfs;
+use rustix::io::Errno;
+
+use super::mark::Mark;
+use super::watch::{WatchNumber, Watcher};
+use crate::handle::{Directory, EntryKind, kind_of};
+use crate::skip::{Skip, SkipLog, SkipReason};
+use crate::walk::{IgnoreRules, Level, Telling, Verdict, is_version_control};
+
+/// A tree of more entries is searched without any of this.
+pub(crate) const MOST_ENTRIES: usize = 600_000;
+
+/// File systems on which the kernel tells of every change: those that only this machine writes to.
+const LOCAL: [u64; 9] = [
+    0xef53,      // ext2, ext3, ext4
+    0x9123_683e, // btrfs
+    0x5846_5342, // xfs
+    0x0102_1994, // tmpfs
+    0x8584_58f6, // ramfs
+    0xf2f5_2010, // f2fs
+    0x2fc1_2fc1, // zfs
+    0xca45_1a4e, // bcachefs
+    0x794c_7630, // overlayfs: changes below its own mount are undefined, by its documentation
+];
+
+/// The tree is not to be kept.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    TooLarge,
+    /// Something is on a file system that others may write to.
+    NotLocal,
+    Stopped,
+    Failed,
+}
+
+impl Refused {
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::TooLarge => "it has too many entries",
+            Self::NotLocal => "part of it is on a file system that others may change",
+            Self::Stopped | Self::Failed => "it could not be read or watched",
+        }
+    }
+}
+
+/// A directory as it was read.
+pub(crate) struct LoadedDirectory {
+    /// Which one of the list it is in; none for the first.
+    pub(crate) parent: Option<usize>,
+    /// Below the root of the tree.
+    pub(crate) path: PathBuf,
+    pub(crate) mark: Mark,
+    pub(crate) watch: Option<WatchNumber>,
+    pub(crate) level: Option<Arc<Level>>,
+    pub(crate) skips: Vec<Skip>,
+    /// By name.
+    pub(crate) entries: Vec<LoadedEntry>,
+}
+
+pub(crate) struct LoadedEntry {
+    pub(crate) name: OsString,
+    pub(crate) kind: EntryKind,
+    pub(crate) verdict: Verdict,
+    pub(crate) mark: Mark,
+    pub(crate) names: u64,
+}
+
+/// What reading needs to know.
+pub(crate) struct Loader<'a> {
+    pub(crate) top: &'a Directory,
+    pub(crate) root: &'a Path,
+    pub(crate) rules: &'a IgnoreRules,
+    /// None: everything is looked at again before each answer.
+    pub(crate) watcher: Option<&'a Watcher>,
+    pub(crate) threads: usize,
+    pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
+    pub(crate) ran_out_of_watches: &'a AtomicBool,
+}
+
+struct Task {
+    parent: Option<usize>,
+    path: PathBuf,
+    level: Option<Arc<Level>>,
+}
+
+impl Loader<'_> {
+    /// Reads a directory and all below it, level by level.
+    pub(crate) fn load(
+        &self,
+        path: &Path,
+        level: Option<Arc<Level>>,
+    ) -> Result<Vec<LoadedDirectory>, Refused> {
+        let mut loaded: Vec<LoadedDirectory> = Vec::new();
+        let mut tasks = vec![Task {
+            parent: None,
+            path: path.to_path_buf(),
+            level,
+        }];
+        let mut entries = 0;
+        while !tasks.is_empty() {
+            let start = loaded.len();
+            for directory in self.load_all(&tasks)?.into_iter().flatten() {
+                entries += directory.entries.len() + 1;
+                loaded.push(directory);
+            }
+            if entries > MOST_ENTRIES {
+                return Err(Refused::TooLarge);
+            }
+            tasks.clear();
+            for (number, directory) in loaded.iter().enumerate().skip(start) {
+                let inside = directory.entries.iter().filter(|entry| entry.is_entered());
+                tasks.extend(inside.map(|entry| Task {
+                    parent: Some(number),
+                    path: directory.path.join(&entry.name),
+                    level: directory.level.clone(),
+                }));
+            }
+        }
+        Ok(loaded)
+    }
+
+    fn load_all(&self, tasks: &[Task]) -> Result<Vec<Option<LoadedDirectory>>, Refused> {
+        if self.threads <= 1 || tasks.len() < 16 {
+            return tasks.iter().map(|task| self.read(task)).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<_>> = Mutex::new(Vec::with_capacity(tasks.len()));
+        let work = || {
+            let mut own = Vec::new();
+            while let Some((at, task)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                tasks.get(at).map(|task| (at, task))
+            } {
+                own.push((at, self.read(task)));
+            }
+            results
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(own);
+        };
+        thread::scope(|scope| {
+            for _ in 1..self.threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(at, _)| *at);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    /// `None`: it is gone, or something else is in its place.
+    fn read(&self, task: &Task) -> Result<Option<LoadedDirectory>, Refused> {
+        if (self.stop)() {
+            return Err(Refused::Stopped);
+        }
+        let path = self.root.join(&task.path);
+        let mut loaded = LoadedDirectory {
+            parent: task.parent,
+            path: task.path.clone(),
+            mark: Mark::default(),
+            watch: None,
+            level: task.level.clone(),
+            skips: Vec::new(),
+            entries: Vec::new(),
+        };
+        let unreadable = |error: &io::Error| Skip {
+            path: Some(path.clone()),
+            reason: SkipReason::Unreadable {
+                message: error.to_string(),
+            },
+        };
+        let directory = match self.top.enter_below(&task.path) {
+            Ok(directory) => directory,
+            Err(error) if is_unsupported(&error) => return Err(Refused::Failed),
+            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) => {
+                loaded.skips.push(unreadable(&error));
+                return Ok(Some(loaded));
+            }
+        };
+        let found = directory.stat().map_err(|_| Refused::Failed)?;
+        loaded.mark = Mark::of(&found);
+        self.check_local(&directory)?;
+        if let Some(watcher) = self.watcher {
+            match watcher.watch(&directory) {
+                Ok(watch) => loaded.watch = Some(watch),
+                Err(error) if error.raw_os_error() == Some(Errno::NOSPC.raw_os_error()) => {
+                    self.ran_out_of_watches.store(true, Ordering::Relaxed);
+                }
+                Err(_) => return Err(Refused::Failed),
+            }
+        }
+        let mut names = Vec::new();
+        let mut telling = Telling::default();
+        let listed = directory.list(|name, _| {
+            telling.note(&name);
+            names.push(name);
+        });
+        if let Err(error) = listed {
+            loaded.skips.push(unreadable(&error));
+        }
+        let skips = SkipLog::default();
+        let level = task.level.clone();
+        loaded.level = self.rules.enter(&directory, &path, &telling, level, &skips);
+        loaded.skips.extend(skips.into_all());
+        names.sort_unstable();
+        for name in names {
+            loaded
+                .entries
+                .extend(self.entry(&directory, name, &path, loaded.level.as_deref()));
+        }
+        Ok(Some(loaded))
+    }
+
+    /// One name of a directory; `None` if it is gone or never looked at.
+    pub(crate) fn entry(
+        &self,
+        directory: &Directory,
+        name: OsString,
+        path: &Path,
+        level: Option<&Level>,
+    ) -> Option<LoadedEntry> {
+        if is_version_control(&name) {
+            return None;
+        }
+        let found = directory.look(&name)?;
+        let kind = kind_of(&found)?;
+        let is_dir = kind == EntryKind::Directory;
+        #[expect(
+            clippy::useless_conversion,
+            reason = "the types differ between systems"
+        )]
+        let names = u64::from(found.st_nlink);
+        Some(LoadedEntry {
+            verdict: self.rules.by_files(&path.join(&name), is_dir, level),
+            name,
+            kind,
+            mark: Mark::of(&found),
+            names,
+        })
+    }
+
+    fn check_local(&self, directory: &Directory) -> Result<(), Refused> {
+        let found = fstatfs(directory.fd()).map_err(|_| Refused::Failed)?;
+        #[expect(clippy::unnecessary_cast, reason = "the types differ between systems")]
+        match LOCAL.contains(&(found.f_type as u64 & 0xffff_ffff)) {
+            true => Ok(()),
+            false => Err(Refused::NotLocal),
+        }
+    }
+}
+
+impl LoadedEntry {
+    pub(crate) fn is_entered(&self) -> bool {
+        self.kind == EntryKind::Directory && self.verdict != Verdict::Ignored
+    }
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    [
+        Errno::NOSYS,
+        Errno::PERM,
+        Errno::INVAL,
+        Errno::MFILE,
+        Errno::NFILE,
+    ]
+    .iter()
+    .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::XDEV]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

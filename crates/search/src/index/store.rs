@@ -1,0 +1,170 @@
+//! The trees of an engine.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::build::{self, Progress};
+use super::contents::{Budget, Coverage, FileData};
+use super::holder::{Holder, Stage};
+use super::kept::Unread;
+use super::tree::TreeEntry;
+use crate::handle::EntryKind;
+use crate::settings::{IndexSettings, IndexStatus};
+use crate::walk::Verdict;
+
+/// So many trees are kept; the one that was not asked for longest goes.
+const MOST_TREES: usize = 4;
+
+/// All trees of an engine.
+#[derive(Debug)]
+pub(crate) struct TreeStore {
+    settings: IndexSettings,
+    budget: Arc<Budget>,
+    threads: usize,
+    /// Those asked last come first.
+    trees: Mutex<Vec<Arc<Holder>>>,
+}
+
+impl TreeStore {
+    /// `None` if nothing is to be kept.
+    pub(crate) fn new(settings: IndexSettings, threads: usize) -> Option<Self> {
+        if !settings.enabled {
+            return None;
+        }
+        let budget = match settings.memory {
+            Some(most) => Budget::new(most),
+            None => Budget::by_default(),
+        };
+        Some(Self {
+            settings,
+            budget,
+            threads,
+            trees: Mutex::default(),
+        })
+    }
+
+    /// Every answer is compared with that of a plain walk.
+    pub(crate) fn verifies(&self) -> bool {
+        self.settings.verify
+    }
+
+    /// The tree that a search below `real` belongs to: that of the current directory, if it is in
+    /// there.
+    pub(crate) fn holder(&self, real: &Path, current_dir: &Path) -> Option<Arc<Holder>> {
+        let root = match real.starts_with(current_dir) {
+            true => current_dir,
+            false => real,
+        };
+        // Neither everything nor everyone's.
+        if root.components().count() < 3 {
+            return None;
+        }
+        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = trees
+            .iter()
+            .position(|tree| real.starts_with(&tree.root) && tree.current_dir == current_dir);
+        let holder = match at {
+            Some(at) => trees.remove(at),
+            None => {
+                let (budget, threads) = (&self.budget, self.threads);
+                Arc::new(Holder::new(
+                    root,
+                    current_dir,
+                    budget,
+                    threads,
+                    &self.settings,
+                ))
+            }
+        };
+        trees.insert(0, Arc::clone(&holder));
+        if let Some(oldest) = trees.get(MOST_TREES) {
+            oldest.end();
+            trees.truncate(MOST_TREES);
+        }
+        if self.settings.at_once {
+            holder.read();
+            let mut is_new = false;
+            while build::index_some(&holder) == Progress::Made {
+                is_new = true;
+            }
+            if is_new {
+                super::file::save(&holder);
+            }
+        } else {
+            holder.read_if_indexed();
+        }
+        Some(holder)
+    }
+
+    pub(crate) fn status(&self) -> Vec<IndexStatus> {
+        let trees = self
+            .trees
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let status = |holder: &Arc<Holder>| {
+            let mut status = IndexStatus {
+                root: holder.root.clone(),
+                is_ready: false,
+                refused: match &*holder.lock() {
+                    Stage::Refused(refused) => Some(refused.reason()),
+                    _ => None,
+                },
+                is_watched: false,
+                files: 0,
+                indexed: 0,
+                index_bytes: 0,
+                held_bytes: self.budget.used(),
+                memory: self.budget.most,
+            };
+            let _ = holder.with(|kept| {
+                let entries = || kept.tree.entries.iter().filter(|entry| entry.is_there);
+                let is_file = |entry: &&TreeEntry<FileData>| {
+                    entry.kind == EntryKind::File && entry.verdict != Verdict::Ignored
+                };
+                let is_indexed = |entry: &&TreeEntry<FileData>| {
+                    matches!(entry.data.coverage, Coverage::Indexed { .. })
+                };
+                status.is_ready = true;
+                status.is_watched = kept.tree.is_watched();
+                status.files = entries().filter(is_file).count();
+                status.indexed = entries().filter(is_indexed).count();
+                status.index_bytes = kept.segments.iter().map(|slot| slot.segment.weight()).sum();
+                Ok(())
+            });
+            status
+        };
+        trees.iter().map(status).collect()
+    }
+
+    /// Called after an answer: has the rest done behind it.
+    pub(crate) fn after(&self, holder: &Arc<Holder>, need: Need) {
+        if self.settings.at_once {
+            return;
+        }
+        match need {
+            Need::Index(Some(unread)) if !unread.is_much(holder.few_files) => build::touch(holder),
+            Need::Index(_) => build::start(holder, true),
+            Need::Tree if holder.is_unread() => build::start(holder, false),
+            Need::Tree => {}
+        }
+    }
+}
+
+/// What a call would have been answered faster with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Need {
+    /// The names alone.
+    Tree,
+    /// The contents too. How many the index did not know; nothing if there was no tree.
+    Index(Option<Unread>),
+}
+
+impl Drop for TreeStore {
+    fn drop(&mut self) {
+        let trees = self.trees.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for holder in trees.drain(..) {
+            holder.end();
+        }
+    }
+}

@@ -1,0 +1,557 @@
+//! A tree as it is now: every entry of every directory that a walk would enter, also those that
+//! ignore files name, since a query's globs may bring them back.
+//!
+//! Before each answer [`Tree::refresh`] brings it up to date. Most of what changes is told by the
+//! kernel (`watch`). What is not told, and what is done about it:
+//!
+//! - a file written through another name of it outside: files with several names are looked at
+//!   before each answer. One that got its second name only later, and is changed only by it, is
+//!   found when the tree is read again.
+//! - a store through a mapping: each candidate is looked at before what is known of it is used
+//!   (`contents`), which shows the first store into a page; the last is told when the file is
+//!   unmapped. In between a store may be missed by a file that was no candidate.
+//! - ignore files above the tree, excludes of a repository and of the user: looked at before each
+//!   answer.
+//! - something mounted: the kernel says that, and the tree is read again.
+//! - more events than fit, more directories than may be watched: the tree is read again, once or
+//!   before each answer. Reading again costs a look at every file, but no content.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use ignore::gitignore::gitconfig_excludes_path;
+
+use super::load::{LoadedDirectory, LoadedEntry, Loader, Refused};
+use super::mark::{Guarded, Mark};
+use super::watch::{Change, Drained, WatchNumber, Watcher};
+use crate::LeaveOut;
+use crate::handle::{Directory, EntryKind};
+use crate::skip::{Skip, SkipLog};
+use crate::walk::{IgnoreRules, Level, NameRules, Verdict, is_telling, is_version_control};
+
+pub(crate) type EntryNumber = u32;
+pub(crate) type DirectoryNumber = u32;
+
+/// More changes at once are not followed one by one.
+const MOST_CHANGES: usize = 4000;
+
+/// A name in a directory.
+#[derive(Debug)]
+pub(crate) struct TreeEntry<T> {
+    pub(crate) name: Box<OsStr>,
+    pub(crate) parent: DirectoryNumber,
+    pub(crate) kind: EntryKind,
+    pub(crate) verdict: Verdict,
+    pub(crate) mark: Mark,
+    /// If it is a directory that was entered.
+    pub(crate) directory: Option<DirectoryNumber>,
+    pub(crate) is_there: bool,
+    /// Goes up with each change, so that what was read before it is not taken for what is.
+    pub(crate) version: u32,
+    /// What is known of its content.
+    pub(crate) data: T,
+}
+
+#[derive(Debug)]
+pub(crate) struct TreeDirectory {
+    parent: Option<DirectoryNumber>,
+    /// Below the root.
+    pub(crate) path: PathBuf,
+    pub(crate) mark: Mark,
+    watch: Option<WatchNumber>,
+    level: Option<Arc<Level>>,
+    /// What reading it had to leave out.
+    pub(crate) skips: Vec<Skip>,
+    /// By name.
+    pub(crate) entries: Vec<EntryNumber>,
+    is_there: bool,
+}
+
+/// `T` is what is kept of a file's content; it is lost when the file changes.
+pub(crate) struct Tree<T> {
+    pub(crate) root: PathBuf,
+    pub(crate) current_dir: PathBuf,
+    pub(crate) top: Arc<Directory>,
+    rules: IgnoreRules,
+    /// Of the ignore files above the root.
+    pub(crate) skips: Vec<Skip>,
+    pub(crate) entries: Vec<TreeEntry<T>>,
+    pub(crate) directories: Vec<TreeDirectory>,
+    watcher: Option<Watcher>,
+    watched: HashMap<WatchNumber, Vec<DirectoryNumber>>,
+    guarded: Vec<Guarded>,
+    has_linked_rules: bool,
+    global: Option<PathBuf>,
+    several_names: Vec<EntryNumber>,
+    gone: usize,
+    /// Goes up when names come or go.
+    pub(crate) structure: u64,
+    threads: usize,
+}
+
+/// What is known of a file's content.
+pub(crate) trait FileKnowledge: Default {
+    /// A change since it was read is seen by the file's times.
+    fn is_settled(&self) -> bool;
+}
+
+/// What a refresh did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refreshed {
+    /// Numbers stay.
+    InPlace,
+    /// All is new; what was known of unchanged files was taken over.
+    ReadAgain,
+}
+
+impl<T: FileKnowledge> Tree<T> {
+    /// Reads the tree at a path without links.
+    pub(crate) fn read(
+        root: &Path,
+        current_dir: &Path,
+        threads: usize,
+        watching: Watching,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, Refused> {
+        let top = Directory::at(root).map_err(|_| Refused::Failed)?;
+        let watcher = match watching {
+            Watching::Wanted => Some(Watcher::new().map_err(|_| Refused::Failed)?),
+            Watching::RanOut => None,
+        };
+        let begun = SystemTime::now();
+        let global = gitconfig_excludes_path();
+        let skips = SkipLog::default();
+        let names = NameRules::default();
+        let rules = IgnoreRules::new(root, root, current_dir, names, LeaveOut::default(), &skips);
+        let ran_out = AtomicBool::new(false);
+        let loader = Loader {
+            top: &top,
+            root,
+            rules: &rules,
+            watcher: watcher.as_ref(),
+            threads,
+            stop,
+            ran_out_of_watches: &ran_out,
+        };
+        let loaded = loader.load(Path::new(""), rules.start())?;
+        let elsewhere = rules.elsewhere();
+        // What changed since they were read is too young to be trusted.
+        let guarded = global.iter().chain(&elsewhere.paths);
+        let guarded = guarded.map(|path| Guarded::new(path, begun)).collect();
+        let mut tree = Self {
+            root: root.to_path_buf(),
+            current_dir: current_dir.to_path_buf(),
+            top: Arc::new(top),
+            rules,
+            skips: skips.into_all(),
+            entries: Vec::new(),
+            directories: Vec::new(),
+            watcher: watcher.filter(|_| !ran_out.load(Ordering::Relaxed)),
+            watched: HashMap::new(),
+            guarded,
+            has_linked_rules: elsewhere.has_linked_rules,
+            global,
+            several_names: Vec::new(),
+            gone: 0,
+            structure: 0,
+            threads,
+        };
+        if tree.add(loaded, None).is_none() {
+            return Err(Refused::Failed);
+        }
+        Ok(tree)
+    }
+
+    /// Are all directories watched? Otherwise all is looked at before each answer.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watcher.is_some()
+    }
+
+    /// Does a query that begins at this directory see what the tree says?
+    pub(crate) fn speaks_for(
+        &self,
+        directory: DirectoryNumber,
+        current_dir: &Path,
+        leave_out: &LeaveOut,
+    ) -> bool {
+        let linked = self.has_linked_rules && (directory != 0 || !leave_out.is_empty());
+        let global = self.rules.has_global() && current_dir != self.current_dir;
+        !linked && !global
+    }
+
+    /// Puts what was read into the tree, below an entry. The number of the first directory.
+    fn add(
+        &mut self,
+        loaded: Vec<LoadedDirectory>,
+        below: Option<EntryNumber>,
+    ) -> Option<DirectoryNumber> {
+        let start = self.directories.len();
+        for loaded in loaded {
+            let number = self.directories.len() as DirectoryNumber;
+            let above = match loaded.parent {
+                Some(parent) => {
+                    let above = &self.directories[start + parent];
+                    let name = loaded.path.file_name().unwrap_or_default();
+                    self.find_in(above, name)
+                }
+                None => below,
+            };
+            if let Some(above) = above {
+                self.entries[above as usize].directory = Some(number);
+            }
+            if let Some(watch) = loaded.watch {
+                self.watched.entry(watch).or_default().push(number);
+            }
+            let parent = above.map(|entry| self.entries[entry as usize].parent);
+            self.directories.push(TreeDirectory {
+                parent,
+                path: loaded.path,
+                mark: loaded.mark,
+                watch: loaded.watch,
+                level: loaded.level,
+                skips: loaded.skips,
+                entries: Vec::new(),
+                is_there: true,
+            });
+            let entries = loaded.entries.into_iter();
+            let entries = entries.map(|entry| self.new_entry(entry, number)).collect();
+            self.directories[number as usize].entries = entries;
+        }
+        (self.directories.len() > start).then_some(start as DirectoryNumber)
+    }
+
+    fn new_entry(&mut self, loaded: LoadedEntry, parent: DirectoryNumber) -> EntryNumber {
+        let number = self.entries.len() as EntryNumber;
+        if loaded.kind == EntryKind::File && loaded.names > 1 {
+            self.several_names.push(number);
+        }
+        self.entries.push(TreeEntry {
+            name: loaded.name.into_boxed_os_str(),
+            parent,
+            kind: loaded.kind,
+            verdict: loaded.verdict,
+            mark: loaded.mark,
+            directory: None,
+            is_there: true,
+            version: 0,
+            data: T::default(),
+        });
+        number
+    }
+
+    fn find_in(&self, directory: &TreeDirectory, name: &OsStr) -> Option<EntryNumber> {
+        let named = |entry: &EntryNumber| (*self.entries[*entry as usize].name).cmp(name);
+        let at = directory.entries.binary_search_by(named).ok()?;
+        Some(directory.entries[at])
+    }
+
+    /// The directory at a path below the root, if it was entered.
+    pub(crate) fn find(&self, path: &Path) -> Option<DirectoryNumber> {
+        path.components().try_fold(0, |directory, part| {
+            let entry = self.find_in(&self.directories[directory as usize], part.as_os_str())?;
+            self.entries[entry as usize].directory
+        })
+    }
+
+    /// Where an entry is, below the root.
+    pub(crate) fn path_of(&self, entry: EntryNumber) -> PathBuf {
+        self.path_in(&self.entries[entry as usize])
+    }
+
+    pub(crate) fn path_in(&self, entry: &TreeEntry<T>) -> PathBuf {
+        self.directories[entry.parent as usize]
+            .path
+            .join(&*entry.name)
+    }
+
+    /// Brings the tree up to date with everything that was finished before.
+    pub(crate) fn refresh(&mut self) -> Result<Refreshed, Refused> {
+        match self.follow()? {
+            true => Ok(Refreshed::InPlace),
+            false => {
+                self.read_again()?;
+                Ok(Refreshed::ReadAgain)
+            }
+        }
+    }
+
+    /// Follows the changes one by one; false if that cannot be done.
+    fn follow(&mut self) -> Result<bool, Refused> {
+        let Some(watcher) = &self.watcher else {
+            return Ok(false);
+        };
+        // First: what happens from here on is seen next time.
+        let Drained::Changes(changes) = watcher.drain() else {
+            return Ok(false);
+        };
+        if changes.len() > MOST_CHANGES
+            || self.gone * 2 > self.entries.len() + 1000
+            || gitconfig_excludes_path() != self.global
+            || !self.guarded.iter().all(Guarded::is_same)
+        {
+            return Ok(false);
+        }
+        if !self.apply(changes)? {
+            return Ok(false);
+        }
+        self.look_at_several_names();
+        Ok(true)
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) -> Result<bool, Refused> {
+        // Whether a name came or went.
+        let mut touched: HashMap<DirectoryNumber, HashMap<OsString, bool>> = HashMap::new();
+        for change in changes {
+            let Some(directories) = self.watched.get(&change.watch) else {
+                continue;
+            };
+            for directory in directories {
+                if change.is_gone {
+                    match directory {
+                        0 => return Err(Refused::Failed),
+                        // The directory above tells of it.
+                        _ => continue,
+                    }
+                }
+                let is_there = self.directories[*directory as usize].is_there;
+                if change.is_attribute_of_directory && is_there {
+                    return Ok(false);
+                }
+                if is_telling(&change.name) {
+                    // What is written inside a repository's own folder is no matter.
+                    let is_folder = is_version_control(&change.name) && !change.is_listing;
+                    if !is_folder {
+                        return Ok(false);
+                    }
+                }
+                let names = touched.entry(*directory).or_default();
+                *names.entry(change.name.clone()).or_default() |= change.is_listing;
+            }
+        }
+        for (directory, names) in touched {
+            if !self.directories[directory as usize].is_there {
+                continue;
+            }
+            if !self.apply_in(directory, names)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Compares names of one directory with what is there now.
+    fn apply_in(
+        &mut self,
+        number: DirectoryNumber,
+        names: HashMap<OsString, bool>,
+    ) -> Result<bool, Refused> {
+        let known = &self.directories[number as usize];
+        let Ok(opened) = self.top.enter_below(&known.path) else {
+            // Gone, with all in it: then the directory above says so, or did.
+            let above = known
+                .parent
+                .map(|above| self.directories[above as usize].is_there);
+            return Ok(above == Some(true) && self.forget_if_gone(number));
+        };
+        let is_same = opened.stat().is_ok_and(|found| {
+            let mark = Mark::of(&found);
+            (mark.device, mark.inode) == (known.mark.device, known.mark.inode)
+        });
+        if !is_same {
+            return Ok(false);
+        }
+        let path = self.root.join(&known.path);
+        let relative = known.path.clone();
+        let level = known.level.clone();
+        for (name, is_listing) in names {
+            let ran_out = AtomicBool::new(false);
+            let loader = Loader {
+                top: &self.top,
+                root: &self.root,
+                rules: &self.rules,
+                watcher: self.watcher.as_ref(),
+                threads: self.threads,
+                stop: &|| false,
+                ran_out_of_watches: &ran_out,
+            };
+            let now = loader.entry(&opened, name.clone(), &path, level.as_deref());
+            let before = self.find_in(&self.directories[number as usize], &name);
+            if let (Some(before), Some(now)) = (before, &now) {
+                let entry = &mut self.entries[before as usize];
+                let is_same_file = entry.kind == EntryKind::File && now.kind == EntryKind::File;
+                // One that was removed and made again may have the same number.
+                let is_same_folder = !is_listing
+                    && entry.kind == EntryKind::Directory
+                    && now.kind == EntryKind::Directory
+                    && (entry.mark.device, entry.mark.inode) == (now.mark.device, now.mark.inode);
+                if is_same_file {
+                    entry.mark = now.mark;
+                    entry.version += 1;
+                    entry.data = T::default();
+                    if now.names > 1 && !self.several_names.contains(&before) {
+                        self.several_names.push(before);
+                    }
+                }
+                if is_same_file || is_same_folder {
+                    continue;
+                }
+            }
+            let inside = match &now {
+                Some(now) if now.is_entered() => {
+                    loader.load(&relative.join(&name), level.clone())?
+                }
+                _ => Vec::new(),
+            };
+            // There is more to watch than may be watched, or more to look at each time.
+            let has_more = !inside.is_empty() && self.guards_needed() > self.guarded.len();
+            if ran_out.load(Ordering::Relaxed) || has_more {
+                return Ok(false);
+            }
+            if let Some(before) = before {
+                self.remove(before);
+            }
+            if let Some(now) = now {
+                let entry = self.new_entry(now, number);
+                let place = self.directories[number as usize]
+                    .entries
+                    .partition_point(|it| *self.entries[*it as usize].name < *name);
+                self.directories[number as usize]
+                    .entries
+                    .insert(place, entry);
+                self.add(inside, Some(entry));
+                self.structure += 1;
+            }
+        }
+        Ok(true)
+    }
+
+    fn guards_needed(&self) -> usize {
+        self.rules.elsewhere().paths.len() + usize::from(self.global.is_some())
+    }
+
+    /// False if it is there after all.
+    fn forget_if_gone(&mut self, number: DirectoryNumber) -> bool {
+        let path = self.directories[number as usize].path.clone();
+        let entry = path.parent().and_then(|above| {
+            let above = self.find(above)?;
+            self.find_in(&self.directories[above as usize], path.file_name()?)
+        });
+        match entry {
+            Some(entry) if self.top.look_below(&path).is_none() => {
+                self.remove(entry);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes an entry out, and all below it.
+    fn remove(&mut self, entry: EntryNumber) {
+        let parent = self.entries[entry as usize].parent;
+        self.directories[parent as usize]
+            .entries
+            .retain(|it| *it != entry);
+        self.structure += 1;
+        let mut all = vec![entry];
+        while let Some(entry) = all.pop() {
+            let entry = &mut self.entries[entry as usize];
+            entry.is_there = false;
+            entry.version += 1;
+            entry.data = T::default();
+            self.gone += 1;
+            let Some(number) = entry.directory.take() else {
+                continue;
+            };
+            let directory = &mut self.directories[number as usize];
+            directory.is_there = false;
+            all.append(&mut directory.entries);
+            let Some(watch) = directory.watch.take() else {
+                continue;
+            };
+            if let Some(directories) = self.watched.get_mut(&watch) {
+                directories.retain(|it| *it != number);
+                // The same directory may have been found in another place already.
+                if directories.is_empty() {
+                    self.watched.remove(&watch);
+                    if let Some(watcher) = &self.watcher {
+                        watcher.unwatch(watch);
+                    }
+                }
+            }
+        }
+    }
+
+    fn look_at_several_names(&mut self) {
+        let entries = &self.entries;
+        self.several_names
+            .retain(|entry| entries[*entry as usize].is_there);
+        for number in self.several_names.clone() {
+            let found = self.top.look_below(&self.path_of(number));
+            let now = found.as_ref().map(Mark::of);
+            let entry = &mut self.entries[number as usize];
+            if now != Some(entry.mark) || !entry.data.is_settled() {
+                entry.mark = now.unwrap_or_default();
+                entry.version += 1;
+                entry.data = T::default();
+            }
+        }
+    }
+
+    /// Reads everything again. What is known of a file's content is taken over if nothing says that
+    /// it changed.
+    fn read_again(&mut self) -> Result<(), Refused> {
+        let watching = match self.watcher {
+            Some(_) => Watching::Wanted,
+            None => Watching::RanOut,
+        };
+        // The old queue has nothing to say any more, and its watches count against the limit.
+        self.watcher = None;
+        let never = || false;
+        let mut new = Self::read(
+            &self.root,
+            &self.current_dir,
+            self.threads,
+            watching,
+            &never,
+        )?;
+        new.structure = self.structure + 1;
+        for number in 0..new.directories.len() {
+            let Some(old) = self.find(&new.directories[number].path) else {
+                continue;
+            };
+            for entry in new.directories[number].entries.clone() {
+                let entry_now = &mut new.entries[entry as usize];
+                let Some(before) = self.find_in(&self.directories[old as usize], &entry_now.name)
+                else {
+                    continue;
+                };
+                let before = &mut self.entries[before as usize];
+                entry_now.version = before.version.wrapping_add(1);
+                if before.kind == EntryKind::File
+                    && before.mark == entry_now.mark
+                    && before.data.is_settled()
+                {
+                    entry_now.data = std::mem::take(&mut before.data);
+                }
+            }
+        }
+        *self = new;
+        Ok(())
+    }
+}
+
+/// Whether directories can be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watching {
+    Wanted,
+    /// There are more than may be watched.
+    RanOut,
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

@@ -1,0 +1,417 @@
+//! When and how it is sent: by one task beside the session, which nothing waits for.
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use haft_contract::{CancellationToken, HttpMethod, HttpRequest, HttpStreams};
+use tokio::{
+    sync::Notify,
+    task::JoinHandle,
+    time::{Duration, Instant, sleep_until, timeout},
+};
+
+use crate::{
+    Attribute, LoggedEvent, MeasuredIn, SignalTarget, TelemetryConfig, TelemetrySpan, WireEncoding,
+    config::place, message::Message, metrics::Metrics, otlp::Sender,
+};
+
+/// So many spans, and so many events, wait at most.
+const MOST_WAITING: usize = 4_096;
+
+/// So many are sent in one message; as many that wait are sent at once.
+const BATCH: usize = 512;
+
+/// So much of an answer is read: it has nothing to say that would matter.
+const LONGEST_ANSWER: usize = 1 << 16;
+
+/// Learns, once, that nothing arrives.
+type Report = dyn Fn(String) + Send + Sync;
+
+/// The telemetry of one session. Cheap to clone; the last one that is dropped ends it.
+#[derive(Clone)]
+pub struct Telemetry(Arc<Handle>);
+
+struct Handle {
+    shared: Arc<Shared>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // The task sends what is left and ends.
+        self.shared.closing.cancel();
+    }
+}
+
+struct Shared {
+    config: TelemetryConfig,
+    sender: Sender,
+    http: Arc<dyn HttpStreams>,
+    since: SystemTime,
+    waiting: Mutex<Waiting>,
+    /// There is enough for a message.
+    enough: Notify,
+    closing: CancellationToken,
+    report: Mutex<Option<Box<Report>>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    spans: VecDeque<TelemetrySpan>,
+    events: VecDeque<LoggedEvent>,
+    metrics: Metrics,
+    /// How often they have changed, and how often they had when they were last taken.
+    changes: u64,
+    taken: u64,
+}
+
+/// How a message fared.
+enum Delivery {
+    Taken,
+    /// It may be taken later.
+    Later(String),
+    /// It will never be.
+    Refused(String),
+}
+
+impl Telemetry {
+    /// Begins to send. Needs a tokio runtime. `report` learns, once, why nothing arrives.
+    pub fn start(
+        config: TelemetryConfig,
+        version: &str,
+        http: Arc<dyn HttpStreams>,
+        report: impl Fn(String) + Send + Sync + 'static,
+    ) -> Self {
+        let sender = Sender {
+            resource: config.resource.clone(),
+            version: version.to_owned(),
+        };
+        let shared = Arc::new(Shared {
+            config,
+            sender,
+            http,
+            since: SystemTime::now(),
+            waiting: Mutex::default(),
+            enough: Notify::new(),
+            closing: CancellationToken::new(),
+            report: Mutex::new(Some(Box::new(report))),
+        });
+        let task = tokio::spawn(send_until_closed(Arc::clone(&shared)));
+        let task = Mutex::new(Some(task));
+        Self(Arc::new(Handle { shared, task }))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.0.shared.waiting)
+    }
+
+    /// What is sent.
+    pub fn config(&self) -> &TelemetryConfig {
+        &self.0.shared.config
+    }
+
+    /// Something is over that took a while.
+    pub fn span(&self, span: TelemetrySpan) {
+        if self.config().traces.is_some() {
+            push(&mut self.waiting().spans, span, &self.0.shared.enough);
+        }
+    }
+
+    /// Something happened.
+    pub fn event(&self, event: LoggedEvent) {
+        if self.config().logs.is_some() {
+            push(&mut self.waiting().events, event, &self.0.shared.enough);
+        }
+    }
+
+    /// Adds to a count.
+    pub fn count(&self, name: &'static str, unit: &'static str, of: Vec<Attribute>, by: f64) {
+        if self.config().metrics.is_some() {
+            let mut waiting = self.waiting();
+            waiting.metrics.count(name, unit, of, by);
+            waiting.changes += 1;
+        }
+    }
+
+    /// Adds a measure.
+    pub fn measure(
+        &self,
+        name: &'static str,
+        measured: MeasuredIn,
+        of: Vec<Attribute>,
+        number: f64,
+    ) {
+        if self.config().metrics.is_some() {
+            let mut waiting = self.waiting();
+            waiting.metrics.measure(name, measured, of, number);
+            waiting.changes += 1;
+        }
+    }
+
+    /// Sends what is left, for no longer than this or than the variables say, and ends.
+    pub async fn close(&self, at_most: Duration) {
+        let shared = &self.0.shared;
+        shared.closing.cancel();
+        let task = lock(&self.0.task).take();
+        let Some(mut task) = task else { return };
+        let bound = at_most.min(shared.config.last_flush);
+        if timeout(bound, &mut task).await.is_err() {
+            task.abort();
+            shared.report(format!(
+                "telemetry: not everything was sent within {} ms",
+                bound.as_millis()
+            ));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn push<T>(list: &mut VecDeque<T>, one: T, enough: &Notify) {
+    if list.len() >= MOST_WAITING {
+        list.pop_front();
+    }
+    list.push_back(one);
+    if list.len() >= BATCH {
+        enough.notify_one();
+    }
+}
+
+/// When a signal is due again.
+struct DueTimes {
+    traces: Instant,
+    metrics: Instant,
+    logs: Instant,
+}
+
+async fn send_until_closed(shared: Arc<Shared>) {
+    let after = |target: &Option<SignalTarget>| {
+        // Where it is not sent, it is never due.
+        let interval = target.as_ref().map(|target| target.interval);
+        Instant::now() + interval.unwrap_or(Duration::from_secs(86_400))
+    };
+    let config = &shared.config;
+    let mut due = DueTimes {
+        traces: after(&config.traces),
+        metrics: after(&config.metrics),
+        logs: after(&config.logs),
+    };
+    loop {
+        let next = due.traces.min(due.metrics).min(due.logs);
+        let mut is_full = false;
+        let is_closing = tokio::select! {
+            biased;
+            () = shared.closing.cancelled() => true,
+            () = shared.enough.notified() => {
+                is_full = true;
+                false
+            }
+            () = sleep_until(next) => false,
+        };
+        let now = Instant::now();
+        if is_closing {
+            // Side by side: one that does not answer must not take the time of the others.
+            tokio::join!(
+                shared.send_spans(true),
+                shared.send_events(true),
+                shared.send_metrics()
+            );
+            return;
+        }
+        let work = async {
+            if is_full || now >= due.traces {
+                due.traces = after(&config.traces);
+                shared.send_spans(false).await;
+            }
+            if is_full || now >= due.logs {
+                due.logs = after(&config.logs);
+                shared.send_events(false).await;
+            }
+            if now >= due.metrics {
+                due.metrics = after(&config.metrics);
+                shared.send_metrics().await;
+            }
+        };
+        // The end does not wait for a message that is under way: it has its own bound. What that held is sent again.
+        tokio::select! {
+            biased;
+            () = work => {}
+            () = shared.closing.cancelled() => {}
+        }
+    }
+}
+
+impl Shared {
+    /// Sends one message of each kind, or at the end all.
+    async fn send_spans(&self, all: bool) {
+        let Some(target) = &self.config.traces else {
+            return;
+        };
+        loop {
+            let spans = Held::take(self, |waiting| &mut waiting.spans);
+            if spans.things.is_empty() {
+                return;
+            }
+            let message = self.sender.traces(&spans.things);
+            let delivery = self.deliver(target, &message).await;
+            if !self.settle(target, delivery, spans) || !all {
+                return;
+            }
+        }
+    }
+
+    async fn send_events(&self, all: bool) {
+        let Some(target) = &self.config.logs else {
+            return;
+        };
+        loop {
+            let events = Held::take(self, |waiting| &mut waiting.events);
+            if events.things.is_empty() {
+                return;
+            }
+            let message = self.sender.logs(&events.things);
+            let delivery = self.deliver(target, &message).await;
+            if !self.settle(target, delivery, events) || !all {
+                return;
+            }
+        }
+    }
+
+    async fn send_metrics(&self) {
+        let Some(target) = &self.config.metrics else {
+            return;
+        };
+        let message = {
+            let waiting = lock(&self.waiting);
+            if waiting.changes == waiting.taken {
+                return;
+            }
+            let now = SystemTime::now();
+            let message = self.sender.metrics(&waiting.metrics, self.since, now);
+            (message, waiting.changes)
+        };
+        let (message, changes) = message;
+        // They are sums: what is not taken, the next message says again.
+        match self.deliver(target, &message).await {
+            Delivery::Taken => lock(&self.waiting).taken = changes,
+            Delivery::Later(why) | Delivery::Refused(why) => self.fails(target, &why),
+        }
+    }
+
+    /// Was it taken? What may be taken later waits again.
+    fn settle<T>(&self, target: &SignalTarget, delivery: Delivery, mut held: Held<'_, T>) -> bool {
+        match delivery {
+            Delivery::Taken => {
+                held.things.clear();
+                true
+            }
+            Delivery::Refused(why) => {
+                held.things.clear();
+                self.fails(target, &why);
+                false
+            }
+            Delivery::Later(why) => {
+                self.fails(target, &why);
+                false
+            }
+        }
+    }
+
+    async fn deliver(&self, target: &SignalTarget, message: &Message) -> Delivery {
+        let (kind, body) = match target.encoding {
+            WireEncoding::Protobuf => ("application/x-protobuf", message.to_protobuf()),
+            WireEncoding::Json => (
+                "application/json",
+                message.to_json().to_string().into_bytes(),
+            ),
+        };
+        let mut headers = vec![("content-type".to_owned(), kind.to_owned())];
+        headers.extend(target.headers.iter().cloned());
+        let request = HttpRequest {
+            method: HttpMethod::Post,
+            url: target.url.clone(),
+            headers,
+            body,
+        };
+        let sent = timeout(target.timeout, async {
+            let mut response = self.http.open(request).await?;
+            // The connection can be used again once the answer is read; one that is too long is not worth it.
+            let _ = response.body.bytes(LONGEST_ANSWER).await;
+            Ok::<_, haft_contract::HttpFailure>(response.status)
+        });
+        match sent.await {
+            Err(_) => {
+                let waited = target.timeout.as_millis();
+                Delivery::Later(format!("no answer within {waited} ms"))
+            }
+            Ok(Err(failure)) => Delivery::Later(failure.message),
+            Ok(Ok(200..=299)) => Delivery::Taken,
+            Ok(Ok(status @ (408 | 429 | 502 | 503 | 504))) => {
+                Delivery::Later(format!("it answers {status}"))
+            }
+            Ok(Ok(status @ 300..=399)) => {
+                let why = format!("it answers {status}, and redirects are not followed");
+                Delivery::Refused(why)
+            }
+            Ok(Ok(status)) => Delivery::Refused(format!("it answers {status}")),
+        }
+    }
+
+    fn fails(&self, target: &SignalTarget, why: &str) {
+        let place = place(&target.url);
+        self.report(format!(
+            "telemetry: {place} does not take it: {why}; the session goes on without"
+        ));
+    }
+
+    /// Once: it would be said again and again.
+    fn report(&self, text: String) {
+        let report = lock(&self.report).take();
+        if let Some(report) = report {
+            report(text);
+        }
+    }
+}
+
+/// What is being sent. Dropped with something in it, however that comes, that waits again.
+struct Held<'a, T> {
+    shared: &'a Shared,
+    list: fn(&mut Waiting) -> &mut VecDeque<T>,
+    things: Vec<T>,
+}
+
+impl<'a, T> Held<'a, T> {
+    fn take(shared: &'a Shared, list: fn(&mut Waiting) -> &mut VecDeque<T>) -> Self {
+        let mut waiting = lock(&shared.waiting);
+        let waiting = list(&mut waiting);
+        let count = waiting.len().min(BATCH);
+        let things = waiting.drain(..count).collect();
+        Self {
+            shared,
+            list,
+            things,
+        }
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.shared.waiting);
+        let waiting = (self.list)(&mut waiting);
+        for one in mem::take(&mut self.things).into_iter().rev() {
+            if waiting.len() < MOST_WAITING {
+                waiting.push_front(one);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "exporter_tests.rs"]
+mod tests;

@@ -1,0 +1,240 @@
+//! Numbers, added up since the session began: counts, and how measures are spread.
+//!
+//! Sums are cumulative: a message that is lost costs nothing but time, since the next one holds everything again.
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use crate::{
+    Attribute, MeasuredIn,
+    message::{Field, Message},
+    otlp,
+    signals::nanoseconds,
+};
+
+/// So many different sets of attributes are told apart; more than a session has.
+const MOST_SERIES: usize = 1_000;
+
+/// The buckets that the conventions for generative AI name.
+const SECONDS: [f64; 14] = [
+    0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+];
+const TOKENS: [f64; 14] = [
+    1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0,
+    16777216.0, 67108864.0,
+];
+
+/// Since this session began.
+const CUMULATIVE: u32 = 2;
+
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    series: BTreeMap<(&'static str, String), Series>,
+}
+
+#[derive(Debug)]
+struct Series {
+    unit: &'static str,
+    attributes: Vec<Attribute>,
+    value: SeriesValue,
+}
+
+#[derive(Debug)]
+enum SeriesValue {
+    Sum(f64),
+    Spread(Spread),
+}
+
+#[derive(Debug)]
+struct Spread {
+    bounds: &'static [f64],
+    counts: Vec<u64>,
+    sum: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Metrics {
+    pub(crate) fn count(
+        &mut self,
+        name: &'static str,
+        unit: &'static str,
+        attributes: Vec<Attribute>,
+        by: f64,
+    ) {
+        // A sum only grows.
+        let by = if by.is_finite() { by.max(0.0) } else { 0.0 };
+        let value = self.series(name, unit, attributes, || SeriesValue::Sum(0.0));
+        if let Some(SeriesValue::Sum(sum)) = value {
+            *sum += by;
+        }
+    }
+
+    pub(crate) fn measure(
+        &mut self,
+        name: &'static str,
+        measured: MeasuredIn,
+        attributes: Vec<Attribute>,
+        number: f64,
+    ) {
+        let (unit, bounds): (_, &'static [f64]) = match measured {
+            MeasuredIn::Seconds => ("s", &SECONDS),
+            MeasuredIn::Tokens => ("{token}", &TOKENS),
+        };
+        let empty = || {
+            SeriesValue::Spread(Spread {
+                bounds,
+                counts: vec![0; bounds.len() + 1],
+                sum: 0.0,
+                least: f64::INFINITY,
+                most: f64::NEG_INFINITY,
+            })
+        };
+        let value = self.series(name, unit, attributes, empty);
+        if let Some(SeriesValue::Spread(spread)) = value
+            && number.is_finite()
+        {
+            let bucket = spread.bounds.partition_point(|bound| *bound < number);
+            spread.counts[bucket] += 1;
+            spread.sum += number;
+            spread.least = spread.least.min(number);
+            spread.most = spread.most.max(number);
+        }
+    }
+
+    fn series(
+        &mut self,
+        name: &'static str,
+        unit: &'static str,
+        attributes: Vec<Attribute>,
+        empty: impl FnOnce() -> SeriesValue,
+    ) -> Option<&mut SeriesValue> {
+        let key = (name, format!("{attributes:?}"));
+        if self.series.len() >= MOST_SERIES && !self.series.contains_key(&key) {
+            return None;
+        }
+        let series = self.series.entry(key).or_insert_with(|| Series {
+            unit,
+            attributes,
+            value: empty(),
+        });
+        Some(&mut series.value)
+    }
+
+    /// Everything so far.
+    pub(crate) fn messages(&self, since: SystemTime, now: SystemTime) -> Vec<Message> {
+        let mut messages = Vec::new();
+        let mut rest = self.series.iter().peekable();
+        while let Some(((name, _), first)) = rest.next() {
+            let mut points = vec![first.point(since, now)];
+            while let Some((_, next)) = rest.next_if(|((other, _), _)| other == name) {
+                points.push(next.point(since, now));
+            }
+            let points = Message::default().with(1, "dataPoints", Field::Many(points));
+            let points = points.with(2, "aggregationTemporality", Field::Small(CUMULATIVE));
+            let metric = Message::default()
+                .with(1, "name", Field::Text((*name).to_owned()))
+                .with(3, "unit", Field::Text(first.unit.to_owned()));
+            messages.push(match first.value {
+                SeriesValue::Sum(_) => {
+                    let sum = points.with(3, "isMonotonic", Field::Bool(true));
+                    metric.with(7, "sum", Field::One(sum))
+                }
+                SeriesValue::Spread(_) => metric.with(9, "histogram", Field::One(points)),
+            });
+        }
+        messages
+    }
+}
+
+impl Series {
+    fn point(&self, since: SystemTime, now: SystemTime) -> Message {
+        let point = Message::default()
+            .with(2, "startTimeUnixNano", Field::Fixed(nanoseconds(since)))
+            .with(3, "timeUnixNano", Field::Fixed(nanoseconds(now)));
+        let attributes = Field::Many(otlp::attributes(&self.attributes));
+        match &self.value {
+            SeriesValue::Sum(sum) => {
+                point
+                    .with(4, "asDouble", Field::Double(*sum))
+                    .with(7, "attributes", attributes)
+            }
+            SeriesValue::Spread(spread) => {
+                let count = spread.counts.iter().sum();
+                let is_some = count > 0;
+                point
+                    .with(4, "count", Field::Fixed(count))
+                    .with(5, "sum", Field::Double(spread.sum))
+                    .with(6, "bucketCounts", Field::FixedList(spread.counts.clone()))
+                    .with(
+                        7,
+                        "explicitBounds",
+                        Field::DoubleList(spread.bounds.to_vec()),
+                    )
+                    .with(9, "attributes", attributes)
+                    .with_some(11, "min", is_some.then_some(Field::Double(spread.least)))
+                    .with_some(12, "max", is_some.then_some(Field::Double(spread.most)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::AttributeValue;
+
+    fn of(tool: &str) -> Vec<Attribute> {
+        vec![("tool", AttributeValue::from(tool))]
+    }
+
+    #[test]
+    fn counts_are_added_up_for_each_set_of_attributes() {
+        let mut metrics = Metrics::default();
+        metrics.count("calls", "{call}", of("a"), 1.0);
+        metrics.count("calls", "{call}", of("b"), 2.0);
+        metrics.count("calls", "{call}", of("a"), f64::NAN);
+        metrics.count("calls", "{call}", of("a"), -5.0);
+        metrics.count("calls", "{call}", of("a"), 3.0);
+        let messages = metrics.messages(UNIX_EPOCH, UNIX_EPOCH);
+        assert_eq!(messages.len(), 1);
+        let told = messages[0].to_json();
+        let points = told["sum"]["dataPoints"].as_array().unwrap();
+        let values: Vec<f64> = points
+            .iter()
+            .filter_map(|p| p["asDouble"].as_f64())
+            .collect();
+        assert_eq!(values, [4.0, 2.0]);
+        assert_eq!(told["sum"]["isMonotonic"], true);
+        assert_eq!(told["sum"]["aggregationTemporality"], 2);
+    }
+
+    #[test]
+    fn measures_fall_into_buckets_and_bounds_belong_to_the_lower_one() {
+        let mut metrics = Metrics::default();
+        for number in [0.005, 0.01, 100.0, f64::INFINITY] {
+            metrics.measure("took", MeasuredIn::Seconds, of("a"), number);
+        }
+        let told = metrics.messages(UNIX_EPOCH, UNIX_EPOCH)[0].to_json();
+        let point = &told["histogram"]["dataPoints"][0];
+        assert_eq!(point["count"], "3");
+        assert_eq!(point["bucketCounts"][0], "2");
+        assert_eq!(point["bucketCounts"][14], "1");
+        assert_eq!(
+            (&point["min"], &point["max"]),
+            (&json!(0.005), &json!(100.0))
+        );
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_is_told_apart() {
+        let mut metrics = Metrics::default();
+        for number in 0..2_000 {
+            metrics.count("calls", "{call}", of(&number.to_string()), 1.0);
+        }
+        assert_eq!(metrics.series.len(), MOST_SERIES);
+    }
+}

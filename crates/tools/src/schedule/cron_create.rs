@@ -1,0 +1,119 @@
+//! `CronCreate`: a prompt that is said at times of a calendar.
+
+use haft_contract::{
+    Access, AgentAccess, CallContext, Card, CardPiece, Check, Effects, NewSchedule, Permission,
+    Profile, Schedules, ServiceNeed, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{ask, described};
+
+/// Schedules a prompt: it is said to you at the times that `cron` names, while the session is open and you are
+/// not at work.
+///
+/// - `cron` has 5 fields, local time: minute, hour, day of month, month, day of week (0 or 7: Sunday). Each is
+///   `*`, `n`, `*/n`, `a-b` or a list of these. If day of month and day of week are both given, either will do.
+/// - For a reminder at one moment give all of minute, hour, day and month, and `recurring` false.
+/// - Avoid minutes 0 and 30 unless the user named them: everyone asks then. Times may be off by a little.
+/// - Recurring prompts end after 7 days; tell the user. What is due while no session is open is not said later.
+/// - At most 50. CronDelete ends one, by the id that comes back.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// When, such as "7 * * * *" (every hour), "57 8 * * 1-5" (weekdays at 8:57).
+    cron: String,
+    /// What is said then. It should make sense by itself.
+    prompt: String,
+    /// Every time (default), or only the next time.
+    #[serde(default = "yes")]
+    recurring: bool,
+    /// Keep it in .claude/scheduled_tasks.json, for later sessions in this directory too (default false). Only
+    /// if the user wants that.
+    #[serde(default)]
+    durable: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(crate) struct CronCreate;
+
+impl Tool for CronCreate {
+    type Input = Input;
+    const NAME: &'static str = "CronCreate";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "schedule".into(),
+            search_hint:
+                "schedule cron remind reminder recurring later every daily hourly loop timer".into(),
+            deferred: true,
+            access: Access::Anything,
+            agents: AgentAccess::Foreground,
+            needs: const { &[ServiceNeed::of::<Schedules>()] },
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects {
+            patches: false,
+            ..Effects::EXCLUSIVE
+        }
+    }
+
+    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+        // What the prompt leads to is judged then.
+        Permission::Allow
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        let cron = input.cron.clone();
+        ask(cx, move |keeper| keeper.check(&cron)).await?;
+        Ok(Check::Pass)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let new = NewSchedule {
+            cron: input.cron.clone(),
+            prompt: input.prompt.clone(),
+            recurring: input.recurring,
+            durable: input.durable,
+        };
+        let made = ask(cx, move |keeper| keeper.create(new)).await?;
+        let kept = match (made.durable, made.recurring) {
+            (true, true) => {
+                "It is kept for later sessions in this directory, and ends after 7 days."
+            }
+            (true, false) => "It is kept for later sessions in this directory.",
+            (false, true) => "It ends with the session, and after 7 days.",
+            (false, false) => "It ends with the session.",
+        };
+        let text = format!(
+            "Scheduled {}: {}. Next: {}. {kept}",
+            made.id, made.words, made.next
+        );
+        let mut structured = described(&made);
+        if let Some(fields) = structured.as_object_mut() {
+            fields.shift_remove("cron");
+            fields.shift_remove("prompt");
+        }
+        Ok(ToolOutput::text(text).with_structured(structured))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let mut card = Card::new(Self::NAME, &*input.cron);
+        if input.durable {
+            card = card.with(CardPiece::Muted("kept for later sessions".to_owned()));
+        }
+        Some(card.with(CardPiece::Text(input.prompt.trim().to_owned())))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let field = |name: &str| output.structured.as_ref()?.get(name)?.as_str();
+        let summary = format!("{}, next {}", field("humanSchedule")?, field("nextFireAt")?);
+        Some(Card::new(Self::NAME, &*input.cron).with_summary(summary))
+    }
+}

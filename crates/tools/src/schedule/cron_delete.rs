@@ -1,0 +1,66 @@
+//! `CronDelete`: ends a schedule.
+
+use haft_contract::{
+    Access, AgentAccess, CallContext, Card, Effects, Permission, Profile, Schedules, ServiceNeed,
+    Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::ask;
+
+/// Ends a schedule that CronCreate made.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Its id, as CronCreate or CronList gave it.
+    id: String,
+}
+
+pub(crate) struct CronDelete;
+
+impl Tool for CronDelete {
+    type Input = Input;
+    const NAME: &'static str = "CronDelete";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "schedule".into(),
+            search_hint: "cancel delete stop schedule cron reminder".into(),
+            deferred: true,
+            access: Access::Anything,
+            agents: AgentAccess::Foreground,
+            needs: const { &[ServiceNeed::of::<Schedules>()] },
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects {
+            patches: false,
+            ..Effects::EXCLUSIVE
+        }
+    }
+
+    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+        // Only what a session has scheduled.
+        Permission::Allow
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let id = input.id.trim().to_owned();
+        let asked = id.clone();
+        ask(cx, move |keeper| keeper.delete(&asked)).await?;
+        Ok(ToolOutput::text(format!("Schedule {id} is deleted."))
+            .with_structured(json!({"id": id})))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        Some(Card::new(Self::NAME, &*input.id))
+    }
+
+    fn render_result(&self, input: &Input, _: &ToolOutput) -> Option<Card> {
+        Some(self.render_use(input)?.with_summary("deleted"))
+    }
+}

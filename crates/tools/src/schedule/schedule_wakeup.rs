@@ -1,0 +1,141 @@
+//! `ScheduleWakeup`: a prompt that is said after a while.
+
+use haft_contract::{
+    Access, AgentAccess, CallContext, Card, Check, Effects, NewWakeup, Permission, Profile,
+    Schedules, ServiceNeed, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::ask;
+use crate::words::counted;
+
+/// The shortest and the longest wait, in seconds.
+const SHORTEST: f64 = 60.0;
+const LONGEST: f64 = 3600.0;
+
+/// Wakes you after a while: `prompt` is said to you then. For work that goes on by itself at a pace that you choose,
+/// such as looking at a long build again; for times of a calendar use CronCreate, and to follow a program as it
+/// runs use Monitor. Call it again at each wake-up to go on, and with `stop` when there is nothing more to do.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// After so many seconds, 60 to 3600.
+    #[serde(rename = "delaySeconds")]
+    delay_seconds: Option<f64>,
+    /// Why, in a few words, for the user.
+    reason: Option<String>,
+    /// What is said then.
+    prompt: Option<String>,
+    /// There was nothing to do this time.
+    #[serde(default)]
+    noop: bool,
+    /// Forget all wake-ups instead.
+    #[serde(default)]
+    stop: bool,
+}
+
+pub(crate) struct ScheduleWakeup;
+
+impl Tool for ScheduleWakeup {
+    type Input = Input;
+    const NAME: &'static str = "ScheduleWakeup";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "schedule".into(),
+            search_hint: "wake up later wait poll again loop timer".into(),
+            deferred: true,
+            access: Access::Anything,
+            agents: AgentAccess::Main,
+            needs: const { &[ServiceNeed::of::<Schedules>()] },
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects {
+            patches: false,
+            ..Effects::EXCLUSIVE
+        }
+    }
+
+    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+        Permission::Allow
+    }
+
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+        if input.stop {
+            return Ok(Check::Pass);
+        }
+        if !input.delay_seconds.is_some_and(f64::is_finite) {
+            return Err(ToolError::Refused(
+                "`delaySeconds` is missing: after how many seconds, 60 to 3600? Or say `stop`."
+                    .to_owned(),
+            ));
+        }
+        let prompt = input.prompt.as_deref().unwrap_or_default();
+        if prompt.trim().is_empty() {
+            return Err(ToolError::Refused(
+                "`prompt` is missing: what is to be said then?".to_owned(),
+            ));
+        }
+        Ok(Check::Pass)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if input.stop {
+            let cancelled = ask(cx, |keeper| Ok(keeper.cancel_wakeups())).await?;
+            let text = format!("{} forgotten.", counted(cancelled as u64, "wake-up"));
+            return Ok(ToolOutput::text(text)
+                .with_structured(json!({"stopped": true, "cancelledWakeups": cancelled})));
+        }
+        let asked = input.delay_seconds.unwrap_or(SHORTEST);
+        let delay = asked.clamp(SHORTEST, LONGEST).round();
+        let was_clamped = !(SHORTEST..=LONGEST).contains(&asked);
+        // Between 60 and 3600.
+        let seconds = delay as u64;
+        let wakeup = NewWakeup {
+            seconds,
+            reason: input.reason.clone().unwrap_or_default(),
+            prompt: input.prompt.clone().unwrap_or_default(),
+        };
+        let made = ask(cx, move |keeper| keeper.wake(wakeup)).await?;
+        let clamped = match was_clamped {
+            true => " That is as near as it can be to what you asked for.",
+            false => "",
+        };
+        let text = format!("You are woken in {seconds} s, at {}.{clamped}", made.due);
+        Ok(ToolOutput::text(text).with_structured(json!({
+            "scheduledFor": made.due_ms,
+            "clampedDelaySeconds": seconds,
+            "wasClamped": was_clamped,
+        })))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        if input.stop {
+            return Some(Card::new(Self::NAME, "stop"));
+        }
+        let delay = input
+            .delay_seconds
+            .unwrap_or_default()
+            .clamp(SHORTEST, LONGEST);
+        let card = Card::new(Self::NAME, format!("in {delay} s"));
+        let reason = input.reason.as_deref().unwrap_or_default().trim();
+        let reason = match (input.noop, reason) {
+            (true, "") => "nothing to do this time".to_owned(),
+            (true, reason) => format!("nothing to do this time; {reason}"),
+            (false, reason) => reason.to_owned(),
+        };
+        Some(match reason.is_empty() {
+            true => card,
+            false => card.with_summary(reason),
+        })
+    }
+
+    fn render_result(&self, input: &Input, _: &ToolOutput) -> Option<Card> {
+        self.render_use(input)
+    }
+}

@@ -1,0 +1,113 @@
+//! `PushNotification`: a line for a person who looks elsewhere.
+//!
+//! It goes to wherever the session is followed: a terminal rings and shows it, a program gets it as a message. Nothing
+//! is sent over a network, so `pushSent` is always false.
+
+use std::{sync::Arc, time::Duration};
+
+use haft_contract::{
+    Access, AgentAccess, CalendarTime, CallContext, Card, CardPiece, Check, Effects,
+    PersonNotifier, Profile, PushedNotification, Rate, ServiceNeed, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Calls the person back to the session: they see one line at once, even if they look elsewhere. For what they wait
+/// for: long work is done, or you cannot go on without them. Not for progress, and not for what your reply says anyway.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What they should know, in one line, the most important words first.
+    #[schemars(length(min = 1, max = 199))]
+    message: String,
+    /// How things stand, in a word: `done`, `blocked`.
+    #[schemars(length(max = 40))]
+    status: Option<String>,
+}
+
+impl Input {
+    /// One line, whatever the model wrote.
+    fn line(&self) -> String {
+        let words: Vec<&str> = self.message.split_whitespace().collect();
+        words.join(" ")
+    }
+}
+
+pub(crate) struct PushNotification;
+
+impl Tool for PushNotification {
+    type Input = Input;
+    const NAME: &'static str = "PushNotification";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            title: Some("Notification".into()),
+            family: "session".into(),
+            search_hint: "notify alert tell person finished done attention bell desktop".into(),
+            deferred: true,
+            access: Access::Reads,
+            agents: AgentAccess::Main,
+            needs: const { &[ServiceNeed::of::<Arc<dyn PersonNotifier>>()] },
+            // One who is called all the time stops listening.
+            rate: Some(Rate {
+                calls: 6,
+                per: Duration::from_secs(60),
+            }),
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects::queueing("person")
+    }
+
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+        match input.line().is_empty() {
+            true => Err(ToolError::Refused(
+                "`message` is empty: say in one line what the person should know.".to_owned(),
+            )),
+            false => Ok(Check::Pass),
+        }
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let notifier = cx.services.get::<Arc<dyn PersonNotifier>>()?;
+        let message = input.line();
+        let sent = notifier.notify(&PushedNotification {
+            message: message.clone(),
+            status: input.status.clone(),
+        });
+        Ok(match sent {
+            Ok(()) => ToolOutput::text("The person was notified.").with_structured(json!({
+                "message": message,
+                "pushSent": false,
+                "localSent": true,
+                "sentAt": CalendarTime::now().to_millisecond(),
+            })),
+            Err(why) => {
+                let text = format!("The person was not notified: {why}. Say it in your reply.");
+                ToolOutput::text(text).with_structured(json!({
+                    "message": message,
+                    "pushSent": false,
+                    "localSent": false,
+                    "disabledReason": why,
+                }))
+            }
+        })
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let card = Card::new("Notification", input.status.clone().unwrap_or_default());
+        Some(card.with(CardPiece::Text(input.line())))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let card = self.render_use(input)?;
+        let disabled = output.structured.as_ref()?.get("disabledReason")?.as_str();
+        Some(match disabled {
+            Some(why) => card.with(CardPiece::Muted(format!("not shown: {why}"))),
+            None => card,
+        })
+    }
+}

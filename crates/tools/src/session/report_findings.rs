@@ -1,0 +1,141 @@
+//! `ReportFindings`: what a review found, one finding each, so that people and programs need not read prose.
+//!
+//! Nothing happens to the files that are named. What is reported comes back as the structured result, and a person
+//! sees it as a list.
+
+use std::fmt::Write;
+
+use haft_contract::{
+    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Reports what a review found: each finding with the place, what is wrong and how it fails. Once, at the end, the
+/// most serious first; an empty list says that you found nothing. Report only what you have checked.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// How thorough the review was, as it was asked for.
+    #[schemars(length(max = 40))]
+    level: Option<String>,
+    #[schemars(length(max = 32))]
+    findings: Vec<Finding>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Finding {
+    #[schemars(length(min = 1))]
+    file: String,
+    /// The first line it is about.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    /// What is wrong, in one or two sentences.
+    #[schemars(length(min = 1))]
+    summary: String,
+    /// The same in a few words.
+    #[schemars(length(max = 80))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    short_summary: Option<String>,
+    /// What happens to whom, and when: an input or a state that shows it.
+    #[schemars(length(min = 1))]
+    failure_scenario: String,
+    /// Such as `correctness`, `security`.
+    #[schemars(length(max = 40))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<String>,
+    /// How sure you are.
+    #[schemars(length(max = 40))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    /// What became of it, where you did something about it.
+    #[schemars(length(max = 40))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<String>,
+}
+
+impl Finding {
+    fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line}", self.file),
+            None => self.file.clone(),
+        }
+    }
+}
+
+pub(crate) struct ReportFindings;
+
+impl Tool for ReportFindings {
+    type Input = Input;
+    const NAME: &'static str = "ReportFindings";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            title: Some("Findings".into()),
+            family: "session".into(),
+            search_hint: "review code bugs findings issues report audit defects".into(),
+            deferred: true,
+            access: Access::Reads,
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects::NONE
+    }
+
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+        let mut findings = input.findings.iter().enumerate();
+        let empty = findings.find(|(_, finding)| {
+            let texts = [&finding.file, &finding.summary, &finding.failure_scenario];
+            texts.iter().any(|text| text.trim().is_empty())
+        });
+        match empty {
+            Some((number, _)) => Err(ToolError::Refused(format!(
+                "`findings[{number}]` needs a `file`, a `summary` and a `failure_scenario` that say something."
+            ))),
+            None => Ok(Check::Pass),
+        }
+    }
+
+    async fn call(&self, input: &Input, _: &CallContext) -> Result<ToolOutput, ToolError> {
+        let text = match input.findings.len() {
+            0 => "Reported: no findings.".to_owned(),
+            1 => "Reported: 1 finding.".to_owned(),
+            count => format!("Reported: {count} findings."),
+        };
+        let mut reported = json!({"findings": input.findings});
+        if let Some(level) = &input.level {
+            reported["level"] = json!(level);
+        }
+        Ok(ToolOutput::text(text).with_structured(reported))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let count = match input.findings.len() {
+            0 => "none".to_owned(),
+            count => count.to_string(),
+        };
+        let mut card = Card::new("Findings", count);
+        for (number, finding) in (1..).zip(&input.findings) {
+            let mut text = format!("{number}. {}", finding.place());
+            let marks = [&finding.category, &finding.verdict, &finding.outcome];
+            let marks: Vec<&str> = marks.into_iter().flatten().map(String::as_str).collect();
+            if !marks.is_empty() {
+                let _ = write!(text, " ({})", marks.join(", "));
+            }
+            let _ = write!(text, "\n   {}", finding.summary);
+            card = card
+                .with(CardPiece::Text(text))
+                .with(CardPiece::Muted(format!("   {}", finding.failure_scenario)));
+        }
+        Some(card)
+    }
+
+    fn render_result(&self, input: &Input, _: &ToolOutput) -> Option<Card> {
+        self.render_use(input)
+    }
+}

@@ -1,0 +1,278 @@
+//! Lines as they come, until someone takes them: bounded, whatever comes.
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Notify;
+
+use crate::shell::answer::plain;
+
+/// The longest line, in bytes; the rest of it is dropped.
+const LONGEST_LINE: usize = 2_000;
+/// How much waits to be taken, in bytes of whole lines; of what comes beyond it, only the count is kept.
+const MOST_WAITING: usize = 8_000;
+/// So many events…
+const MOST_EVENTS: usize = 100;
+/// …and so many bytes may come…
+const MOST_BYTES: u64 = 10 << 20;
+/// …in this time.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Lines that wait. Clones are the same lines.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lines(Arc<(Mutex<WaitingLines>, Notify)>);
+
+#[derive(Debug, Default)]
+struct WaitingLines {
+    /// The line that is still being written.
+    open: Vec<u8>,
+    /// More of it came than is kept.
+    is_cut: bool,
+    lines: Vec<String>,
+    waiting: usize,
+    dropped: u64,
+    bytes: u64,
+}
+
+/// Lines that were taken together.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct MonitorEvent {
+    /// The lines; empty where only much was written.
+    pub(crate) text: String,
+    /// So many bytes came since the last event, shown or not.
+    pub(crate) bytes: u64,
+}
+
+impl Lines {
+    /// More of the output.
+    pub(crate) fn push(&self, bytes: &[u8]) {
+        let mut waiting = self.waiting();
+        waiting.push(bytes);
+        let is_any = waiting.is_any();
+        drop(waiting);
+        if is_any {
+            self.0.1.notify_one();
+        }
+    }
+
+    /// Nothing more comes: what has no line end is a line, too.
+    pub(crate) fn finish(&self) {
+        let mut waiting = self.waiting();
+        if !waiting.open.is_empty() || waiting.is_cut {
+            waiting.end_line();
+        }
+    }
+
+    /// Returns when there is something to take.
+    pub(crate) async fn any(&self) {
+        while !self.waiting().is_any() {
+            self.0.1.notified().await;
+        }
+    }
+
+    /// What there is, as one event.
+    pub(crate) fn take(&self) -> Option<MonitorEvent> {
+        self.waiting().take()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, WaitingLines> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitingLines {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.add(&rest[..end]);
+            self.end_line();
+            rest = &rest[end + 1..];
+        }
+        self.add(rest);
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        let room = LONGEST_LINE - self.open.len();
+        self.open.extend_from_slice(&part[..part.len().min(room)]);
+        // An endless line is shown once, as soon as it is too long; its rest is not.
+        if part.len() > room && !self.is_cut {
+            self.is_cut = true;
+            let line = mem::take(&mut self.open);
+            self.keep(&line, " [the line goes on]");
+        } else if self.is_cut {
+            self.open.clear();
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = mem::take(&mut self.open);
+        if !mem::take(&mut self.is_cut) {
+            self.keep(&line, "");
+        }
+    }
+
+    fn keep(&mut self, line: &[u8], note: &str) {
+        // Before it is looked at: most of a flood ends here.
+        if self.waiting + line.len() > MOST_WAITING {
+            self.dropped += 1;
+            return;
+        }
+        let text = plain(line);
+        if text.trim().is_empty() {
+            return;
+        }
+        self.waiting += text.len() + 1;
+        self.lines.push(format!("{text}{note}"));
+    }
+
+    fn is_any(&self) -> bool {
+        // Also where no line comes of it: it may be too much.
+        !self.lines.is_empty() || self.dropped > 0 || self.bytes > MOST_BYTES
+    }
+
+    fn take(&mut self) -> Option<MonitorEvent> {
+        if !self.is_any() {
+            return None;
+        }
+        let mut text = mem::take(&mut self.lines).join("\n");
+        self.waiting = 0;
+        match mem::take(&mut self.dropped) {
+            0 => {}
+            1 => text.push_str("\n[1 more line is not shown]"),
+            more => text.push_str(&format!("\n[{more} more lines are not shown]")),
+        }
+        Some(MonitorEvent {
+            text,
+            bytes: mem::take(&mut self.bytes),
+        })
+    }
+}
+
+/// How much a monitor said of late.
+#[derive(Debug, Default)]
+pub(crate) struct EventRate {
+    events: VecDeque<(Instant, u64)>,
+}
+
+impl EventRate {
+    /// It says something; why that is too much, if it is.
+    pub(crate) fn note(&mut self, now: Instant, bytes: u64) -> Option<&'static str> {
+        let is_old = |at: &Instant| now.saturating_duration_since(*at) >= WINDOW;
+        while self.events.front().is_some_and(|(at, _)| is_old(at)) {
+            self.events.pop_front();
+        }
+        self.events.push_back((now, bytes));
+        let said: u64 = self.events.iter().map(|(_, bytes)| bytes).sum();
+        if self.events.len() > MOST_EVENTS {
+            return Some("it had more than 100 events in a minute");
+        }
+        (said > MOST_BYTES).then_some("it wrote more than 10 MiB in a minute")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(pieces: &[&[u8]]) -> Vec<String> {
+        let lines = Lines::default();
+        for piece in pieces {
+            lines.push(piece);
+        }
+        lines.finish();
+        let event = lines.take();
+        event.map_or_else(Vec::new, |event| {
+            event.text.lines().map(str::to_owned).collect()
+        })
+    }
+
+    #[test]
+    fn output_is_cut_into_lines_wherever_its_pieces_end() {
+        let cases: [(&str, &[&[u8]], &[&str]); 7] = [
+            ("nothing", &[b""], &[]),
+            ("two lines", &[b"a\nb\n"], &["a", "b"]),
+            ("a line in pieces", &[b"a", b"b", b"c\nd"], &["abc", "d"]),
+            ("blank lines", &[b"\n \n\na\n\n"], &["a"]),
+            ("line ends of others", &[b"a\r\nb\r\n"], &["a", "b"]),
+            ("colours", &[b"\x1b[31mred\x1b[0m\n"], &["red"]),
+            ("no text", &[b"\xff\xfe\n"], &["\u{fffd}\u{fffd}"]),
+        ];
+        for (what, pieces, expected) in cases {
+            assert_eq!(lines(pieces), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_shown_once_and_takes_no_room() {
+        let lines = Lines::default();
+        for _ in 0..1_000 {
+            lines.push(&[b'x'; 100_000]);
+        }
+        let event = lines.take().unwrap();
+        assert_eq!(event.bytes, 100_000_000);
+        assert_eq!(event.text.len(), LONGEST_LINE + " [the line goes on]".len());
+        assert!(lines.take().is_none());
+        lines.push(&vec![b'x'; 1 + MOST_BYTES as usize]);
+        assert_eq!(lines.take().unwrap().text, "", "but it is too much");
+        lines.push(b"still the same line\nanother\n");
+        assert_eq!(lines.take().unwrap().text, "another");
+        assert!(lines.waiting().open.capacity() <= 2 * LONGEST_LINE);
+    }
+
+    #[test]
+    fn a_flood_is_counted_and_not_kept() {
+        let lines = Lines::default();
+        for number in 0..1_000_000 {
+            lines.push(format!("line {number}\n").as_bytes());
+        }
+        let event = lines.take().unwrap();
+        assert!(
+            event.text.len() < MOST_WAITING + 100,
+            "{}",
+            event.text.len()
+        );
+        let shown = event.text.lines().count() - 1;
+        let note = format!("[{} more lines are not shown]", 1_000_000 - shown);
+        assert_eq!(event.text.lines().next_back(), Some(&*note));
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken_by_a_line_and_not_by_less() {
+        let lines = Lines::default();
+        lines.push(b"not yet");
+        let waiting = lines.any();
+        tokio::pin!(waiting);
+        tokio::select! {
+            biased;
+            () = &mut waiting => panic!("there is no line"),
+            () = tokio::task::yield_now() => {}
+        }
+        lines.push(b" now\n");
+        waiting.await;
+        assert_eq!(lines.take().unwrap().text, "not yet now");
+    }
+
+    #[test]
+    fn the_hundred_and_first_event_of_a_minute_is_too_much() {
+        let start = Instant::now();
+        let mut rate = EventRate::default();
+        for number in 0..100 {
+            let at = start + Duration::from_millis(number * 500);
+            assert_eq!(rate.note(at, 10), None);
+        }
+        let mut fast = EventRate {
+            events: rate.events.clone(),
+        };
+        assert!(fast.note(start + Duration::from_secs(59), 10).is_some());
+        // The first is forgotten by then.
+        assert_eq!(rate.note(start + WINDOW, 10), None);
+        let mut flood = EventRate::default();
+        assert_eq!(flood.note(start, MOST_BYTES), None);
+        assert!(flood.note(start, 1).is_some());
+    }
+}

@@ -1,0 +1,209 @@
+//! `Monitor`: a command or a connection whose lines the model reads as they come.
+//!
+//! A command is a background task like that of Bash, with the same rules and the same sandbox; only its output is
+//! passed on in events, a few lines each, and too many of them end it. A WebSocket is opened by the one HTTP
+//! client, to addresses that were checked as those of other connections are.
+
+mod lines;
+mod url;
+mod websocket;
+
+pub(crate) use lines::{EventRate, Lines, MonitorEvent};
+
+use std::{any::Any, borrow::Cow, path::Path, sync::Arc, time::Duration};
+
+use haft_contract::{
+    Access, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, ServiceNeed, Tool,
+    ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Bash, ShellProgram, bash, run};
+use url::SocketUrl;
+
+/// How long one lives without a word, and at most, in milliseconds.
+const USUAL: f64 = 300_000.0;
+const LONGEST: f64 = 1_800_000.0;
+/// What lives as long as the session.
+const PERSISTENT: Duration = Duration::from_secs(365 * 24 * 3_600);
+
+/// Watches something in the background: each line that the command prints, or each message of the WebSocket, is
+/// shown to you when it comes, between your turns. Lines that come together are one event. Returns at once.
+///
+/// - Print only what you must react to: `tail -n0 -F app.log | grep --line-buffered -E "ERROR|FATAL"`, or a loop
+///   that prints when a state changes. Pipes need line buffering (`grep --line-buffered`, `stdbuf -oL`,
+///   `awk … fflush()`), else lines come late. Lines of stderr count too; `2>/dev/null` leaves them out.
+/// - Cover failure as well as success: what prints nothing when it breaks looks like something that still runs.
+/// - More than 100 events in a minute end it.
+/// - It ends with its command, after `timeout_ms`, with TaskStop, and with the session. For a single answer use
+///   Bash with `run_in_background` instead.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What is watched, in 5 to 10 words; it stands above each event.
+    description: String,
+    /// The command line. Either this or `ws`.
+    command: Option<String>,
+    /// A WebSocket in its place. The user is always asked.
+    ws: Option<SocketInput>,
+    /// How long it may run, in milliseconds (default 300000, at most 1800000).
+    timeout_ms: Option<f64>,
+    /// Let it run as long as the session, without `timeout_ms`.
+    #[serde(default)]
+    persistent: bool,
+    /// The command, as Bash would have it.
+    #[serde(skip)]
+    bash: Option<bash::Input>,
+}
+
+/// A WebSocket.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SocketInput {
+    /// ws://… or wss://…, without a user name or password.
+    url: String,
+    /// Subprotocols to offer.
+    #[serde(default)]
+    protocols: Vec<String>,
+}
+
+impl Input {
+    /// The command as Bash would have it; an empty one for a connection.
+    fn as_bash(&self) -> Cow<'_, bash::Input> {
+        match &self.bash {
+            Some(bash) => Cow::Borrowed(bash),
+            None => Cow::Owned(self.new_bash()),
+        }
+    }
+
+    fn new_bash(&self) -> bash::Input {
+        bash::Input {
+            command: self.command.clone().unwrap_or_default(),
+            timeout: None,
+            description: Some(self.description.clone()),
+            run_in_background: true,
+            dangerously_disable_sandbox: false,
+            read: bash::ReadOnce::default(),
+        }
+    }
+
+    fn lifetime(&self) -> Duration {
+        if self.persistent {
+            return PERSISTENT;
+        }
+        let asked = self
+            .timeout_ms
+            .filter(|asked| asked.is_finite() && *asked >= 1.0);
+        Duration::from_secs_f64(asked.unwrap_or(USUAL).min(LONGEST) / 1000.0)
+    }
+}
+
+pub(crate) struct Monitor;
+
+impl Tool for Monitor {
+    type Input = Input;
+    const NAME: &'static str = "Monitor";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "shell".into(),
+            search_hint: "watch follow tail log stream events background websocket notify".into(),
+            deferred: true,
+            access: Access::Anything,
+            rules: RuleMatch::Command("command"),
+            needs: const { &[ServiceNeed::of::<ShellProgram>()] },
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        let effects = match input.command {
+            Some(_) => Bash.effects(&input.as_bash()),
+            None => Effects::EXCLUSIVE,
+        };
+        // It moves no one: it runs in the background.
+        Effects {
+            patches: false,
+            ..effects
+        }
+    }
+
+    fn locate(&self, input: &mut Input, cwd: &Path, home: Option<&Path>) {
+        let mut bash = input.new_bash();
+        Bash.locate(&mut bash, cwd, home);
+        input.bash = Some(bash);
+    }
+
+    fn reading(&self, input: &Input) -> Option<Arc<dyn Any + Send + Sync>> {
+        input.command.as_ref()?;
+        Bash.reading(&input.as_bash())
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        match (&input.command, &input.ws) {
+            (Some(_), None) => Bash.check(&input.as_bash(), cx).await,
+            (None, Some(ws)) => {
+                let url = SocketUrl::parse(&ws.url).map_err(ToolError::Refused)?;
+                websocket::check_protocols(&ws.protocols)?;
+                websocket::check(&url, cx)?;
+                Ok(Check::Ask(format!(
+                    "it listens to {}, port {}, as long as it runs",
+                    url.host, url.port
+                )))
+            }
+            _ => Err(ToolError::Refused(
+                "Give either `command` or `ws`: one of them, and not both.".to_owned(),
+            )),
+        }
+    }
+
+    fn classifier_input(&self, input: &Input) -> Option<String> {
+        input.command.clone()
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let lifetime = input.lifetime();
+        let id = match &input.ws {
+            Some(ws) => websocket::start(ws, &input.description, lifetime, cx).await?,
+            None => run::monitor(&input.as_bash(), lifetime, cx).await?,
+        };
+        let milliseconds = match input.persistent {
+            true => 0,
+            false => u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX),
+        };
+        let ends = match input.persistent {
+            true => "as long as the session".to_owned(),
+            false => format!("at most {}", super::limits::format(lifetime)),
+        };
+        let text = format!(
+            "Monitor {id} runs, {ends}. Its events come to you by themselves: do not wait for them."
+        );
+        let mut structured = json!({"taskId": id, "timeoutMs": milliseconds});
+        if input.persistent {
+            structured["persistent"] = json!(true);
+        }
+        Ok(ToolOutput::text(text).with_structured(structured))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let card = match &input.ws {
+            Some(ws) => Card::new(Self::NAME, &*ws.url),
+            None => {
+                let mut card = Bash.render_use(&input.as_bash())?;
+                card.title = Self::NAME.into();
+                return Some(card);
+            }
+        };
+        let card = card.with_summary(input.description.trim());
+        Some(card.with(CardPiece::Muted("in the background".to_owned())))
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let mut card = self.render_use(input)?;
+        card.body.clear();
+        let id = output.structured.as_ref()?.get("taskId")?.as_str()?;
+        Some(card.with_summary(format!("{}: {id}", input.description.trim())))
+    }
+}

@@ -1,0 +1,92 @@
+//! Pages that were fetched before.
+//!
+//! In memory, and of one session: what one session was shown reaches no other.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::page::Page;
+
+/// So many pages, and so many bytes of them.
+const MOST_PAGES: usize = 64;
+const MOST_BYTES: usize = 32 << 20;
+
+pub(super) struct PageCache {
+    lasts: Duration,
+    pages: Mutex<VecDeque<KeptPage>>,
+}
+
+struct KeptPage {
+    url: String,
+    since: Instant,
+    page: Arc<Page>,
+}
+
+impl PageCache {
+    pub(super) fn new(lasts: Duration) -> Self {
+        Self {
+            lasts,
+            pages: Mutex::default(),
+        }
+    }
+
+    /// The page of exactly this address.
+    pub(super) fn find(&self, url: &str) -> Option<Arc<Page>> {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.retain(|kept| kept.since.elapsed() < self.lasts);
+        let kept = pages.iter().find(|kept| kept.url == url)?;
+        Some(Arc::clone(&kept.page))
+    }
+
+    pub(super) fn keep(&self, url: &str, page: &Arc<Page>) {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.retain(|kept| kept.url != url);
+        pages.push_back(KeptPage {
+            url: url.to_owned(),
+            since: Instant::now(),
+            page: Arc::clone(page),
+        });
+        let bytes = |pages: &VecDeque<KeptPage>| -> usize {
+            pages.iter().map(|kept| kept.page.weight()).sum()
+        };
+        while pages.len() > MOST_PAGES || (pages.len() > 1 && bytes(&pages) > MOST_BYTES) {
+            pages.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(text: &str) -> Arc<Page> {
+        Arc::new(Page::of_text("https://a.example/", text.to_owned()))
+    }
+
+    #[test]
+    fn a_page_is_kept_for_a_while_and_by_its_whole_address() {
+        let cache = PageCache::new(Duration::from_secs(60));
+        cache.keep("https://a.example/?q=1", &page("one"));
+        assert!(cache.find("https://a.example/?q=1").is_some());
+        assert!(cache.find("https://a.example/?q=2").is_none());
+        let none = PageCache::new(Duration::ZERO);
+        none.keep("https://a.example/", &page("one"));
+        assert!(none.find("https://a.example/").is_none());
+    }
+
+    #[test]
+    fn the_oldest_goes_first() {
+        let cache = PageCache::new(Duration::from_secs(60));
+        for number in 0..=MOST_PAGES {
+            cache.keep(&number.to_string(), &page("x"));
+        }
+        assert!(cache.find("0").is_none());
+        assert!(cache.find("1").is_some());
+        let large = page(&"x".repeat(MOST_BYTES));
+        cache.keep("large", &large);
+        assert!(cache.find("1").is_none() && cache.find("large").is_some());
+    }
+}

@@ -1,0 +1,327 @@
+//! From an address to bytes: judged, resolved once, checked, bounded; redirects only within the same host.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    time::Duration,
+};
+
+use haft_contract::{
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Card, FetchWeb, HostGlob,
+    HostLists, HostVerdict, HttpResponse, PermissionMode, Tool, ToolError, ToolUse, WebRequest,
+};
+use haft_sandbox::network::{
+    AllowedAddresses, Host, HostPattern, HostRules, Special, addresses_of,
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::{WebFetch, WebSession, address::PageAddress};
+
+/// Redirects that are followed.
+const MOST_HOPS: usize = 10;
+/// For finding the addresses of a name.
+const RESOLVING: Duration = Duration::from_secs(10);
+
+/// What came of it.
+pub(super) enum Fetched {
+    Answer(Download),
+    /// The page is on another host, which no one was asked about.
+    Moved {
+        status: u16,
+        to: String,
+    },
+}
+
+/// An answer, whole.
+pub(super) struct Download {
+    /// Where it was in the end.
+    pub(super) address: PageAddress,
+    pub(super) status: u16,
+    pub(super) media_type: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Who fetches, and how far it may reach.
+pub(super) struct Downloader<'a> {
+    pub(super) client: &'a dyn FetchWeb,
+    pub(super) web: &'a WebSession,
+    pub(super) cx: &'a CallContext,
+    /// The call, for the question whether an address that is not public may be reached.
+    pub(super) asked: ToolUse,
+}
+
+impl Downloader<'_> {
+    /// Fetches it. Time counts only while the network is waited for.
+    pub(super) async fn download(&self, start: PageAddress) -> Result<Fetched, ToolError> {
+        let mut left = self.web.limits.whole;
+        let mut known = HashMap::new();
+        let mut address = start.upgraded();
+        for _ in 0..=MOST_HOPS {
+            let addresses = match known.get(&address.host) {
+                Some(addresses) => Vec::clone(addresses),
+                None => {
+                    let found = self.addresses(&address).await?;
+                    known.insert(address.host.clone(), found.clone());
+                    found
+                }
+            };
+            let began = Instant::now();
+            let deadline = began + left;
+            let mut response = self.get(&address, addresses, deadline).await?;
+            let status = response.status;
+            let location = response.header("location").map(str::to_owned);
+            if let (301 | 302 | 303 | 307 | 308, Some(location)) = (status, location) {
+                let to = address.join(&location).map_err(|why| {
+                    ToolError::Failed(format!(
+                        "{} answers {status} and cannot be followed: {why}.",
+                        address.url
+                    ))
+                })?;
+                let to = to.upgraded();
+                if !self.follows(&address, &to)? {
+                    let to = to.url.to_string();
+                    return Ok(Fetched::Moved { status, to });
+                }
+                address = to;
+                left = left.saturating_sub(began.elapsed());
+                continue;
+            }
+            let bytes = self.body(&address, &mut response, deadline).await?;
+            let media_type = response.header("content-type").unwrap_or_default();
+            return Ok(Fetched::Answer(Download {
+                status,
+                media_type: media_type.to_owned(),
+                bytes,
+                address,
+            }));
+        }
+        Err(ToolError::Failed(format!(
+            "{} redirects more than {MOST_HOPS} times, the last time to {}. It may be a circle, or want a \
+             cookie: fetch another page.",
+            self.url(),
+            address.url
+        )))
+    }
+
+    fn url(&self) -> &str {
+        self.asked.input["url"].as_str().unwrap_or_default()
+    }
+
+    async fn get(
+        &self,
+        address: &PageAddress,
+        addresses: Vec<IpAddr>,
+        deadline: Instant,
+    ) -> Result<HttpResponse, ToolError> {
+        let request = WebRequest {
+            url: address.url.to_string(),
+            addresses,
+            headers: vec![(
+                "accept".to_owned(),
+                "text/markdown, text/html, */*".to_owned(),
+            )],
+        };
+        let answered = timeout_at(deadline, self.client.get(request)).await;
+        let answered = answered.map_err(|_| self.late(address, "has not answered"))?;
+        answered.map_err(|failure| {
+            let next = match failure.is_passing {
+                true => " Try again later, or use another source.",
+                false => "",
+            };
+            ToolError::Failed(format!(
+                "{} could not be fetched: {}.{next}",
+                address.url, failure.message
+            ))
+        })
+    }
+
+    async fn body(
+        &self,
+        address: &PageAddress,
+        response: &mut HttpResponse,
+        deadline: Instant,
+    ) -> Result<Vec<u8>, ToolError> {
+        let longest = self.web.limits.longest;
+        let too_long = || {
+            ToolError::Failed(format!(
+                "{} is longer than {} MB, unpacked. Look for a shorter page, or for a part of it under an \
+                 address of its own.",
+                address.url,
+                longest >> 20
+            ))
+        };
+        if let Some(encoding) = response.header("content-encoding") {
+            // What was asked for is unpacked by now.
+            if !encoding.trim().eq_ignore_ascii_case("identity") {
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b", -".contains(&byte);
+                let named = match encoding.len() <= 30 && encoding.bytes().all(plain) {
+                    true => format!(" ({encoding})"),
+                    false => String::new(),
+                };
+                return Err(ToolError::Failed(format!(
+                    "{} is packed in a way that was not asked for{named} and cannot be read.",
+                    address.url
+                )));
+            }
+        }
+        let announced = response.header("content-length");
+        let announced = announced.and_then(|length| length.parse::<u64>().ok());
+        if announced.is_some_and(|length| length > longest as u64) {
+            return Err(too_long());
+        }
+        let read = timeout_at(deadline, response.body.bytes(longest)).await;
+        match read {
+            Err(_) => Err(self.late(address, "has not sent all of its answer")),
+            Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(why)) if why.contains("longer than") => Err(too_long()),
+            Ok(Err(why)) => Err(ToolError::Failed(format!(
+                "the answer of {} cannot be read to its end: {why}. Try again, or use another source.",
+                address.url
+            ))),
+        }
+    }
+
+    fn late(&self, address: &PageAddress, what: &str) -> ToolError {
+        ToolError::Failed(format!(
+            "{} {what} within {} s. Try again later, or use another source.",
+            address.url,
+            self.web.limits.whole.as_secs_f64()
+        ))
+    }
+
+    /// Is a redirect followed? The decision for its host must be the same: that of another host is for those who
+    /// decided about this one.
+    fn follows(&self, from: &PageAddress, to: &PageAddress) -> Result<bool, ToolError> {
+        if from.host == to.host {
+            return Ok(true);
+        }
+        if !to.is_host_of(from) {
+            return Ok(false);
+        }
+        let hosts = &self.cx.permissions.hosts;
+        let judge = |at: &PageAddress| hosts.judge(&at.host_in_rules(), at.port);
+        Ok(match (judge(from), judge(to)) {
+            (_, HostVerdict::Denied) => {
+                return Err(ToolError::Failed(format!(
+                    "{} redirects to {}, which a rule denies.",
+                    from.url, to.host
+                )));
+            }
+            (_, HostVerdict::Allowed) => true,
+            (from, HostVerdict::Ask) => from != HostVerdict::Allowed,
+        })
+    }
+
+    /// Where a host is: every address that its name stands for, once each of them was found to be within reach.
+    async fn addresses(&self, address: &PageAddress) -> Result<Vec<IpAddr>, ToolError> {
+        let deadline = Instant::now() + RESOLVING;
+        let host = &address.host;
+        let found = addresses_of(host, &*self.web.resolver, deadline).await;
+        let found = match found {
+            Ok(found) => found,
+            // The proxy may know what is not known here.
+            Err(_) if self.client.has_proxy() => return Ok(Vec::new()),
+            Err(error) => {
+                return Err(ToolError::Failed(format!(
+                    "the host {host} cannot be resolved: {error}. Check how it is written."
+                )));
+            }
+        };
+        let reach = self.reach(address);
+        let Err(why) = reach.check_all(host, &found) else {
+            return Ok(found);
+        };
+        // Some are out of reach whatever anyone says.
+        let wider = reach.with(found.iter().copied());
+        let may_be_granted = wider.check_all(host, &found).is_ok();
+        let refused =
+            |why: String| ToolError::Failed(format!("{} is not fetched. {why}", address.url));
+        if !may_be_granted {
+            return Err(refused(why));
+        }
+        if self.cx.permissions.mode == PermissionMode::BypassPermissions {
+            return Ok(found);
+        }
+        match self.may_reach(address, &found).await {
+            Some(true) => {
+                self.web.grant(&host.to_string(), &found);
+                Ok(found)
+            }
+            Some(false) => Err(refused("The user does not allow it.".to_owned())),
+            None => Err(refused(why)),
+        }
+    }
+
+    /// Which addresses rules and people have named: those of rules, and that which the URL itself names, since
+    /// whoever agreed to it has read it there.
+    fn reach(&self, address: &PageAddress) -> AllowedAddresses {
+        let rules = host_rules(&self.cx.permissions.hosts.lists());
+        let mut reach = rules
+            .reach(&address.host, address.port)
+            .with(address.host.address())
+            .with(self.web.granted(&address.host.to_string()));
+        if address.is_localhost() {
+            let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            reach = reach.with(loopback);
+        }
+        reach
+    }
+
+    /// Asks the person about a name that stands for an address which is not public. `None`: no one can be asked.
+    async fn may_reach(&self, address: &PageAddress, found: &[IpAddr]) -> Option<bool> {
+        let cx = self.cx;
+        if cx.permissions.mode == PermissionMode::DontAsk {
+            return None;
+        }
+        let special = found.iter().find_map(|one| Some((one, Special::of(*one)?)));
+        let (at, special) = special?;
+        let host = &address.host;
+        let question = ApprovalRequest {
+            kind: ApprovalKind::Permission,
+            call: cx.call,
+            tool: WebFetch::NAME.to_owned(),
+            card: Card::new(WebFetch::NAME, address.url.as_str()),
+            reason: format!(
+                "{host} is at {at}, {special}. A yes holds for {host} at this address and this session"
+            ),
+            asked: Some(self.asked.clone()),
+            ..ApprovalRequest::default()
+        };
+        match cx.services.approver().ask(question).await {
+            ApprovalAnswer::Allow
+            | ApprovalAnswer::Always
+            | ApprovalAnswer::Updated { input: None, .. } => Some(true),
+            // It is under way: it cannot become another one.
+            ApprovalAnswer::Deny { .. }
+            | ApprovalAnswer::Changed { .. }
+            | ApprovalAnswer::Updated { .. } => Some(false),
+            ApprovalAnswer::Nobody => None,
+        }
+    }
+}
+
+/// The rules as the gate of commands knows them. Patterns that it does not know name no address.
+pub(super) fn host_rules(lists: &HostLists) -> HostRules {
+    let read = |globs: &[HostGlob]| {
+        let patterns = globs.iter().filter_map(|glob| {
+            let host = match glob.host.contains(':') {
+                true => format!("[{}]", glob.host),
+                false => glob.host.clone(),
+            };
+            let port = glob.port.map(|port| format!(":{port}"));
+            HostPattern::parse(&(host + &port.unwrap_or_default())).ok()
+        });
+        patterns.collect()
+    };
+    HostRules {
+        allowed: read(&lists.allowed),
+        denied: read(&lists.denied),
+    }
+}
+
+/// Does a rule name exactly this host, so that it may be where it is?
+pub(super) fn is_named(lists: &HostLists, host: &Host, port: u16) -> bool {
+    let rules = host_rules(lists);
+    let mut allowed = rules.allowed.iter();
+    allowed.any(|rule| rule.exactly() == Some(host) && rule.matches(host, port))
+}

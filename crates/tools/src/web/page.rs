@@ -1,0 +1,350 @@
+//! From the bytes of an answer to what a model reads.
+
+use std::path::PathBuf;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8};
+use haft_contract::{CallContext, Content, ToolError};
+
+use super::{WebSession, download::Download, html};
+use crate::{blocking::blocking, fs::read_kept};
+
+/// A page that was fetched.
+#[derive(Debug, Clone)]
+pub(super) struct Page {
+    /// Where it was in the end.
+    pub(super) url: String,
+    pub(super) code: u16,
+    /// As many as came.
+    pub(super) bytes: usize,
+    pub(super) body: PageBody,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum PageBody {
+    Text {
+        text: String,
+        /// Served as Markdown.
+        is_markdown: bool,
+    },
+    /// No text: kept as a file, and read like one.
+    File {
+        path: PathBuf,
+        /// What the media type says it is.
+        kind: String,
+        content: Vec<Content>,
+    },
+}
+
+impl Page {
+    #[cfg(test)]
+    pub(super) fn of_text(url: &str, text: String) -> Self {
+        Self {
+            url: url.to_owned(),
+            code: 200,
+            bytes: text.len(),
+            body: PageBody::Text {
+                text,
+                is_markdown: false,
+            },
+        }
+    }
+
+    /// What it costs to keep.
+    pub(super) fn weight(&self) -> usize {
+        match &self.body {
+            PageBody::Text { text, .. } => text.len(),
+            PageBody::File { content, .. } => {
+                let weights = content.iter().map(|block| match block {
+                    Content::Text { text } => text.len(),
+                    // A picture is at most this long.
+                    Content::Image { .. } | Content::Document { .. } => 5 << 20,
+                });
+                weights.sum()
+            }
+        }
+    }
+}
+
+/// What an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Html,
+    Markdown,
+    Text,
+    /// With the extension that it is kept under.
+    File(&'static str),
+}
+
+/// Reads an answer as what it is.
+pub(super) async fn read(
+    download: Download,
+    web: &WebSession,
+    cx: &CallContext,
+) -> Result<Page, ToolError> {
+    let Download {
+        address,
+        status,
+        media_type,
+        bytes,
+    } = download;
+    let url = address.url.to_string();
+    let kind = kind(&media_type, address.url.path(), &bytes);
+    let length = bytes.len();
+    let body = match kind {
+        Kind::File(extension) => file(&bytes, extension, &media_type, web, cx).await?,
+        Kind::Html | Kind::Markdown | Kind::Text => {
+            let url = url.clone();
+            // Converting takes longer than others should wait.
+            blocking(move || text(kind, &media_type, &bytes, &url)).await?
+        }
+    };
+    Ok(Page {
+        url,
+        code: status,
+        bytes: length,
+        body,
+    })
+}
+
+fn text(kind: Kind, media_type: &str, bytes: &[u8], url: &str) -> PageBody {
+    let decoded = decode(media_type, bytes, kind == Kind::Html);
+    let text = match kind {
+        Kind::Html => {
+            let page = html::to_markdown(&decoded, url);
+            let has_heading = page.text.starts_with("# ");
+            match page.title.as_str() {
+                "" => page.text,
+                _ if has_heading && !page.is_main => page.text,
+                title => format!("Title: {title}\n\n{}", page.text),
+            }
+        }
+        _ => decoded,
+    };
+    PageBody::Text {
+        text,
+        is_markdown: kind == Kind::Markdown,
+    }
+}
+
+async fn file(
+    bytes: &[u8],
+    extension: &str,
+    media_type: &str,
+    web: &WebSession,
+    cx: &CallContext,
+) -> Result<PageBody, ToolError> {
+    let kept = web.keep(bytes, extension);
+    let path = kept.map_err(|error| {
+        ToolError::Failed(format!(
+            "what was fetched could not be kept as a file: {error}"
+        ))
+    })?;
+    let content = match extension {
+        "bin" => Vec::new(),
+        _ => match read_kept(&path, cx).await {
+            Ok(output) => output.content,
+            // It is there all the same.
+            Err(error) => vec![Content::text(error.to_string())],
+        },
+    };
+    // It stands outside of the marks, so it may be nothing but a type.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.+-".contains(&byte);
+    let kind = essence(media_type);
+    let kind = match kind.bytes().all(plain) && (1..=100).contains(&kind.len()) {
+        true => kind,
+        false => "of no known type".to_owned(),
+    };
+    Ok(PageBody::File {
+        path,
+        kind,
+        content,
+    })
+}
+
+/// What it is: by its first bytes where they say it, else by its media type, else by its address.
+fn kind(media_type: &str, path: &str, bytes: &[u8]) -> Kind {
+    let starts = |magic: &[u8]| bytes.starts_with(magic);
+    if starts(b"%PDF-") {
+        return Kind::File("pdf");
+    }
+    if starts(b"\x89PNG\r\n\x1a\n") {
+        return Kind::File("png");
+    }
+    if starts(b"\xff\xd8\xff") {
+        return Kind::File("jpg");
+    }
+    if starts(b"GIF87a") || starts(b"GIF89a") {
+        return Kind::File("gif");
+    }
+    if starts(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        return Kind::File("webp");
+    }
+    let essence = essence(media_type);
+    let lower = path.to_ascii_lowercase();
+    if lower.ends_with(".ipynb") || essence == "application/x-ipynb+json" {
+        return Kind::File("ipynb");
+    }
+    match essence.as_str() {
+        "text/html" | "application/xhtml+xml" => return Kind::Html,
+        "text/markdown" | "text/x-markdown" => return Kind::Markdown,
+        _ => {}
+    }
+    let looks_binary = || {
+        let head = &bytes[..bytes.len().min(8_192)];
+        let has_mark = Encoding::for_bom(head).is_some();
+        !has_mark && head.contains(&0)
+    };
+    let is_text = essence.starts_with("text/")
+        || essence.ends_with("+json")
+        || essence.ends_with("+xml")
+        || [
+            "application/json",
+            "application/xml",
+            "application/javascript",
+            "application/ecmascript",
+            "application/x-javascript",
+            "application/yaml",
+            "application/x-yaml",
+            "application/toml",
+            "application/x-sh",
+            "application/sql",
+            "application/x-ndjson",
+        ]
+        .contains(&essence.as_str());
+    let is_unknown = essence.is_empty() || essence == "application/octet-stream";
+    if looks_binary() || !(is_text || is_unknown) {
+        return Kind::File("bin");
+    }
+    if is_unknown {
+        let head = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]).to_ascii_lowercase();
+        let head = head.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']);
+        if head.starts_with("<!doctype html") || head.starts_with("<html") {
+            return Kind::Html;
+        }
+        if !essence.is_empty() && str::from_utf8(bytes).is_err() {
+            return Kind::File("bin");
+        }
+    }
+    match lower.ends_with(".md") || lower.ends_with(".markdown") {
+        true if essence == "text/plain" => Kind::Markdown,
+        _ => Kind::Text,
+    }
+}
+
+/// A media type without its parameters, in small letters.
+fn essence(media_type: &str) -> String {
+    let essence = media_type.split(';').next().unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
+}
+
+/// The text: by its byte order mark, by what the server says, by what the page says of itself, as UTF-8, by a
+/// guess.
+fn decode(media_type: &str, bytes: &[u8], is_html: bool) -> String {
+    let encoding = Encoding::for_bom(bytes)
+        .map(|(encoding, _)| encoding)
+        .or_else(|| Encoding::for_label(parameter(media_type, "charset")?.as_bytes()))
+        .or_else(|| is_html.then(|| of_page(bytes)).flatten());
+    let encoding = match encoding {
+        Some(encoding) => encoding,
+        None if str::from_utf8(bytes).is_ok() => UTF_8,
+        None => {
+            let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+            detector.feed(&bytes[..bytes.len().min(256 << 10)], true);
+            detector.guess(None, Utf8Detection::Allow)
+        }
+    };
+    encoding.decode(bytes).0.into_owned()
+}
+
+fn parameter<'a>(media_type: &'a str, name: &str) -> Option<&'a str> {
+    media_type.split(';').skip(1).find_map(|parameter| {
+        let (own, value) = parameter.split_once('=')?;
+        own.trim()
+            .eq_ignore_ascii_case(name)
+            .then(|| value.trim().trim_matches(['"', '\'']))
+    })
+}
+
+/// `<meta charset="…">`, also as a media type in a `content`.
+fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_ascii_lowercase();
+    let (_, rest) = head.split_once("charset")?;
+    let rest = rest.trim_start().strip_prefix('=')?.trim_start();
+    let rest = rest.trim_start_matches(['"', '\'']);
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)));
+    let found = Encoding::for_label(rest[..end.unwrap_or(rest.len())].as_bytes())?;
+    // A page that can say this is not in it.
+    Some(match found.is_ascii_compatible() {
+        true => found,
+        false => UTF_8,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_is_its_bytes_say_first() {
+        let cases: [(&str, &str, &[u8], Kind); 17] = [
+            ("text/html", "/x", b"<p>", Kind::Html),
+            ("TEXT/HTML; charset=x", "/x", b"<p>", Kind::Html),
+            ("text/html", "/x", b"%PDF-1.7", Kind::File("pdf")),
+            ("image/png", "/x", b"\x89PNG\r\n\x1a\n", Kind::File("png")),
+            ("text/plain", "/x", b"\xff\xd8\xff\xe0", Kind::File("jpg")),
+            ("", "/x", b"GIF89a", Kind::File("gif")),
+            ("image/webp", "/x", b"RIFF1234WEBP", Kind::File("webp")),
+            ("image/svg+xml", "/x", b"<svg>", Kind::Text),
+            ("application/json", "/x.ipynb", b"{}", Kind::File("ipynb")),
+            ("application/json", "/x", b"{}", Kind::Text),
+            ("text/markdown", "/x", b"# a", Kind::Markdown),
+            (
+                "text/plain; charset=utf-8",
+                "/README.md",
+                b"# a",
+                Kind::Markdown,
+            ),
+            ("text/plain", "/x", b"a\0b", Kind::File("bin")),
+            ("application/zip", "/x", b"PK", Kind::File("bin")),
+            ("application/octet-stream", "/x", b"plain", Kind::Text),
+            (
+                "application/octet-stream",
+                "/x",
+                b"\xc3\x28",
+                Kind::File("bin"),
+            ),
+            ("", "/x", b" \n<!DOCTYPE html>", Kind::Html),
+        ];
+        for (media_type, path, bytes, expected) in cases {
+            assert_eq!(
+                kind(media_type, path, bytes),
+                expected,
+                "{media_type} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn text_is_decoded_as_it_was_written() {
+        let russian = "Привет, мир. Это довольно длинный текст на русском языке.";
+        let (cyrillic, _, _) = encoding_rs::WINDOWS_1251.encode(russian);
+        let cases: [(&str, &[u8], &str); 8] = [
+            ("text/html", "é".as_bytes(), "é"),
+            ("text/html; charset=ISO-8859-1", b"\xe9", "é"),
+            ("text/html; charset=\"utf-8\"", "é".as_bytes(), "é"),
+            (
+                "text/html",
+                b"<meta charset='windows-1252'>\xe9",
+                "<meta charset='windows-1252'>é",
+            ),
+            ("text/html; charset=utf-8", b"\xff\xfee\0", "e"),
+            ("text/html; charset=nonsense", "é".as_bytes(), "é"),
+            ("text/html; charset=shift_jis", b"\x93\xfa\x96\x7b", "日本"),
+            ("text/html", &cyrillic, russian),
+        ];
+        for (media_type, bytes, expected) in cases {
+            assert_eq!(decode(media_type, bytes, true), expected, "{media_type}");
+        }
+    }
+}

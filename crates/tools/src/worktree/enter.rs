@@ -1,0 +1,140 @@
+//! `EnterWorktree`: the session goes on in a copy of its checkout.
+
+use std::path::PathBuf;
+
+use haft_contract::{
+    Access, CallContext, Card, Check, ContextPatch, Effects, Profile, RuleMatch, ServiceNeed, Tool,
+    ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    WorktreeService,
+    checkout::{Checkout, directory_name},
+    service::{CurrentWorktree, WorktreeCopy},
+};
+
+/// Continues the session in a git worktree: a copy of the checkout, on a branch of its own.
+///
+/// Only when the person asks for a worktree. It begins at the current commit; what is not committed stays where
+/// it is. ExitWorktree ends it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Name of a new worktree: letters, digits, `.`, `_`, `-`, in parts separated by `/`. Default: a made-up one.
+    name: Option<String>,
+    /// A worktree that is there already, in place of a new one.
+    path: Option<PathBuf>,
+}
+
+pub(crate) struct EnterWorktree;
+
+impl Tool for EnterWorktree {
+    type Input = Input;
+    const NAME: &'static str = "EnterWorktree";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "worktree".into(),
+            search_hint: "git worktree isolated copy branch checkout".into(),
+            access: Access::Anything,
+            deferred: true,
+            paths: &["path"],
+            rules: RuleMatch::NameOnly,
+            needs: const { &[ServiceNeed::of::<WorktreeService>()] },
+            timeout: Some(std::time::Duration::from_secs(900)),
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects::EXCLUSIVE
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        let refused = |text: String| Err(ToolError::Refused(text));
+        if input.name.is_some() && input.path.is_some() {
+            return refused(
+                "Give `name` for a new worktree or `path` for one that is there, not both."
+                    .to_owned(),
+            );
+        }
+        if let Some(name) = &input.name {
+            directory_name(name).map_err(ToolError::Refused)?;
+        }
+        let service = cx.services.get::<WorktreeService>()?;
+        if let Some(path) = service.isolated_in() {
+            return refused(format!(
+                "You work in a worktree of your own already: {}.",
+                path.display()
+            ));
+        }
+        if let Some(current) = &*service.current.lock().await {
+            return refused(format!(
+                "The session is in the worktree {} already. Leave it with ExitWorktree first.",
+                current.copy.path().display()
+            ));
+        }
+        Ok(Check::Pass)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let service = cx.services.get::<WorktreeService>()?;
+        let (main, copy) = match &input.path {
+            Some(path) => {
+                let failed = |why: String| ToolError::Failed(format!("Not entered: {why}."));
+                let checkout = Checkout::around(&cx.cwd, &cx.cancel).await;
+                let checkout = checkout.map_err(failed)?;
+                let known = checkout.known(path, String::new()).map_err(failed)?;
+                (checkout.root, WorktreeCopy::Git(Box::new(known)))
+            }
+            None => {
+                let name = match &input.name {
+                    Some(name) => name.clone(),
+                    // Unlikely to be taken, short enough to be said.
+                    None => made_up(&cx.call.to_string()),
+                };
+                let directory = directory_name(&name).map_err(ToolError::Refused)?;
+                service.make(&name, &directory, false, cx).await?
+            }
+        };
+        let path = copy.path().to_path_buf();
+        let branch = copy.branch().map(str::to_owned);
+        let mut message = format!("The session is now in the worktree {}", path.display());
+        if let Some(branch) = &branch {
+            message += &format!(", on the branch {branch}");
+        }
+        message += ". Work there; ExitWorktree ends it.";
+        *service.current.lock().await = Some(CurrentWorktree {
+            copy,
+            before: cx.cwd.to_path_buf(),
+            cx: cx.clone(),
+        });
+        let mut structured = json!({"worktreePath": path, "message": message});
+        if let Some(branch) = branch {
+            structured["worktreeBranch"] = json!(branch);
+        }
+        Ok(ToolOutput::text(message)
+            .with_structured(structured)
+            .with_patch(ContextPatch::EnterWorktree { main, path }))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let shown = match (&input.path, &input.name) {
+            (Some(path), _) => path.display().to_string(),
+            (None, Some(name)) => name.clone(),
+            (None, None) => "a new one".to_owned(),
+        };
+        Some(Card::new("Worktree", shown))
+    }
+}
+
+/// A name out of the id of the call.
+fn made_up(id: &str) -> String {
+    let plain = id.chars().filter(char::is_ascii_alphanumeric);
+    let plain: Vec<char> = plain.collect();
+    let last: String = plain[plain.len().saturating_sub(8)..].iter().collect();
+    format!("wt-{last}")
+}

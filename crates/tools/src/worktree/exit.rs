@@ -1,0 +1,203 @@
+//! `ExitWorktree`: the session goes back to where it was.
+
+use std::path::Path;
+
+use haft_contract::{
+    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, Profile, RuleMatch,
+    ServiceNeed, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    WorktreeService,
+    checkout::UnsavedWork,
+    service::{CurrentWorktree, WorktreeCopy},
+};
+use crate::words::counted;
+
+/// Leaves the worktree that EnterWorktree entered: the session goes on where it was before.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// `keep` leaves worktree and branch as they are, `remove` deletes both.
+    action: Action,
+    /// Remove it although work in it would be lost. Only if the person said so.
+    discard_changes: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Keep,
+    Remove,
+}
+
+impl Input {
+    fn discards(&self) -> bool {
+        self.action == Action::Remove && self.discard_changes == Some(true)
+    }
+}
+
+pub(crate) struct ExitWorktree;
+
+impl Tool for ExitWorktree {
+    type Input = Input;
+    const NAME: &'static str = "ExitWorktree";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "worktree".into(),
+            search_hint: "git worktree leave remove keep".into(),
+            access: Access::Anything,
+            deferred: true,
+            rules: RuleMatch::NameOnly,
+            needs: const { &[ServiceNeed::of::<WorktreeService>()] },
+            timeout: Some(std::time::Duration::from_secs(900)),
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects::EXCLUSIVE
+    }
+
+    fn permission(&self, input: &Input, _: &CallContext) -> Permission {
+        match input.discards() {
+            true => Permission::ByEffects,
+            // Nothing is lost, or it is refused.
+            false => Permission::Allow,
+        }
+    }
+
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+        let service = cx.services.get::<WorktreeService>()?;
+        let current = service.current.lock().await;
+        let Some(current) = &*current else {
+            return Err(ToolError::Refused(
+                "The session is in no worktree that EnterWorktree entered.".to_owned(),
+            ));
+        };
+        let WorktreeCopy::Git(worktree) = &current.copy else {
+            return Ok(Check::Pass);
+        };
+        if input.action == Action::Keep {
+            return Ok(Check::Pass);
+        }
+        if !worktree.is_ours {
+            return Err(ToolError::Refused(format!(
+                "{} was there before this session and stays: leave it with `keep`.",
+                worktree.path.display()
+            )));
+        }
+        if input.discards() {
+            return Ok(Check::Pass);
+        }
+        let unsaved = worktree.unsaved(&cx.cancel).await;
+        let unsaved = unsaved.map_err(|why| {
+            ToolError::Refused(format!("Whether work would be lost is not known: {why}."))
+        })?;
+        match unsaved.is_none() {
+            true => Ok(Check::Pass),
+            false => Err(ToolError::Refused(format!(
+                "Not removed: {} would be lost. Commit and merge it, leave the worktree with `keep`, or ask the \
+                 person whether to discard it (`discard_changes: true`).",
+                lost(unsaved)
+            ))),
+        }
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let service = cx.services.get::<WorktreeService>()?;
+        let mut current = service.current.lock().await;
+        let Some(CurrentWorktree { copy, before, .. }) = current.as_mut() else {
+            return Err(ToolError::Refused(
+                "The session is in no worktree.".to_owned(),
+            ));
+        };
+        let (path, branch) = (copy.path().to_path_buf(), copy.branch().map(str::to_owned));
+        let mut structured = json!({"originalCwd": before, "worktreePath": path});
+        if let Some(branch) = &branch {
+            structured["worktreeBranch"] = json!(branch);
+        }
+        let on_branch = branch.map_or_else(String::new, |name| format!(" (branch {name})"));
+        let mut message = match input.action {
+            Action::Keep => {
+                if let WorktreeCopy::Git(worktree) = copy {
+                    worktree.keep();
+                }
+                structured["action"] = json!("keep");
+                format!("The worktree {}{on_branch} is kept.", path.display())
+            }
+            Action::Remove => {
+                let unsaved = match copy {
+                    WorktreeCopy::Git(worktree) => worktree.unsaved(&cx.cancel).await,
+                    WorktreeCopy::Hook { .. } => Ok(UnsavedWork::default()),
+                };
+                // Something may have been written since it was looked at.
+                if !input.discards() && !unsaved.as_ref().is_ok_and(|unsaved| unsaved.is_none()) {
+                    return Err(ToolError::Failed(
+                        "Not removed: work in it would be lost.".to_owned(),
+                    ));
+                }
+                let removed = copy.remove(true, cx).await;
+                removed.map_err(|why| ToolError::Failed(format!("Not removed: {why}.")))?;
+                structured["action"] = json!("remove");
+                if let Ok(unsaved) = unsaved {
+                    structured["discardedFiles"] = json!(unsaved.files);
+                    structured["discardedCommits"] = json!(unsaved.commits);
+                }
+                match path.exists() {
+                    true => format!("The worktree {} is left.", path.display()),
+                    false => format!("The worktree {}{on_branch} is removed.", path.display()),
+                }
+            }
+        };
+        let cwd = match before.is_dir() {
+            true => before.clone(),
+            false => cx
+                .permissions
+                .directories
+                .first()
+                .cloned()
+                .unwrap_or_default(),
+        };
+        message += &format!(" The session is in {} again.", Path::new(&cwd).display());
+        structured["message"] = json!(message);
+        *current = None;
+        Ok(ToolOutput::text(message)
+            .with_structured(structured)
+            .with_patch(ContextPatch::LeaveWorktree { cwd }))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let shown = match (input.action, input.discards()) {
+            (Action::Keep, _) => "leave and keep",
+            (Action::Remove, false) => "leave and remove",
+            (Action::Remove, true) => "leave and remove with all changes",
+        };
+        Some(Card::new("Worktree", shown))
+    }
+}
+
+/// What would be lost, in words.
+fn lost(unsaved: UnsavedWork) -> String {
+    let UnsavedWork {
+        files,
+        commits,
+        submodules,
+    } = unsaved;
+    let mut parts = Vec::new();
+    if files > 0 {
+        parts.push(format!("{} not committed", counted(files as u64, "file")));
+    }
+    if commits > 0 {
+        let commits = counted(commits as u64, "commit");
+        parts.push(format!("{commits} on no other branch"));
+    }
+    if submodules {
+        parts.push("what is in its submodules".to_owned());
+    }
+    parts.join(", ")
+}

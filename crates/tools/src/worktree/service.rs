@@ -1,0 +1,271 @@
+//! The worktrees of a session: the one it is in, and those of its subagents.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex as StdMutex, PoisonError},
+};
+
+use haft_contract::{
+    AgentWorktree, BoxFuture, CallContext, CancellationToken, HookEvent, HookFire, HookVerdict,
+    MakeWorktrees, ToolError, WorktreeOutcome,
+};
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use super::checkout::{Checkout, GitWorktree};
+use crate::words::counted;
+
+/// Makes worktrees, and knows the one that the session is in.
+#[derive(Default)]
+pub struct WorktreeService {
+    /// The one the session is in.
+    pub(super) current: Mutex<Option<CurrentWorktree>>,
+    /// An agent that has one of its own makes no others.
+    isolated: StdMutex<Option<PathBuf>>,
+}
+
+/// The worktree a session is in.
+pub(super) struct CurrentWorktree {
+    pub(super) copy: WorktreeCopy,
+    /// Where relative paths started before.
+    pub(super) before: PathBuf,
+    /// The call that entered it: hooks are fired in its name when the session ends.
+    pub(super) cx: CallContext,
+}
+
+/// A worktree, by its maker.
+pub(super) enum WorktreeCopy {
+    /// git, for us.
+    Git(Box<GitWorktree>),
+    /// A hook of the user's.
+    Hook { path: PathBuf },
+}
+
+impl WorktreeCopy {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Git(worktree) => &worktree.path,
+            Self::Hook { path } => path,
+        }
+    }
+
+    pub(super) fn branch(&self) -> Option<&str> {
+        match self {
+            Self::Git(worktree) => Some(worktree.branch.as_str()).filter(|name| !name.is_empty()),
+            Self::Hook { .. } => None,
+        }
+    }
+
+    /// Takes it away: hooks first, which may do it themselves.
+    pub(super) async fn remove(&self, with_branch: bool, cx: &CallContext) -> Result<(), String> {
+        let fields = json!({"worktree_path": self.path().to_string_lossy()});
+        let removed = HookEvent::new("WorktreeRemove", "", fields);
+        HookFire::fire(cx, removed).await;
+        match self {
+            Self::Git(worktree) => worktree.remove(with_branch).await,
+            Self::Hook { .. } => Ok(()),
+        }
+    }
+}
+
+impl WorktreeService {
+    /// An agent works in this one and makes no others.
+    pub(super) fn isolated_in(&self) -> Option<PathBuf> {
+        let isolated = self.isolated.lock();
+        isolated.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes one of this name: hooks have it made their way, else git does.
+    pub(super) async fn make(
+        &self,
+        name: &str,
+        directory: &str,
+        again: bool,
+        cx: &CallContext,
+    ) -> Result<(PathBuf, WorktreeCopy), ToolError> {
+        let event = HookEvent::new("WorktreeCreate", "", json!({"name": name}));
+        let HookVerdict {
+            block, worktree, ..
+        } = HookFire::fire(cx, event).await;
+        if let Some(why) = block {
+            return Err(ToolError::Failed(format!(
+                "A WorktreeCreate hook did not make the worktree: {why}"
+            )));
+        }
+        if let Some(path) = worktree {
+            let path = hooks_own(&path, cx).map_err(ToolError::Failed)?;
+            return Ok((cx.cwd.to_path_buf(), WorktreeCopy::Hook { path }));
+        }
+        let failed = |why: String| match cx.cancel.is_cancelled() {
+            true => ToolError::Cancelled,
+            false => ToolError::Failed(format!("No worktree was made: {why}.")),
+        };
+        let checkout = Checkout::around(&cx.cwd, &cx.cancel).await;
+        let checkout = checkout.map_err(failed)?;
+        let session = cx.session.to_string();
+        let made = checkout.make(directory, &session, again, &cx.cancel).await;
+        let made = made.map_err(failed)?;
+        Ok((checkout.root, WorktreeCopy::Git(Box::new(made))))
+    }
+
+    /// What is left of the one the session is in, now that it ends.
+    async fn end(&self) -> Option<String> {
+        let CurrentWorktree { copy, cx, .. } = self.current.lock().await.take()?;
+        let WorktreeCopy::Git(mut worktree) = copy else {
+            return Some(format!(
+                "the worktree {} is kept: a hook made it",
+                copy.path().display()
+            ));
+        };
+        if !worktree.is_ours {
+            return None;
+        }
+        // The call's token may have fired long ago.
+        let never = CancellationToken::new();
+        let unsaved = worktree.unsaved(&never).await;
+        if unsaved.as_ref().is_ok_and(|unsaved| unsaved.is_none()) {
+            let copy = WorktreeCopy::Git(worktree);
+            return match copy.remove(true, &cx).await {
+                Ok(()) => None,
+                Err(why) => Some(why),
+            };
+        }
+        worktree.keep();
+        let (path, branch) = (worktree.path.display(), &worktree.branch);
+        Some(format!(
+            "the worktree {path} is kept, with work on the branch {branch}. When you no longer need it: git \
+             worktree remove {path}"
+        ))
+    }
+}
+
+/// The directory that a hook says it made; the error says why it is not taken.
+fn hooks_own(path: &Path, cx: &CallContext) -> Result<PathBuf, String> {
+    let shown = path.display();
+    if !path.is_absolute() {
+        return Err(format!(
+            "A WorktreeCreate hook printed {shown:?}, which is no absolute path."
+        ));
+    }
+    let real = fs::canonicalize(path).ok().filter(|real| real.is_dir());
+    let real = real.ok_or_else(|| {
+        format!("A WorktreeCreate hook printed {shown}, and there is no such directory.")
+    })?;
+    // Working in one of these would open everything.
+    let above = cx.permissions.directories.iter();
+    let mut above = above.filter_map(|one| fs::canonicalize(one).ok());
+    if real.parent().is_none() || above.any(|one| one.starts_with(&real)) {
+        return Err(format!(
+            "A WorktreeCreate hook printed {shown}, which is no directory beside the project but one that holds it."
+        ));
+    }
+    Ok(real)
+}
+
+impl MakeWorktrees for WorktreeService {
+    fn for_agent<'a>(
+        &'a self,
+        name: &'a str,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Arc<dyn AgentWorktree>, ToolError>> {
+        Box::pin(async move {
+            let (main, copy) = self.make(name, name, true, cx).await?;
+            Ok(Arc::new(Isolated {
+                main,
+                path: copy.path().to_path_buf(),
+                cx: cx.clone(),
+                copy: Mutex::new(Some(copy)),
+            }) as Arc<dyn AgentWorktree>)
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(self.end())
+    }
+
+    fn confine(&self, path: &Path) {
+        let mut isolated = self.isolated.lock().unwrap_or_else(PoisonError::into_inner);
+        *isolated = Some(path.to_path_buf());
+    }
+}
+
+/// The worktree of a subagent.
+struct Isolated {
+    main: PathBuf,
+    path: PathBuf,
+    cx: CallContext,
+    copy: Mutex<Option<WorktreeCopy>>,
+}
+
+impl Isolated {
+    async fn end(&self) -> WorktreeOutcome {
+        let Some(copy) = self.copy.lock().await.take() else {
+            return WorktreeOutcome::default();
+        };
+        let path = self.path.clone();
+        let mut worktree = match copy {
+            WorktreeCopy::Git(worktree) => worktree,
+            WorktreeCopy::Hook { .. } => {
+                let note = format!("It worked in {}, which a hook made.", path.display());
+                return WorktreeOutcome {
+                    path: Some(path),
+                    branch: None,
+                    note,
+                };
+            }
+        };
+        let never = CancellationToken::new();
+        let saved = worktree.save("Work of a subagent", &never).await;
+        let branch = worktree.branch.clone();
+        match saved {
+            Ok(has_work) => {
+                let unsaved = worktree.unsaved(&never).await.unwrap_or_default();
+                let copy = WorktreeCopy::Git(worktree);
+                let removed = copy.remove(!has_work, &self.cx).await;
+                let mut note = match has_work {
+                    true => format!(
+                        "What it changed is on the branch {branch} ({}): look at it with `git diff HEAD...{branch}`, \
+                         take it over with `git merge {branch}`, or drop it with `git branch -D {branch}`.",
+                        counted(unsaved.commits as u64, "commit"),
+                    ),
+                    false => String::new(),
+                };
+                let left = removed.err();
+                if let Some(why) = &left {
+                    note += &format!(" Its worktree is still there: {why}.");
+                }
+                WorktreeOutcome {
+                    path: left.map(|_| path),
+                    branch: has_work.then_some(branch),
+                    note,
+                }
+            }
+            Err(why) => {
+                worktree.keep();
+                WorktreeOutcome {
+                    note: format!(
+                        "Its worktree {} (branch {branch}) is kept as it is: {why}.",
+                        path.display()
+                    ),
+                    path: Some(path),
+                    branch: Some(branch),
+                }
+            }
+        }
+    }
+}
+
+impl AgentWorktree for Isolated {
+    fn main(&self) -> &Path {
+        &self.main
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn finish(&self) -> BoxFuture<'_, WorktreeOutcome> {
+        Box::pin(self.end())
+    }
+}
