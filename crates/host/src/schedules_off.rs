@@ -7,9 +7,11 @@ use haft_contract::{ScheduleInfo, Schedules};
 use crate::{ScheduledPrompt, SessionClock, SessionConfig, event::Events};
 
 /// The schedules of a session: there is no such thing here.
-pub(crate) enum ScheduleBook {}
+pub(crate) enum NoSchedules {}
 
-impl ScheduleBook {
+pub(crate) use NoSchedules as ScheduleBook;
+
+impl NoSchedules {
     pub(crate) fn open(
         _: &SessionConfig,
         _: &Path,

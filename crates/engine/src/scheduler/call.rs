@@ -119,7 +119,7 @@ impl<'a> CallEnding<'a> {
             listener.on_call_ended(&EndedCall {
                 result,
                 input,
-                agent: shared.engine.agent(),
+                agent: &shared.engine.agent(),
                 began: *began,
                 approval,
             });

@@ -173,7 +173,7 @@ impl CronExpression {
         if !is_number(minute) || !is_number(hour) || month != "*" && !is_number(month) {
             return format!("at the times of \"{}\"", self.text());
         }
-        let time = format!("{:0>2}:{:0>2}", hour, minute);
+        let time = format!("{hour:0>2}:{minute:0>2}");
         match (day, month, weekday) {
             ("*", "*", "*") => format!("every day at {time}"),
             ("*", "*", "1-5") => format!("on weekdays at {time}"),

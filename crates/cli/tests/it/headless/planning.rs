@@ -268,7 +268,7 @@ fn a_tool_that_is_not_loaded_is_found_and_used() {
     assert_eq!(told[1], "model is not set.");
     let tape = fs::read_to_string(record).unwrap();
     assert!(
-        tape.contains("not loaded yet, such as Config, MemoryRead, MemoryWrite, NotebookEdit"),
+        tape.contains("not loaded yet, such as Config, CronCreate, CronDelete"),
         "the model is told which there are"
     );
 }

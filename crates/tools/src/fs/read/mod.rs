@@ -9,8 +9,6 @@ mod notebook;
 mod pdf;
 mod text;
 
-#[cfg(feature = "web")]
-use std::path::Path;
 use std::{
     fmt::Write,
     fs::{self, Metadata},
