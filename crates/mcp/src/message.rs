@@ -58,7 +58,7 @@ pub enum RpcId {
 }
 
 /// A longer id is none, in bytes.
-const LONGEST_ID: usize = 1_024;
+const LONGEST_ID: usize = 16 * 1_024;
 
 impl RpcId {
     /// From JSON; `None` for what is neither a whole number nor a text of a reasonable length.
@@ -206,8 +206,16 @@ impl RpcMessage {
         }
         // Nearly always it is one, and then its parts alone are read.
         let is_one = text.trim_ascii_start().first() == Some(&b'{');
-        if is_one && let Ok(parts) = serde_json::from_slice(text) {
-            return Ok(vec![Self::of_parts(parts)]);
+        if is_one {
+            match serde_json::from_slice(text) {
+                Ok(parts) => return Ok(vec![Self::of_parts(parts)]),
+                // Those that read it on its way may have taken the other one.
+                Err(twice) if twice.is_data() => {
+                    let why = format!("a message says nothing twice: {twice}");
+                    return Err(RpcError::new(code::INVALID_REQUEST, why));
+                }
+                Err(_) => {}
+            }
         }
         let value: Value = serde_json::from_slice(text)
             .map_err(|error| RpcError::new(code::PARSE, format!("no JSON: {error}")))?;
@@ -384,6 +392,10 @@ mod tests {
                 "no JSON: EOF while parsing an object at line 1 column 1",
             ),
             ("[]", "a batch without messages"),
+            (
+                r#"{"id": 1, "method": "ping", "method": "tools/call"}"#,
+                "a message says nothing twice: duplicate field `method` at line 1 column 36",
+            ),
         ];
         for (text, why) in cases {
             assert_eq!(

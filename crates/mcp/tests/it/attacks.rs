@@ -243,14 +243,13 @@ async fn ids_of_all_kinds_deep_json_and_keys_that_are_there_twice() {
             .await;
         assert_eq!(client.hear().await["error"]["code"], -32700);
     }
-    // The last one counts for every reader.
+    // One who reads it on its way may take the first of both.
     client
         .raw(r#"{"jsonrpc":"2.0","id":6,"method":"no/such","id":7,"method":"ping"}"#)
         .await;
-    assert_eq!(
-        client.hear().await,
-        json!({"jsonrpc": "2.0", "id": 7, "result": {}})
-    );
+    let refused = client.hear().await;
+    assert_eq!(refused["id"], Value::Null, "{refused}");
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
     client.end().await;
 }
 
@@ -469,6 +468,27 @@ async fn a_head_or_a_body_that_never_ends_is_given_up() {
     }
     let session = served.begin("2025-11-25").await;
     let ping = request(1, "ping", json!({}));
+    assert_eq!(served.post(&session, &ping).await.status, 200);
+    served.end().await;
+}
+
+/// What two readers could read differently is read by none.
+#[tokio::test]
+async fn a_message_that_can_be_read_in_two_ways_is_refused() {
+    let served = open().await;
+    let session = served.begin("2025-11-25").await;
+    let twice = r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}"#;
+    let answer = served
+        .send("POST", &format!("{USUAL}{session}"), twice)
+        .await;
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(answer.body.contains("says nothing twice"), "{answer:?}");
+    let ping = request(2, "ping", json!({}));
+    let other = served.begin("2025-11-25").await;
+    let both = served.post(&format!("{session}{other}"), &ping).await;
+    assert_eq!(both.status, 404, "{both:?}");
+    let long = json!({"jsonrpc": "2.0", "id": "x".repeat(20_000), "method": "ping"});
+    assert_eq!(served.post(&session, &long).await.status, 400);
     assert_eq!(served.post(&session, &ping).await.status, 200);
     served.end().await;
 }

@@ -74,7 +74,7 @@ def call(request):
         # Asks and asks, and reads no answer.
         for number in range(50000):
             sys.stdout.write('{"jsonrpc":"2.0","id":"p%d","method":"ping"}\n' % number)
-        sys.stdout.write('{"jsonrpc":"2.0","id":"%s","method":"ping"}\n' % ("long" * 1000))
+        sys.stdout.write('{"jsonrpc":"2.0","id":"%s","method":"ping"}\n' % ("long" * 5000))
         return answer(request, text("asked"))
     if what == "pongs":
         return answer(request, text(str(state["pongs"])))

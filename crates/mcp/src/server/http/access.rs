@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hyper::{HeaderMap, StatusCode, header};
+use hyper::{HeaderMap, StatusCode, Uri, header, http::uri::Authority};
 
 use super::{Reply, reply};
 use crate::server::parked::random_name;
@@ -60,11 +60,15 @@ impl HttpAccess {
     /// Is this request one of those? The error is the answer.
     pub(super) fn check(
         &self,
+        uri: &Uri,
         headers: &HeaderMap,
         address: SocketAddr,
     ) -> Result<TokenHolder, Box<Reply>> {
         let host = one(headers, &header::HOST);
-        if !host.is_some_and(|host| self.is_ours(host, address)) {
+        // A whole address in the first line says it, too.
+        let named = uri.authority().map(Authority::as_str);
+        let mut hosts = host.into_iter().chain(named);
+        if host.is_none() || !hosts.all(|host| self.is_ours(host, address)) {
             let words = "this host name is not served here (Host)";
             return Err(Box::new(reply::error(StatusCode::FORBIDDEN, words)));
         }
@@ -178,7 +182,7 @@ mod tests {
             map.append(name, value.parse().unwrap());
         }
         let address = "127.0.0.1:8000".parse().unwrap();
-        match access.check(&map, address) {
+        match access.check(&Uri::from_static("/mcp"), &map, address) {
             Ok(_) => 200,
             Err(refused) => refused.status().as_u16(),
         }
@@ -239,6 +243,24 @@ mod tests {
         ];
         for (what, headers, expected) in cases {
             assert_eq!(check(&open, headers), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_whole_address_in_the_first_line_must_be_ours_as_well() {
+        let (open, address) = (HttpAccess::open(), "127.0.0.1:8000".parse().unwrap());
+        let headers = HeaderMap::from_iter([(header::HOST, "127.0.0.1:8000".parse().unwrap())]);
+        for (uri, expected) in [
+            ("http://127.0.0.1:8000/mcp", true),
+            ("http://evil.example/mcp", false),
+            ("http://localhost@evil.example/mcp", false),
+        ] {
+            let uri = Uri::from_static(uri);
+            assert_eq!(
+                open.check(&uri, &headers, address).is_ok(),
+                expected,
+                "{uri}"
+            );
         }
     }
 

@@ -79,6 +79,16 @@ pub(super) fn version_of_session(headers: &HeaderMap) -> Result<(), RpcError> {
     }
 }
 
+/// The session that a message belongs to: one that names two belongs to none.
+pub(super) fn session(headers: &HeaderMap) -> Option<&str> {
+    let mut named = headers.get_all(SESSION).iter();
+    let first = named.next()?.to_str().unwrap_or_default();
+    Some(match named.next() {
+        None => first,
+        Some(_) => "",
+    })
+}
+
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }

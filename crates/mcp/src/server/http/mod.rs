@@ -170,7 +170,8 @@ impl HttpServer {
 
 impl HttpState {
     async fn answer(&self, request: Request<Incoming>) -> Reply {
-        let holder = match self.options.access.check(request.headers(), self.address) {
+        let (uri, headers) = (request.uri(), request.headers());
+        let holder = match self.options.access.check(uri, headers, self.address) {
             Ok(holder) => holder,
             Err(refused) => return *refused,
         };

@@ -69,7 +69,7 @@ impl HttpState {
         is_batch: bool,
         holder: TokenHolder,
     ) -> Reply {
-        let named = headers::text(all, headers::SESSION);
+        let named = headers::session(all);
         let begins = named.is_none()
             && matches!(
                 messages.as_slice(),
@@ -157,7 +157,7 @@ impl HttpState {
             let words = "the answer is a stream: accept text/event-stream";
             return reply::error(StatusCode::NOT_ACCEPTABLE, words);
         }
-        let Some(id) = headers::text(all, headers::SESSION) else {
+        let Some(id) = headers::session(all) else {
             // The stateless revision has no such stream.
             return reply::not_allowed("POST");
         };
@@ -187,7 +187,7 @@ impl HttpState {
 
     /// Ends a session.
     pub(super) async fn end(&self, all: &HeaderMap, holder: TokenHolder) -> Reply {
-        let Some(id) = headers::text(all, headers::SESSION) else {
+        let Some(id) = headers::session(all) else {
             return reply::not_allowed("POST");
         };
         match self.sessions.end(id, holder).await {
