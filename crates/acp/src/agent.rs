@@ -339,11 +339,7 @@ impl AcpServer {
         });
         match read {
             Err(error) => self.client.answer(id, Err(error)),
-            Ok((session, prompt)) => {
-                if let Err((id, error)) = session.prompt(id, prompt) {
-                    self.client.answer(id, Err(error));
-                }
-            }
+            Ok((session, prompt)) => session.prompt(id, prompt),
         }
     }
 

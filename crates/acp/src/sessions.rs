@@ -263,19 +263,16 @@ impl EditorSession {
     }
 
     /// A person says something.
-    pub(crate) fn prompt(
-        self: &Arc<Self>,
-        request: Value,
-        given: EditorPrompt,
-    ) -> Result<(), (Value, AcpError)> {
+    pub(crate) fn prompt(self: &Arc<Self>, request: Value, given: EditorPrompt) {
         let input = match self.input() {
             Ok(input) => input,
-            Err(error) => return Err((request, error)),
+            Err(error) => return self.client.answer(request, Err(error)),
         };
         let mut state = self.state();
         if state.prompts.len() > MOST_WAITING {
+            drop(state);
             let why = format!("{MOST_WAITING} prompts wait already");
-            return Err((request, AcpError::bad_request(why)));
+            return self.client.answer(request, Err(AcpError::bad_request(why)));
         }
         let EditorPrompt { mut prompt, read } = given;
         let uuid = random_id();
@@ -290,7 +287,6 @@ impl EditorSession {
         });
         drop(state);
         input.say(prompt, Delivery::AfterRun);
-        Ok(())
     }
 
     /// A prompt is answered from now on.

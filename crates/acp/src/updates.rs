@@ -110,16 +110,16 @@ impl EventSink for Updates {
             SessionEvent::Warning(text) => session.notice(NoticeLevel::Warning, text),
             SessionEvent::Notice { level, text } => session.notice(*level, text),
             SessionEvent::Notification { text, .. } => session.notice(NoticeLevel::Info, text),
-            SessionEvent::RulesKept { file, problem } => match problem {
-                None => {}
-                Some(problem) => session.notice(
-                    NoticeLevel::Warning,
-                    &format!(
-                        "{}: the rule could not be written ({problem})",
-                        file.display()
-                    ),
+            SessionEvent::RulesKept {
+                file,
+                problem: Some(problem),
+            } => session.notice(
+                NoticeLevel::Warning,
+                &format!(
+                    "{}: the rule could not be written ({problem})",
+                    file.display()
                 ),
-            },
+            ),
             SessionEvent::Ready(facts) => {
                 let untrusted = facts.untrusted.as_deref();
                 if let Some(left_out) = untrusted

@@ -92,7 +92,7 @@ and further lines come in, at any time:
     ///
     /// An editor starts this; `haft help editors` has blocks to copy for Zed, Neovim and Emacs. Sessions are those of
     /// every face: one that was begun in a terminal can be continued in an editor, and the other way round.
-    Acp(AcpFlags),
+    Acp(Box<AcpFlags>),
     /// Keep a key of the model's provider for this user.
     ///
     /// The key is typed unseen, or read from stdin, and kept in a file that only you can read. It is used where

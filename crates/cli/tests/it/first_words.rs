@@ -25,7 +25,7 @@ fn typed(args: &[&str]) -> (i32, String) {
 #[test]
 fn words_of_other_programs_say_what_to_do_instead() {
     let words = [
-        "update", "config", "resume", "init", "agents", "acp", "serve", "worker", "fleet",
+        "update", "config", "resume", "init", "agents", "serve", "worker", "fleet",
     ];
     let mut told = String::new();
     for word in words {

@@ -117,6 +117,9 @@ pub(crate) struct DurableContent {
 /// What haft wrote: a hash of each job by its id, by the directory.
 type WrittenJobs = BTreeMap<String, BTreeMap<String, String>>;
 
+/// A file with jobs: everything in it but the jobs, and those.
+type JobsDocument = (Map<String, Value>, Vec<Value>);
+
 impl DurableJobs {
     pub(crate) fn new(directory: PathBuf, user_folder: &Path) -> Self {
         Self {
@@ -233,7 +236,7 @@ impl DurableJobs {
     }
 
     /// The whole of it, and the jobs in it; `None`: there is no file.
-    fn document(&self) -> Result<Option<(Map<String, Value>, Vec<Value>)>, String> {
+    fn document(&self) -> Result<Option<JobsDocument>, String> {
         let put = |why: String| format!("{}: {why}", self.path().display());
         let folder = match open_folder(&self.directory.join(FOLDER)) {
             Ok(folder) => folder,
@@ -299,7 +302,7 @@ fn stored(entry: &Value) -> Option<StoredJob> {
     serde_json::from_value(entry.clone()).ok()
 }
 
-fn read_document(file: File) -> Result<(Map<String, Value>, Vec<Value>), String> {
+fn read_document(file: File) -> Result<JobsDocument, String> {
     let facts = file.metadata().map_err(|error| error.to_string())?;
     if !facts.is_file() {
         return Err("it is no file".to_owned());

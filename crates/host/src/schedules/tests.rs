@@ -445,7 +445,8 @@ fn a_file_that_is_damaged_or_not_ours_is_left_alone() {
         damage(b"{\"tasks\": 1}"),
         damage(b"\xff\xfe\0\0"),
     );
-    let cases: [(&str, &dyn Fn(&Desk)); 8] = [
+    type Damage<'a> = &'a dyn Fn(&Desk);
+    let cases: [(&str, Damage<'_>); 8] = [
         ("cut off", &cut),
         ("a list", &list),
         ("no list", &odd),

@@ -241,6 +241,6 @@ mod tests {
         );
         drop(first);
         assert_eq!(resolved(&pins, "a.example").await, unknown);
-        assert_eq!(resolved(&pins, "localhost").await.is_err(), true);
+        assert!(resolved(&pins, "localhost").await.is_err());
     }
 }

@@ -273,7 +273,7 @@ fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();
     let rest = rest.trim_start_matches(['"', '\'']);
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)));
-    let found = Encoding::for_label(rest[..end.unwrap_or(rest.len())].as_bytes())?;
+    let found = Encoding::for_label(&rest.as_bytes()[..end.unwrap_or(rest.len())])?;
     // A page that can say this is not in it.
     Some(match found.is_ascii_compatible() {
         true => found,

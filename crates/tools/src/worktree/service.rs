@@ -126,10 +126,7 @@ impl WorktreeService {
         let unsaved = worktree.unsaved(&never).await;
         if unsaved.as_ref().is_ok_and(|unsaved| unsaved.is_none()) {
             let copy = WorktreeCopy::Git(worktree);
-            return match copy.remove(true, &cx).await {
-                Ok(()) => None,
-                Err(why) => Some(why),
-            };
+            return copy.remove(true, &cx).await.err();
         }
         worktree.keep();
         let (path, branch) = (worktree.path.display(), &worktree.branch);

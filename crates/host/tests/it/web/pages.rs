@@ -69,7 +69,8 @@ async fn every_bad_answer_is_a_clear_error() {
         |rest: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n{rest}").into_bytes();
     let many: String = (0..100_000).map(|n| format!("x-{n}: y\r\n")).collect();
     let faked = |reply: HttpReply| Ok::<HttpReply, Vec<u8>>(reply);
-    let cases: Vec<(&str, Result<HttpReply, Vec<u8>>, &str)> = vec![
+    type Faked = Result<HttpReply, Vec<u8>>;
+    let cases: Vec<(&str, Faked, &str)> = vec![
         (
             "not found",
             faked(HttpReply::new(404, "text/html", "<p>no such page")),

@@ -193,7 +193,8 @@ mod tests {
 
     #[test]
     fn output_is_cut_into_lines_wherever_its_pieces_end() {
-        let cases: [(&str, &[&[u8]], &[&str]); 7] = [
+        type Pieces = &'static [&'static [u8]];
+        let cases: [(&str, Pieces, &[&str]); 7] = [
             ("nothing", &[b""], &[]),
             ("two lines", &[b"a\nb\n"], &["a", "b"]),
             ("a line in pieces", &[b"a", b"b", b"c\nd"], &["abc", "d"]),
