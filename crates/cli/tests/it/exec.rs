@@ -250,7 +250,7 @@ fn calls_ask_report_and_are_cancelled_by_lines() {
         (&json!("progress"), &json!("slow")),
         "{told}"
     );
-    assert_eq!(told["text"], "started");
+    assert_eq!(told["text"], "started\n");
     talk.say(&json!({"type": "cancel", "id": "slow"}));
     let line = talk.hear();
     assert_eq!(

@@ -1,5 +1,4 @@
-//! The facts of a call as the pipeline finds them: bound by the real tools, and by toys for those that this build
-//! does not have.
+//! The facts of a call as the pipeline finds them: bound by the real tools, and by toys for those of others.
 
 use std::sync::{Arc, OnceLock};
 
@@ -48,14 +47,8 @@ fn engine() -> &'static Arc<Engine> {
         for tool in haft_tools::all() {
             registry.add_erased(tool).unwrap();
         }
-        for (name, rules) in [
-            ("WebFetch", RuleMatch::Address("url")),
-            ("WebSearch", RuleMatch::NameOnly),
-            ("Monitor", RuleMatch::Command("command")),
-            ("Unknown", RuleMatch::Parameters),
-        ] {
-            registry.add_erased(Profiled::tool(name, rules)).unwrap();
-        }
+        let unknown = Profiled::tool("Unknown", RuleMatch::Parameters);
+        registry.add_erased(unknown).unwrap();
         for name in ["get_x", "set_x", "status"] {
             registry
                 .add_external(Profiled::of_server("git", name))

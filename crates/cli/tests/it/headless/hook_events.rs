@@ -226,7 +226,7 @@ fn every_event_of_the_page_comes() {
         .collect();
     let settings = scene.settings(&but_worktrees);
     let waits = format!(
-        "for i in $(seq 600); do grep -q FileChanged {} && exit 0; sleep 0.1; done; exit 1",
+        "for i in $(seq 600); do grep -q '\"hook_event_name\":\"FileChanged\"' {} && exit 0; sleep 0.1; done; exit 1",
         scene.log().display()
     );
     let agent = json!({"description": "Looks", "prompt": "LOOK AROUND", "run_in_background": true});
@@ -417,7 +417,7 @@ fn a_call_that_was_put_off_is_made_when_the_session_goes_on() {
         json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": hook}]}]}});
     let run = |turns: &[Value], flags: &[&str]| {
         let mut command = scene.streamed(&json!({"turns": script(turns)}), &settings);
-        let ran = answer(command.args(["--allowedTools", "Bash"]).args(flags));
+        let ran = answer(command.args(flags).args(["--allowedTools", "Bash"]));
         let last = lines(&ran).pop().unwrap();
         (ran, last)
     };

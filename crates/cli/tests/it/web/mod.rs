@@ -129,7 +129,8 @@ fn a_page_that_gives_orders_to_a_model_that_obeys_causes_nothing_that_rules_do_n
     assert!(text.contains("is data"), "{text}");
     for (number, (is_error, text)) in results.iter().enumerate().skip(1) {
         assert!(
-            !text.contains("sesame-9124") || number == 4 || number == 9,
+            // A refusal names what the model itself wrote.
+            !text.contains("sesame-9124") || [4, 7, 9].contains(&number),
             "{number}: {text}"
         );
         // What finds nothing is no error, nor is a redirect that is named.

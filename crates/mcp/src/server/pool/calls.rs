@@ -186,7 +186,9 @@ impl ProgressRelay {
         // The protocol wants it to grow, also where there are only words.
         let (done, total, words) = match update {
             Update::Step { done, total } => (done.max(relayed.done + 1), total, None),
-            Update::Note { text } | Update::Text { text } => (relayed.done + 1, None, Some(text)),
+            Update::Note { text } | Update::Text { text } => {
+                (relayed.done + 1, None, Some(text.trim_end().to_owned()))
+            }
         };
         relayed.done = done;
         #[expect(clippy::cast_precision_loss, reason = "progress is a rough number")]
