@@ -15,6 +15,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, read, retry_on_intr, write},
+    termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr},
 };
 
 use crate::{
@@ -137,6 +138,12 @@ impl RestoreState {
         let terminal = terminal.as_fd();
         if write_all(terminal, b"\x1b[c").is_err() {
             return;
+        }
+        // Another thread may read as well, as when we panic: what it takes is not waited for.
+        if let Ok(mut modes) = tcgetattr(terminal) {
+            modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+            modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+            let _ = tcsetattr(terminal, OptionalActions::Now, &modes);
         }
         let until = Instant::now() + self.farewell();
         let mut parser = InputParser::new();

@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -23,6 +23,9 @@ pub struct InputChunk {
     /// When they came.
     pub at: Instant,
 }
+
+/// How long the end of the thread is waited for.
+const ENDING: Duration = Duration::from_millis(200);
 
 /// A thread that reads a terminal. Dropping it ends the thread.
 pub struct InputReader {
@@ -114,7 +117,13 @@ impl InputReader {
 impl Drop for InputReader {
     fn drop(&mut self) {
         self.want(Wanted::End);
-        if let Some(thread) = self.thread.take() {
+        let state = self.shared.lock();
+        let reads = |state: &mut ReaderState| !state.is_parked;
+        let waited = self.shared.changed.wait_timeout_while(state, ENDING, reads);
+        let has_ended = waited.is_ok_and(|(_, waited)| !waited.timed_out());
+        // Whoever restores the terminal may take what the thread was about to read, as when we panic: it then waits for
+        // the next key, and is left to that.
+        if let Some(thread) = self.thread.take().filter(|_| has_ended) {
             let _ = thread.join();
         }
     }
@@ -180,7 +189,7 @@ impl ReaderShared {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::mpsc, time::Duration};
+    use std::sync::mpsc;
 
     use super::*;
 
