@@ -95,7 +95,10 @@ async fn dies_with_each(place: Place, profile: SandboxProfile) {
             running.mechanism()
         );
         gone(&mut running).await;
-        assert_eq!(running.exited().await.how, ExitKind::Lost, "{what}");
+        // A guard whose keeper is killed may live long enough to report how its shell died.
+        let how = running.exited().await.how;
+        let is_reported = at > 1 && how == ExitKind::Killed(9);
+        assert!(how == ExitKind::Lost || is_reported, "{what}: {how:?}");
         until(&what, || !below.iter().any(is_there)).await;
         // The next command has a sandbox all the same.
         let outcome = place.run(&profile, "echo next").await;
