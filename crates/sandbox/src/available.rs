@@ -48,6 +48,7 @@ fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mec
     scratch::make(&folder).ok()?;
     let found = ways.iter().find(|(mechanism, own_processes)| {
         let plan = Plan {
+            program: false,
             profile: SandboxProfile::ReadOnly(Reading::default()),
             mechanism: *mechanism,
             own_processes: *own_processes,

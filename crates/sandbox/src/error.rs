@@ -25,6 +25,9 @@ pub enum SandboxError {
     /// The shell could not be started, or did not answer.
     #[error("the shell cannot be started: {0}")]
     Shell(#[source] io::Error),
+    /// A program that is to be confined for long could not be started.
+    #[error("{0}")]
+    Program(#[source] io::Error),
     /// The folder for temporary files could not be made.
     #[error("no folder for temporary files: {0}")]
     Scratch(#[source] io::Error),

@@ -6,11 +6,14 @@ use std::{
     env,
     ffi::{CStr, OsStr, OsString, c_char},
     fs, io,
-    os::unix::ffi::OsStrExt,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     ptr,
 };
 
-use rustix::{process::Pid, thread::UnshareFlags};
+use rustix::{io::fcntl_dupfd_cloexec, process::Pid, thread::UnshareFlags};
 
 /// Which side of a fork this is.
 #[derive(Debug)]
@@ -69,6 +72,72 @@ pub(crate) fn unshare(spaces: UnshareFlags) -> io::Result<()> {
     // out, and there is one thread only.
     unsafe { rustix::thread::unshare_unsafe(spaces) }?;
     Ok(())
+}
+
+/// Answers every signal as a new program expects it to be: those that our process was started to ignore too,
+/// as shells do with `INT` for what they start in the background. A program that finds it ignored could not be
+/// interrupted, and most leave it so.
+#[expect(unsafe_code, reason = "signal has no safe form")]
+pub(crate) fn default_signals() {
+    const LAST: i32 = 31;
+    for number in 1..=LAST {
+        // SAFETY: no code of ours runs on a signal from here on: the default is the kernel's own. Those
+        // that cannot be changed are refused.
+        unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+}
+
+/// Puts open files at the numbers where the next program expects them, and closes for it all others. For a
+/// process that is about to become that program: whatever it had at these numbers is gone. The socket is kept
+/// for this process, at a number that no one asked for.
+#[expect(unsafe_code, reason = "a number that no one owns has no safe form")]
+pub(crate) fn place_files(
+    files: Vec<(i32, OwnedFd)>,
+    socket: OwnedFd,
+) -> Result<OwnedFd, (io::Error, OwnedFd)> {
+    let beyond = files
+        .iter()
+        .map(|(number, _)| *number)
+        .max()
+        .unwrap_or(2)
+        .max(2)
+        + 1;
+    // First all of it away from the numbers that are asked for, or one would be put over another.
+    let mut moved = Vec::new();
+    for (number, file) in &files {
+        match fcntl_dupfd_cloexec(file, beyond) {
+            Ok(file) => moved.push((*number, file)),
+            Err(error) => return Err((error.into(), socket)),
+        }
+    }
+    let kept = match fcntl_dupfd_cloexec(&socket, beyond) {
+        Ok(kept) => kept,
+        Err(error) => return Err((error.into(), socket)),
+    };
+    // These own numbers that are about to become others'; the end of the process closes them.
+    std::mem::forget((files, socket));
+    for entry in fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let number = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        if let Some(number) = number.filter(|number: &i32| *number > 2) {
+            // SAFETY: a flag of a number is set; where it is no open file, that is refused.
+            unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    }
+    for (number, file) in &moved {
+        // SAFETY: what stood at that number is not used any more: this process becomes another program, and
+        // what it still needs stands above all numbers that are asked for.
+        if unsafe { libc::dup2(file.as_raw_fd(), *number) } < 0 {
+            return Err((io::Error::last_os_error(), kept));
+        }
+    }
+    Ok(kept)
 }
 
 #[expect(unsafe_code, reason = "it is C's, and there is no other way to it")]

@@ -4,16 +4,13 @@ use std::{
     collections::VecDeque,
     io,
     mem::MaybeUninit,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::{io::Interest, net::UnixStream};
 
-use crate::protocol::{self, News, Order};
-
-/// The most files that come with one piece.
-const FILES: usize = 4;
+use crate::protocol::{self, FILES, News, Order};
 
 pub(crate) struct GuardLink {
     stream: UnixStream,
@@ -73,6 +70,11 @@ impl GuardLink {
     pub(crate) fn send(&mut self, order: &Order) -> io::Result<()> {
         self.unsent.extend(protocol::frame(order)?);
         self.flush()
+    }
+
+    /// Sends open files with one byte. Before anything else: that never waits.
+    pub(crate) fn send_files(&mut self, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        protocol::send(self.stream.as_fd(), b"f", files)
     }
 
     /// Waits until everything was sent to the guard.

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     fs, io,
     net::TcpListener,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::{fs::MetadataExt, net::UnixStream as BlockingStream},
     path::{Path, PathBuf},
     process::Stdio,
@@ -100,8 +100,8 @@ pub(crate) struct Standing {
     /// Its process.
     handle: OwnedFd,
     pub(crate) mediated: bool,
-    /// Where the guard vouches for what the command wrote, if it has to.
-    pub(crate) fence: Option<UnixStream>,
+    /// Where the guard vouches for what the command wrote, if it has to: for each pipe.
+    pub(crate) fences: Vec<UnixStream>,
     /// The proxy listens in its network.
     _accepting: Option<Accepting>,
 }
@@ -132,19 +132,20 @@ impl WaitingShell {
             Some(News::Standing {
                 apart,
                 mediated,
-                fenced,
+                fences,
             }) => {
                 world.apart.store(apart, Ordering::Relaxed);
                 let handle = self.guard.file().ok_or(io::ErrorKind::NotFound);
-                let fence = fenced.then(|| self.guard.file().ok_or(io::ErrorKind::NotFound));
-                let fence = fence.map(|file| stream(file?)).transpose();
+                let fences: io::Result<Vec<_>> = (0..fences)
+                    .map(|_| stream(self.guard.file().ok_or(io::ErrorKind::NotFound)?))
+                    .collect();
                 let listener = self.guard.file().map(TcpListener::from);
                 let accepting = world.proxy.as_ref().zip(listener);
                 let accepting = accepting.map(|(proxy, listener)| proxy.accept_from(listener));
                 Ok(Standing {
                     handle: handle.map_err(|kind| Fallen::Shell(kind.into()))?,
                     mediated,
-                    fence: fence.map_err(Fallen::Shell)?,
+                    fences: fences.map_err(Fallen::Shell)?,
                     _accepting: accepting.transpose().map_err(Fallen::Shell)?,
                 })
             }
@@ -282,13 +283,37 @@ impl SandboxInstance {
             apart: AtomicBool::new(false),
             scratch,
         };
-        world.first_shell().await?;
         Ok(world)
+    }
+
+    /// Starts its one program, and waits until it is what it is to be.
+    pub(crate) async fn start_program(
+        &self,
+        order: &Order,
+        files: &[BorrowedFd<'_>],
+    ) -> Result<(WaitingShell, Standing), SandboxError> {
+        let mut shell = self.shell().map_err(SandboxError::Program)?;
+        let sent = shell.guard.send_files(files);
+        sent.and_then(|()| shell.guard.send(order))
+            .map_err(SandboxError::Program)?;
+        match timeout(PATIENCE, shell.rise(self)).await {
+            Ok(Ok(standing)) if self.is_current() => Ok((shell, standing)),
+            // What it hides or protects was replaced meanwhile.
+            Ok(Ok(_)) => Err(SandboxError::Shell(io::ErrorKind::BrokenPipe.into())),
+            Ok(Err(Fallen::Confinement { step, error })) => {
+                Err(SandboxError::Unavailable { step, error })
+            }
+            Ok(Err(Fallen::Shell(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Err(SandboxError::Shell(error))
+            }
+            Ok(Err(Fallen::Shell(error))) => Err(SandboxError::Program(error)),
+            Err(_) => Err(SandboxError::Program(silence())),
+        }
     }
 
     /// Finds out whether a command can be confined so, by getting a shell ready for one. Where commands
     /// are not confined there is nothing to be found out.
-    async fn first_shell(&self) -> Result<(), SandboxError> {
+    pub(crate) async fn first_shell(&self) -> Result<(), SandboxError> {
         if self.plan.mechanism == Mechanism::None || self.plan.profile == SandboxProfile::Full {
             return Ok(());
         }

@@ -18,6 +18,7 @@
 //!
 //! # Layout
 //! - [`Sandbox`], [`Running`]: what is started and what runs; [`SandboxProfile`]: what it may touch
+//! - [`ConfinedProgram`], [`ConfinedProcess`]: programs that are confined for long, with open files of their own
 //! - [`guarded`]: programs that run beside ours, unconfined, and end with it
 //! - [`network`]: the proxy through which a command talks to those it may
 //! - [`probe`]: finds out by trying what holds here
@@ -28,6 +29,7 @@
 
 mod available;
 pub mod child;
+mod confined;
 mod error;
 mod fork;
 mod guard_link;
@@ -47,6 +49,7 @@ mod sockets;
 mod tree;
 
 pub use available::{available, is_doubtful, strongest};
+pub use confined::{ConfinedControl, ConfinedProcess, ConfinedProgram};
 pub use error::SandboxError;
 pub use fork::take_variables;
 pub use guarded::{end_group, end_guarded, guarded};

@@ -28,8 +28,13 @@ pub struct CommandOutput {
 
 impl CommandOutput {
     pub(crate) fn new(pipe: pipe::Receiver, fence: Option<UnixStream>) -> Self {
+        Self::of(Some(pipe), fence)
+    }
+
+    /// The same, or one from which nothing comes.
+    pub(crate) fn of(pipe: Option<pipe::Receiver>, fence: Option<UnixStream>) -> Self {
         Self {
-            pipe: Some(pipe),
+            pipe,
             fence: fence.map(Fence::new),
         }
     }

@@ -28,7 +28,7 @@ const PACKET: usize = 4096;
 /// The longest frame that is believed: a command line, with room to spare.
 const FRAME: usize = 64 * 1024 * 1024;
 /// The most files one packet carries.
-const FILES: usize = 4;
+pub(crate) const FILES: usize = 16;
 
 /// What a sandbox is to be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) own_processes: bool,
     /// Guards open files for commands of a profile with guarded names.
     pub(crate) mediates: bool,
+    /// Its one guard starts a program, for which it waits, and no shell.
+    pub(crate) program: bool,
     /// The shell, absolute.
     pub(crate) shell: PathBuf,
     /// The whole environment of commands, each as `(name, value)`.
@@ -89,6 +91,19 @@ pub(crate) enum Order {
         /// Our process can be asked about guarded names; otherwise none may be used.
         judged: bool,
     },
+    /// Sent at once to the guard of a program, after a byte with its open files.
+    Program {
+        program: Bytes,
+        arguments: Vec<Bytes>,
+        /// The whole environment.
+        env: Vec<(Bytes, Bytes)>,
+        cwd: Bytes,
+        /// The numbers at which the program finds the open files, in their order.
+        numbers: Vec<i32>,
+        judged: bool,
+    },
+    /// Interrupts the program itself, and nothing else.
+    Interrupt,
     Kill {
         /// How long it may take to end by itself.
         grace_ms: u64,
@@ -104,15 +119,16 @@ pub(crate) enum Order {
 /// What the guard of a command tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum News {
-    /// A handle of the guard's own process comes along, the fence, and where it has a network of its own
+    /// A handle of the guard's own process comes along, the fences, and where it has a network of its own
     /// with a proxy, a listening socket.
     Standing {
         /// No command can reach what waits or what other commands run.
         apart: bool,
         /// The command makes and changes no file but through its guard.
         mediated: bool,
-        /// Files are hidden from the command: what it writes may be used once its guard has vouched for it.
-        fenced: bool,
+        /// Files are hidden from the command: what it writes may be used once its guard has vouched for it,
+        /// on one fence for each pipe. None: nothing is hidden.
+        fences: usize,
     },
     /// There is no shell, and no command will run.
     Unable {

@@ -83,16 +83,44 @@ impl Running {
         }
         shell.guard.send(order)?;
         shell.guard.told().await?;
-        Ok(Self {
-            output: CommandOutput::new(shell.output, standing.fence.take()),
-            guard: shell.guard,
+        let output = CommandOutput::new(shell.output, standing.fences.pop());
+        Ok(Self::of(world, shell.guard, standing, output, names))
+    }
+
+    /// What a guard has started.
+    pub(crate) fn of(
+        world: Arc<SandboxInstance>,
+        guard: GuardLink,
+        standing: Standing,
+        output: CommandOutput,
+        names: Option<NameJudge>,
+    ) -> Self {
+        Self {
+            output,
+            guard,
             standing,
             names,
             ended: None,
             gone: false,
             due: None,
             world,
-        })
+        }
+    }
+
+    /// Interrupts the program, if it still runs. For one that was started without a shell.
+    pub(crate) fn interrupt(&mut self) {
+        if let Err(error) = self.guard.send(&Order::Interrupt) {
+            tracing::debug!(%error, "the guard does not listen");
+        }
+    }
+
+    /// Has its own process ended?
+    pub(crate) fn ended(&self) -> Option<&CommandEnd> {
+        self.ended.as_ref()
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone
     }
 
     /// How it is confined.
@@ -153,7 +181,7 @@ impl Running {
     }
 
     /// Waits for more of what the guard says.
-    async fn hear(&mut self) {
+    pub(crate) async fn hear(&mut self) {
         let news = match self.due {
             None => self.guard.next().await,
             Some(due) => match timeout_at(due.at, self.guard.next()).await {

@@ -3,8 +3,12 @@
 use std::{
     ffi::OsString,
     io,
+    os::fd::BorrowedFd,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,9 +17,9 @@ use tokio::sync::Mutex;
 
 use crate::{
     NameJudge, Running, SandboxError, SandboxProfile,
-    instance::SandboxInstance,
+    instance::{SandboxInstance, Standing, WaitingShell},
     network::{Gate, GateLogEntry},
-    protocol::Plan,
+    protocol::{Order, Plan},
     scratch::{self, Scratch},
     sockets,
 };
@@ -185,9 +189,28 @@ struct Inner {
     worlds: Mutex<Worlds>,
 }
 
+/// What a sandbox is set up for.
+enum Purpose<'a> {
+    Commands(&'a SandboxProfile),
+    Program(&'a ProgramPurpose<'a>),
+}
+
+/// A program, and the sandbox that it is to get.
+pub(crate) struct ProgramPurpose<'a> {
+    pub(crate) profile: &'a SandboxProfile,
+    /// Not to be started where only a weaker way than this one works.
+    pub(crate) weakest: Mechanism,
+    pub(crate) scratch: Arc<Scratch>,
+    pub(crate) gate: Option<Arc<dyn Gate>>,
+    pub(crate) order: Order,
+    pub(crate) files: Vec<BorrowedFd<'a>>,
+}
+
 #[derive(Default)]
 struct Worlds {
     standing: Vec<Arc<SandboxInstance>>,
+    /// Those of programs, which are theirs to hold.
+    programs: Vec<Weak<SandboxInstance>>,
     /// What better ways failed with, in the order they were tried.
     failures: Vec<(Mechanism, String)>,
     /// The best way that has not failed.
@@ -287,7 +310,12 @@ impl Sandbox {
     pub async fn close(&self) {
         // Held all the while: a new sandbox must not find its temporary files removed.
         let mut worlds = self.0.worlds.lock().await;
-        for world in std::mem::take(&mut worlds.standing) {
+        let programs = std::mem::take(&mut worlds.programs);
+        let programs = programs.iter().filter_map(Weak::upgrade);
+        for world in std::mem::take(&mut worlds.standing)
+            .into_iter()
+            .chain(programs)
+        {
             world.close().await;
         }
         scratch::remove(self.0.scratch.path());
@@ -299,15 +327,7 @@ impl Sandbox {
 
     async fn world(&self, profile: &SandboxProfile) -> Result<Arc<SandboxInstance>, SandboxError> {
         let mut worlds = self.0.worlds.lock().await;
-        let sockets = match profile {
-            // It can make no socket at all.
-            SandboxProfile::ReadOnly(_) | SandboxProfile::Full => Vec::new(),
-            SandboxProfile::Workspace(workspace) => {
-                let mut open = workspace.writable.clone();
-                open.push(self.0.setup.scratch.clone());
-                sockets::listening(&open)
-            }
-        };
+        let sockets = sockets_to_hide(profile, &self.0.setup.scratch);
         let fits = |world: &Arc<SandboxInstance>| world.fits(profile, &sockets);
         if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
             return Ok(Arc::clone(world));
@@ -316,9 +336,41 @@ impl Sandbox {
         worlds
             .standing
             .retain(|world| world.profile().name() != profile.name());
-        let world = Arc::new(self.0.raise(&mut worlds, profile, sockets).await?);
+        let purpose = Purpose::Commands(profile);
+        let (world, _) = self.0.raise(&mut worlds, &purpose, sockets).await?;
         worlds.standing.push(Arc::clone(&world));
         Ok(world)
+    }
+
+    /// The whole environment of commands in a profile, without `TMPDIR`.
+    pub fn environment(&self, profile: &SandboxProfile) -> Vec<(OsString, OsString)> {
+        (self.0.setup.environment)(profile)
+    }
+
+    /// Starts a program in a sandbox of its own.
+    pub(crate) async fn raise_for(
+        &self,
+        program: &ProgramPurpose<'_>,
+    ) -> Result<(Arc<SandboxInstance>, WaitingShell, Standing), SandboxError> {
+        let mut worlds = self.0.worlds.lock().await;
+        let sockets = sockets_to_hide(program.profile, program.scratch.path());
+        let purpose = Purpose::Program(program);
+        let (world, begun) = self.0.raise(&mut worlds, &purpose, sockets).await?;
+        worlds.programs.retain(|world| world.strong_count() > 0);
+        worlds.programs.push(Arc::downgrade(&world));
+        let silent = || SandboxError::Program(io::ErrorKind::BrokenPipe.into());
+        let (shell, standing) = begun.ok_or_else(silent)?;
+        Ok((world, shell, standing))
+    }
+
+    /// A folder for a program's own temporary files, beside those of commands.
+    pub(crate) fn new_scratch(&self) -> PathBuf {
+        // Sandboxes of a session share the first part of the name.
+        static PROGRAMS: AtomicU32 = AtomicU32::new(1);
+        let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
+        let mut path = self.0.setup.scratch.clone().into_os_string();
+        path.push(format!("-{number}"));
+        path.into()
     }
 
     async fn forget(&self, gone: &Arc<SandboxInstance>) {
@@ -332,19 +384,28 @@ impl Inner {
     async fn raise(
         &self,
         worlds: &mut Worlds,
-        profile: &SandboxProfile,
+        purpose: &Purpose<'_>,
         sockets: Vec<PathBuf>,
-    ) -> Result<SandboxInstance, SandboxError> {
+    ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, Standing)>), SandboxError> {
+        let (profile, scratch) = match purpose {
+            Purpose::Commands(profile) => (*profile, &self.scratch),
+            Purpose::Program(program) => (program.profile, &program.scratch),
+        };
         let mut mechanism = worlds.best.unwrap_or(self.setup.best);
         let mut silent = 0;
         loop {
-            let mut plan = self.plan(profile, mechanism, sockets.clone());
+            if let Purpose::Program(program) = purpose
+                && *profile != SandboxProfile::Full
+                && mechanism > program.weakest
+            {
+                return Err(SandboxError::TooWeak { found: mechanism });
+            }
+            let mut plan = self.plan(profile, mechanism, sockets.clone(), scratch.path());
+            plan.program = matches!(purpose, Purpose::Program(_));
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
             plan.mediates = !worlds.unmediated;
-            let scratch = Arc::clone(&self.scratch);
-            let failed = match SandboxInstance::raise(&self.setup, self.limits, plan, scratch).await
-            {
-                Ok(world) => return Ok(world),
+            let failed = match self.raise_once(purpose, plan, Arc::clone(scratch)).await {
+                Ok(raised) => return Ok(raised),
                 Err(failed @ SandboxError::Unavailable { .. }) => failed,
                 // What it is to show, hide or keep was moved meanwhile, by someone outside.
                 Err(SandboxError::Shell(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -394,7 +455,38 @@ impl Inner {
         }
     }
 
-    fn plan(&self, profile: &SandboxProfile, mechanism: Mechanism, sockets: Vec<PathBuf>) -> Plan {
+    /// Sets one up, with its first shell or its program.
+    async fn raise_once(
+        &self,
+        purpose: &Purpose<'_>,
+        plan: Plan,
+        scratch: Arc<Scratch>,
+    ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, Standing)>), SandboxError> {
+        match purpose {
+            Purpose::Commands(_) => {
+                let raised = SandboxInstance::raise(&self.setup, self.limits, plan, scratch);
+                let world = raised.await?;
+                world.first_shell().await?;
+                Ok((Arc::new(world), None))
+            }
+            Purpose::Program(program) => {
+                let mut setup = self.setup.clone();
+                setup.gate = program.gate.clone().or(setup.gate);
+                let raised = SandboxInstance::raise(&setup, self.limits, plan, scratch);
+                let world = raised.await?;
+                let begun = world.start_program(&program.order, &program.files).await?;
+                Ok((Arc::new(world), Some(begun)))
+            }
+        }
+    }
+
+    fn plan(
+        &self,
+        profile: &SandboxProfile,
+        mechanism: Mechanism,
+        sockets: Vec<PathBuf>,
+        scratch: &Path,
+    ) -> Plan {
         let full = *profile == SandboxProfile::Full;
         let mut env: Vec<_> = (self.setup.environment)(profile)
             .into_iter()
@@ -402,7 +494,7 @@ impl Inner {
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
         if !full {
-            let scratch = self.setup.scratch.as_os_str().to_owned();
+            let scratch = scratch.as_os_str().to_owned();
             env.push((OsString::from("TMPDIR").into(), scratch.into()));
         }
         let there = match profile {
@@ -417,9 +509,23 @@ impl Inner {
             mediates: true,
             shell: self.setup.shell.clone(),
             env,
-            scratch: self.setup.scratch.clone(),
+            program: false,
+            scratch: scratch.to_path_buf(),
             snapshot: self.setup.snapshot.clone(),
             sockets,
+        }
+    }
+}
+
+/// Sockets of other programs that a profile would let commands reach.
+fn sockets_to_hide(profile: &SandboxProfile, scratch: &Path) -> Vec<PathBuf> {
+    match profile {
+        // It can make no socket at all.
+        SandboxProfile::ReadOnly(_) | SandboxProfile::Full => Vec::new(),
+        SandboxProfile::Workspace(workspace) => {
+            let mut open = workspace.writable.clone();
+            open.push(scratch.to_path_buf());
+            sockets::listening(&open)
         }
     }
 }

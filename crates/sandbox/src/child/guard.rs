@@ -20,8 +20,8 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create, tell},
     process::{
-        PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_open, set_child_subreaper, setsid, wait,
-        waitpid,
+        PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal,
+        set_child_subreaper, setsid, wait, waitpid,
     },
 };
 
@@ -29,7 +29,7 @@ use super::{
     confine::{self, Confinement, Held},
     cover::Cover,
     keeper::{Step, step},
-    mounts,
+    mounts, program,
     shell::{GuardedShell, ShellRequest},
 };
 use crate::{
@@ -98,8 +98,8 @@ struct Guard<'a> {
     confinement: Option<&'a Confinement>,
     /// What keeps hidden files hidden.
     cover: Option<Cover>,
-    /// Where our process asks whether they are.
-    fence: Option<UnixStream>,
+    /// Where our process asks whether they are: one for each pipe that it reads.
+    fences: Vec<UnixStream>,
     /// One that no longer is, because of which the command is ended.
     uncovered: Option<PathBuf>,
     shell: GuardedShell,
@@ -108,6 +108,8 @@ struct Guard<'a> {
     /// What the shell is to run.
     request: File,
     ordered: bool,
+    /// It is a program of its own, which knew what to do when it was started.
+    program: bool,
     /// Our process can be asked about guarded names.
     asks: bool,
     replaced: u32,
@@ -134,7 +136,7 @@ enum Watch {
     Report,
     Call,
     Cover,
-    Fence,
+    Fence(usize),
 }
 
 /// What it saw.
@@ -152,8 +154,8 @@ struct Happened {
     no_more_calls: bool,
     /// Something changed beside a hidden file.
     changed: bool,
-    /// Our process has read something that the command wrote.
-    read: bool,
+    /// Our process has read something that the command wrote, and asks on these fences.
+    asked: Vec<usize>,
 }
 
 impl<'a> Guard<'a> {
@@ -184,19 +186,27 @@ impl<'a> Guard<'a> {
         };
         let request = step("", || memfd_create("command", MemfdFlags::CLOEXEC))?;
         let request = File::from(request);
+        let mut socket = UnixStream::from(socket);
         let snapshot = plan.snapshot.as_deref();
-        let shell = GuardedShell::start(plan, confinement, snapshot, &request, &output)?;
+        let (shell, asks) = if plan.program {
+            program::start(plan, confinement, &mut socket)?
+        } else {
+            let shell = GuardedShell::start(plan, confinement, snapshot, &request, &output)?;
+            (shell, false)
+        };
         let itself = step("", || pidfd_open(getpid(), PidfdFlags::empty()))?;
+        let fences = match (&cover, plan.program) {
+            (None, _) => 0,
+            (Some(_), false) => 1,
+            (Some(_), true) => program::FENCES,
+        };
         let standing = News::Standing {
             apart: own || held.apart,
             mediated: held.mediated,
-            fenced: cover.is_some(),
+            fences,
         };
-        let fence = match cover {
-            Some(_) => Some(step("", UnixStream::pair)?),
-            None => None,
-        };
-        let (fence, theirs) = fence.unzip();
+        let pairs: Result<Vec<_>, Step> = (0..fences).map(|_| step("", UnixStream::pair)).collect();
+        let (fences, theirs): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
         let mut files = vec![itself.as_fd()];
         files.extend(theirs.iter().map(AsFd::as_fd));
         files.extend(listener.iter().map(AsFd::as_fd));
@@ -204,17 +214,19 @@ impl<'a> Guard<'a> {
             protocol::send(&socket, &protocol::frame(&standing)?, &files)
         })?;
         Ok(Self {
-            socket: UnixStream::from(socket),
+            socket,
             keeper,
             confinement,
             cover,
-            fence,
+            fences,
             uncovered: None,
             shell,
-            output: Some(output),
+            // A program has its pipes already.
+            output: (!plan.program).then_some(output),
             request,
-            ordered: false,
-            asks: false,
+            ordered: plan.program,
+            program: plan.program,
+            asks,
             replaced: 0,
             status: None,
             ended: false,
@@ -244,7 +256,7 @@ impl<'a> Guard<'a> {
                 called,
                 no_more_calls,
                 changed,
-                read,
+                asked,
             } = self.wait(pause)?;
             if keeper_gone {
                 return Ok(Watched::Unwanted);
@@ -257,7 +269,7 @@ impl<'a> Guard<'a> {
                 self.kill();
                 continue;
             }
-            if read && !self.vouch()? {
+            if !asked.is_empty() && !self.vouch(&asked)? {
                 self.kill();
                 continue;
             }
@@ -296,6 +308,11 @@ impl<'a> Guard<'a> {
                             mediator.and_then(|mediator| mediator.judged(id, used, permitted));
                         self.ask(question)?;
                     }
+                    Some(Order::Interrupt) if !self.ended => {
+                        // By its handle, so that no other process can be meant.
+                        let _ = pidfd_send_signal(&self.shell.handle, Signal::INT);
+                    }
+                    Some(Order::Interrupt | Order::Program { .. }) => {}
                     Some(Order::Kill { grace_ms }) => {
                         tree::terminate_below(process::id());
                         self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
@@ -334,14 +351,16 @@ impl<'a> Guard<'a> {
             if let Some(cover) = &self.cover {
                 watch(Watch::Cover, cover.watch().as_fd());
             }
-            if let Some(fence) = &self.fence {
-                watch(Watch::Fence, fence.as_fd());
+            for (number, fence) in self.fences.iter().enumerate() {
+                watch(Watch::Fence(number), fence.as_fd());
             }
         }
         if !self.ended {
             watch(Watch::Shell, self.shell.handle.as_fd());
-            if self.shell.told == ShellRequest::Nothing {
-                watch(Watch::Report, self.shell.report.as_fd());
+            if self.shell.told == ShellRequest::Nothing
+                && let Some(report) = &self.shell.report
+            {
+                watch(Watch::Report, report.as_fd());
             }
         }
         let (what, mut files): (Vec<_>, Vec<_>) = watched.into_iter().unzip();
@@ -360,7 +379,8 @@ impl<'a> Guard<'a> {
                 Watch::Shell => happened.shell_ended = any,
                 Watch::Report => happened.told = any,
                 Watch::Cover => happened.changed = any,
-                Watch::Fence => happened.read = any,
+                Watch::Fence(number) if any => happened.asked.push(*number),
+                Watch::Fence(_) => {}
                 Watch::Call => {
                     happened.called = events.contains(PollFlags::IN);
                     happened.no_more_calls = any && !happened.called;
@@ -379,10 +399,10 @@ impl<'a> Guard<'a> {
             && let Some(cover) = &mut self.cover
         {
             self.uncovered = look(cover)?;
-            if self.uncovered.is_some()
-                && let Some(fence) = &mut self.fence
-            {
-                let _ = fence.write_all(&[protocol::UNCOVERED]);
+            if self.uncovered.is_some() {
+                for fence in &mut self.fences {
+                    let _ = fence.write_all(&[protocol::UNCOVERED]);
+                }
             }
         }
         Ok(self.uncovered.is_some())
@@ -390,14 +410,18 @@ impl<'a> Guard<'a> {
 
     /// Lets our process use what it has read, if nothing hidden could be read until now: what was written
     /// before that holds nothing of it. `false`: something could.
-    fn vouch(&mut self) -> io::Result<bool> {
+    fn vouch(&mut self, asked: &[usize]) -> io::Result<bool> {
         if self.is_uncovered(Cover::uncovered)? {
             return Ok(false);
         }
-        if let Some(fence) = &mut self.fence {
-            let asked = fence.read(&mut [0])?;
-            if asked == 0 || fence.write_all(&[protocol::COVERED]).is_err() {
-                self.fence = None; // its output is not read any more
+        // From the last one on, so that the numbers of the others stay what they are.
+        for &number in asked.iter().rev() {
+            let Some(fence) = self.fences.get_mut(number) else {
+                continue;
+            };
+            let read = fence.read(&mut [0])?;
+            if read == 0 || fence.write_all(&[protocol::COVERED]).is_err() {
+                self.fences.remove(number); // that output is not read any more
             }
         }
         Ok(true)
@@ -405,10 +429,10 @@ impl<'a> Guard<'a> {
 
     /// The same for all that is still on its way: nothing of the command runs any more.
     fn vouch_for_the_rest(&mut self) {
-        if matches!(self.is_uncovered(Cover::uncovered), Ok(false))
-            && let Some(fence) = &mut self.fence
-        {
-            let _ = fence.write_all(&[protocol::COVERED_TO_THE_END]);
+        if matches!(self.is_uncovered(Cover::uncovered), Ok(false)) {
+            for fence in &mut self.fences {
+                let _ = fence.write_all(&[protocol::COVERED_TO_THE_END]);
+            }
         }
     }
 
@@ -448,12 +472,14 @@ impl<'a> Guard<'a> {
 
     fn go(&mut self) {
         // If it is gone, that will be seen, and another one takes its place.
-        let _ = self.shell.go.write_all(b"\n");
+        if let Some(go) = &mut self.shell.go {
+            let _ = go.write_all(b"\n");
+        }
     }
 
     /// Did the shell begin to read what it is to run? It reads from where the file stands, for it and us.
     fn taken(&self) -> bool {
-        tell(&self.request).is_ok_and(|place| place > 0)
+        self.program || tell(&self.request).is_ok_and(|place| place > 0)
     }
 
     /// Another shell for one that ended before it could take the command: the snapshot made it end,
@@ -483,22 +509,25 @@ impl<'a> Guard<'a> {
 
     /// The command's own process ended.
     fn end(&mut self) -> io::Result<()> {
-        self.ended = true;
-        // What it read last may not have been reported yet.
-        if self.is_uncovered(Cover::uncovered)? {
-            tree::kill_below(process::id(), &[], || self.reap());
-        }
-        self.output = None;
+        // Before others are waited for, which would take it along.
         let status = match self.status {
             None => waitpid(Some(self.shell.pid), WaitOptions::empty())?.map(|(_, status)| status),
             status => status,
         };
+        self.ended = true;
+        // What it read last may not have been reported yet. What a program started is not left behind.
+        if self.is_uncovered(Cover::uncovered)? || self.program {
+            tree::kill_below(process::id(), &[], || self.reap());
+        }
+        self.output = None;
         if self.shell.told == ShellRequest::Nothing {
             self.shell.hear();
         }
         let mut told = Vec::new();
         // A process that still holds the other end must not hold us: what is there is read, no more.
-        let _ = self.shell.report.read_to_end(&mut told);
+        if let Some(report) = &mut self.shell.report {
+            let _ = report.read_to_end(&mut told);
+        }
         let cwd = told.strip_suffix(b"\n").filter(|path| !path.is_empty());
         // Looking at every process of the machine takes time, and is hardly ever needed.
         let left = if self.reap() {

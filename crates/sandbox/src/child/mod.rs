@@ -14,6 +14,7 @@ mod keeper;
 mod mediate;
 mod mounts;
 mod namespaces;
+mod program;
 pub mod readable;
 pub(crate) mod server_guard;
 mod shell;

@@ -40,8 +40,10 @@ const NOT_FOUND: i32 = 127;
 pub(super) struct GuardedShell {
     pub(super) pid: Pid,
     pub(super) handle: OwnedFd,
-    pub(super) go: File,
-    pub(super) report: File,
+    /// Where it waits for its command. A program has none.
+    pub(super) go: Option<File>,
+    /// Where it reports. A program does not.
+    pub(super) report: Option<File>,
     pub(super) told: ShellRequest,
     pub(super) with_snapshot: bool,
     /// Opens files for it.
@@ -67,66 +69,78 @@ impl GuardedShell {
         output: &OwnedFd,
     ) -> Result<Self, Step> {
         // What is wrong with the shell says nothing about how it can be confined.
-        step("", || {
-            Self::fork(plan, confinement, snapshot, request, output)
-        })?
-    }
-
-    fn fork(
-        plan: &Plan,
-        confinement: Option<&Confinement>,
-        snapshot: Option<&Path>,
-        request: &File,
-        output: &OwnedFd,
-    ) -> io::Result<Result<Self, Step>> {
-        let (wait_for, go) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (report, told) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        let (ours, theirs) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
-        let pid = match fork()? {
-            Forked::Child => {
-                drop(ours);
-                let given = [wait_for.as_fd(), request.as_fd(), told.as_fd()];
-                let failed = become_shell(plan, confinement, snapshot, given, output, &theirs);
-                let _ = serde_json::to_vec(&failed)
-                    .map_err(io::Error::from)
-                    .and_then(|failed| protocol::send(&theirs, &failed, &[]));
-                process::exit(NOT_FOUND);
-            }
-            Forked::Parent(pid) => pid,
+        let (wait_for, go) = step("", || pipe_with(PipeFlags::CLOEXEC))?;
+        let (report, told) = step("", || pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK))?;
+        let become_shell = |guard: OwnedFd| {
+            let given = [wait_for.as_fd(), request.as_fd(), told.as_fd()];
+            (
+                become_shell(plan, confinement, snapshot, given, output, &guard),
+                guard,
+            )
         };
-        drop(theirs);
-        // It closes its end by becoming a shell.
-        let mut mediator = None;
-        while let Some((failed, files)) = protocol::receive(&ours)? {
-            match files.into_iter().next() {
-                Some(listener) => mediator = Some(Mediator::new(listener, plan)),
-                None => return Ok(Err(serde_json::from_slice(&failed)?)),
-            }
-        }
-        Ok(Ok(Self {
+        let (pid, handle, mediator) = step("", || fork_to(plan, become_shell))??;
+        Ok(Self {
             pid,
-            handle: pidfd_open(pid, PidfdFlags::empty())?,
-            go: go.into(),
-            report: report.into(),
+            handle,
+            go: Some(go.into()),
+            report: Some(report.into()),
             told: ShellRequest::Nothing,
             with_snapshot: snapshot.is_some(),
             mediator,
-        }))
+        })
     }
 
     /// Takes note of a shell that took its command.
     pub(super) fn hear(&mut self) {
-        self.told = match self.report.read(&mut [0]) {
+        let Some(report) = &mut self.report else {
+            self.told = ShellRequest::Silent;
+            return;
+        };
+        self.told = match report.read(&mut [0]) {
             Ok(1..) => ShellRequest::Took,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => ShellRequest::Nothing,
             Ok(0) | Err(_) => ShellRequest::Silent,
         };
     }
+}
+
+/// A new process, a handle of it, and what opens files for it.
+type Begun = (Pid, OwnedFd, Option<Mediator>);
+
+/// Starts a process that becomes another program, and waits until it did. `turn` returns only if that fails,
+/// with why and with the socket to this process that it was given.
+pub(super) fn fork_to(
+    plan: &Plan,
+    turn: impl FnOnce(OwnedFd) -> (Step, OwnedFd),
+) -> io::Result<Result<Begun, Step>> {
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let pid = match fork()? {
+        Forked::Child => {
+            drop(ours);
+            let (failed, theirs) = turn(theirs);
+            let _ = serde_json::to_vec(&failed)
+                .map_err(io::Error::from)
+                .and_then(|failed| protocol::send(&theirs, &failed, &[]));
+            process::exit(NOT_FOUND);
+        }
+        Forked::Parent(pid) => pid,
+    };
+    drop(theirs);
+    // It closes its end by becoming another program.
+    let mut mediator = None;
+    while let Some((failed, files)) = protocol::receive(&ours)? {
+        match files.into_iter().next() {
+            Some(listener) => mediator = Some(Mediator::new(listener, plan)),
+            None => return Ok(Err(serde_json::from_slice(&failed)?)),
+        }
+    }
+    let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    Ok(Ok((pid, handle, mediator)))
 }
 
 /// Gives up what the command must not have, and becomes its shell. Returns only if that fails.

@@ -4,6 +4,7 @@
 //! - `running`: how commands run; `ending`: with what they end, and where; `output`: what they write
 //! - `lifetime`: nothing outlives whom it belongs to; `soak`: hundreds of commands leave nothing
 //! - `network`: the proxy, through real sockets on loopback
+//! - `confined`: programs that are confined for long
 //! - `closed`: directories of which hardly anything is seen
 //! - `scenarios`: attempts to get out, everywhere and by everyone
 
@@ -13,6 +14,7 @@
 )]
 
 mod closed;
+mod confined;
 mod ending;
 mod lifetime;
 mod network;

@@ -20,6 +20,7 @@ use tokio::{
 
 use super::{nasty, read_until, sandbox, scarce};
 use crate::{
+    confined,
     outside::{Seen, below, is_there, marked, until},
     setting::{LONG, Place},
     soak,
@@ -150,6 +151,7 @@ async fn driver() {
     obey_signals();
     match work.to_str().unwrap() {
         "commands" => commands(&dir, best).await,
+        "programs" => confined::programs(&dir, best).await,
         "short" => short(&dir, best).await,
         "hidden" => scarce::hidden(&dir, best).await,
         "heedless" => scarce::heedless(&dir, best).await,

@@ -1,0 +1,151 @@
+//! A program that is confined for long: started by its guard with open files of its own, without a shell.
+
+use std::{
+    ffi::OsString,
+    io::{self, IoSliceMut},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
+
+use super::{
+    confine::Confinement,
+    keeper::{Step, step},
+    shell::{GuardedShell, ShellRequest, fork_to},
+};
+use crate::{
+    fork::{default_signals, place_files},
+    protocol::{self, Bytes, FILES, Order, Plan},
+};
+
+/// How many pipes of a program are read only after its guard has vouched: standard output and standard error.
+pub(super) const FENCES: usize = 2;
+
+/// What the program is, as our process ordered it.
+struct ProgramOrder {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    cwd: PathBuf,
+    files: Vec<(i32, OwnedFd)>,
+}
+
+/// Starts the program that our process names on the socket. May that process be asked about guarded names?
+pub(super) fn start(
+    plan: &Plan,
+    confinement: Option<&Confinement>,
+    socket: &mut UnixStream,
+) -> Result<(GuardedShell, bool), Step> {
+    let (order, judged) = step("", || receive(socket))?;
+    let turn = |guard| become_program(confinement, order, guard);
+    let (pid, handle, mediator) = step("", || fork_to(plan, turn))??;
+    let begun = GuardedShell {
+        pid,
+        handle,
+        go: None,
+        report: None,
+        told: ShellRequest::Took,
+        with_snapshot: false,
+        mediator,
+    };
+    Ok((begun, judged))
+}
+
+/// One byte with the open files, then the order.
+fn receive(socket: &mut UnixStream) -> io::Result<(ProgramOrder, bool)> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        let mut piece = [IoSliceMut::new(&mut byte)];
+        match recvmsg(
+            socket.as_fd(),
+            &mut piece,
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        ) {
+            Err(rustix::io::Errno::INTR) => {}
+            received => break received?,
+        }
+    };
+    if received.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::Error::other("not all open files arrived"));
+    }
+    let files = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    let files: Vec<OwnedFd> = files.flatten().collect();
+    let Some(Order::Program {
+        program,
+        arguments,
+        env,
+        cwd,
+        numbers,
+        judged,
+    }) = protocol::read(socket)?
+    else {
+        return Err(io::Error::other("no program was named"));
+    };
+    if files.len() != numbers.len() || numbers.iter().any(|number| *number < 0) {
+        return Err(io::Error::other("the open files are not those announced"));
+    }
+    let text = |bytes: Bytes| OsString::from(bytes);
+    let order = ProgramOrder {
+        program: text(program).into(),
+        arguments: arguments.into_iter().map(text).collect(),
+        env: env
+            .into_iter()
+            .map(|(name, value)| (text(name), text(value)))
+            .collect(),
+        cwd: text(cwd).into(),
+        files: numbers.into_iter().zip(files).collect(),
+    };
+    Ok((order, judged))
+}
+
+/// Gives up what the program must not have, and becomes it. Returns only if that fails.
+fn become_program(
+    confinement: Option<&Confinement>,
+    order: ProgramOrder,
+    guard: OwnedFd,
+) -> (Step, OwnedFd) {
+    let listener = match confinement.map(Confinement::shell).transpose() {
+        Ok(listener) => listener.flatten(),
+        Err(failed) => return (failed, guard),
+    };
+    if let Some(listener) = listener
+        && let Err(error) = protocol::send(&guard, b"listener", &[listener.as_fd()])
+    {
+        return (Step::new("", &error), guard);
+    }
+    let named = |path: &Path, error: &io::Error| {
+        let text = format!("{}: {error}", path.display());
+        Step::new("", &io::Error::new(error.kind(), text))
+    };
+    // Here and not by `exec`, which would not say what of the two is missing.
+    if let Err(error) = std::env::set_current_dir(&order.cwd) {
+        return (named(&order.cwd, &error), guard);
+    }
+    let guard = match place_files(order.files, guard) {
+        Ok(guard) => guard,
+        Err((error, guard)) => return (Step::new("", &error), guard),
+    };
+    default_signals();
+    let error = Command::new(&order.program)
+        .args(&order.arguments)
+        .env_clear()
+        .envs(order.env)
+        .process_group(0)
+        .exec();
+    (named(&order.program, &error), guard)
+}
