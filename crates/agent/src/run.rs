@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use haft_contract::Content;
+use haft_contract::{BoxFuture, Content};
 use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
 
@@ -98,13 +98,13 @@ impl Agent {
     /// To end it early, use [`Control::interrupt`](crate::Control::interrupt). A future that is dropped
     /// in the middle also stops everything; the next run then begins by reading the transcript.
     pub async fn run(&mut self, prompt: impl Into<Prompt> + Send, sink: &dyn Sink) -> RunResult {
-        self.run_from(Some(prompt.into()), sink).await
+        self.boxed_run(Some(prompt.into()), sink).await
     }
 
     /// Tells the model what ended in the background since it last read of it, and lets it work like
     /// [`run`](Self::run). For when no one else has anything to say.
     pub async fn run_notices(&mut self, sink: &dyn Sink) -> RunResult {
-        self.run_from(None, sink).await
+        self.boxed_run(None, sink).await
     }
 
     /// Tells that something begins which is answered without the model; [`answer`](Self::answer) ends it.
@@ -119,6 +119,15 @@ impl Agent {
             Err(what) => Left::badly(Subtype::DuringExecution, EndReason::Refused, what),
         };
         self.ended(left, Tally::default(), Duration::ZERO)
+    }
+
+    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    fn boxed_run<'a>(
+        &'a mut self,
+        prompt: Option<Prompt>,
+        sink: &'a dyn Sink,
+    ) -> BoxFuture<'a, RunResult> {
+        Box::pin(self.run_from(prompt, sink))
     }
 
     async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> RunResult {

@@ -445,7 +445,13 @@ impl EngineBuilder {
     }
 
     /// The engine, and the names its filters asked for that no tool has.
-    pub async fn build(self) -> (Arc<Engine>, Vec<String>) {
+    ///
+    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    pub fn build(self) -> BoxFuture<'static, (Arc<Engine>, Vec<String>)> {
+        Box::pin(self.build_engine())
+    }
+
+    async fn build_engine(self) -> (Arc<Engine>, Vec<String>) {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let pool = pool.with_fitted_finder(&self.services);
         let layers = Arc::new(Layers::new(self.settings, self.more_layers));

@@ -304,7 +304,17 @@ impl Hooks {
 
     /// Runs every handler that fits, side by side, and takes what all of them say, in the order they are
     /// written.
-    pub async fn fire(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Heard> {
+    ///
+    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    pub fn fire<'a>(
+        &'a self,
+        occasion: &'a Occasion<'a>,
+        common: &'a Common,
+    ) -> BoxFuture<'a, Vec<Heard>> {
+        Box::pin(self.run_fitting(occasion, common))
+    }
+
+    async fn run_fitting(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Heard> {
         let jobs = self.jobs(occasion, common);
         let (beside, waited_for): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| job.handler.in_background);

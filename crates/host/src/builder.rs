@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
+    Approver, BoxFuture, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
     CallListener, DefinitionError, Engine, Filters, Registry, SessionContext,
@@ -271,7 +271,13 @@ impl HaftBuilder {
     }
 
     /// The session.
-    pub async fn build(self) -> Result<Haft, BuildError> {
+    ///
+    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    pub fn build(self) -> BoxFuture<'static, Result<Haft, BuildError>> {
+        Box::pin(self.build_session())
+    }
+
+    async fn build_session(self) -> Result<Haft, BuildError> {
         let cwd = directory(&self.cwd)?;
         if let Some(missing) = self.sandbox.missing().filter(|_| self.sandbox.required) {
             return Err(BuildError::Unconfined { missing });

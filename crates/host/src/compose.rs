@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_contract::{
-    Approver, DynTool, OnWeakSandbox, OpenWebSockets, PendingServers, PersonNotifier, Progress,
-    Schedules, SessionId, SettingsAccess, Subagents,
+    Approver, BoxFuture, DynTool, OnWeakSandbox, OpenWebSockets, PendingServers, PersonNotifier,
+    Progress, Schedules, SessionId, SettingsAccess, Subagents,
 };
 use haft_engine::{
     CallListener, Filters,
@@ -160,7 +160,19 @@ fn goes_through_proxy(environment: &crate::Environment) -> bool {
 }
 
 /// The same from settings that are loaded already.
-pub(crate) async fn build(
+///
+/// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+pub(crate) fn build<'a>(
+    config: &'a SessionConfig,
+    permitted: Permitted,
+    approver: Arc<dyn Approver>,
+    events: &'a Arc<Events>,
+    additions: Additions,
+) -> BoxFuture<'a, anyhow::Result<Haft>> {
+    Box::pin(build_tools(config, permitted, approver, events, additions))
+}
+
+async fn build_tools(
     config: &SessionConfig,
     permitted: Permitted,
     approver: Arc<dyn Approver>,

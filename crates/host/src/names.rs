@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use haft_agent::ModelSettings;
+use haft_contract::BoxFuture;
 use haft_models::{ModelInfo, listing};
 use serde_json::Value;
 
@@ -87,7 +88,13 @@ impl Names {
 
     /// The provider's name of a model that someone chose; a suffix such as `[1m]` stays. The error says why
     /// it cannot be had.
-    pub(crate) async fn resolve(&self, name: &str) -> Result<String, String> {
+    ///
+    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    pub(crate) fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(self.resolve_here(name))
+    }
+
+    async fn resolve_here(&self, name: &str) -> Result<String, String> {
         let name = name.trim();
         let (base, window) = listing::split_window(name);
         let suffix = if window.is_some() {

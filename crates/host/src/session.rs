@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 use haft_agent::{Agent, Control, Prompt, RunLimits};
-use haft_contract::{Content, DynTool, PermissionMode, Progress};
+use haft_contract::{BoxFuture, Content, DynTool, PermissionMode, Progress};
 use haft_engine::hooks::HookMoment;
 use serde_json::{Map, Value};
 
@@ -92,7 +92,7 @@ impl AgentSession {
         let events = Arc::clone(&self.events);
         let _over = TellsEnd(Arc::clone(&events));
         let shared = Arc::clone(&self.shared);
-        let end = self.live().await;
+        let end = self.boxed_life().await;
         if let Some(telemetry) = events.telemetry() {
             telemetry.close(shared.stop.requested()).await;
         }
@@ -105,6 +105,11 @@ impl AgentSession {
         input.prompt(prompt);
         input.close();
         self.run().await
+    }
+
+    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    fn boxed_life(self) -> BoxFuture<'static, anyhow::Result<SessionEnd>> {
+        Box::pin(self.live())
     }
 
     /// The life of a session, step by step.
