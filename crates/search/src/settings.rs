@@ -19,6 +19,9 @@ pub struct IndexSettings {
     pub verify: bool,
     /// Fewer files than this are not indexed: searching them is as fast.
     pub few_files: usize,
+    /// How many files may be watched themselves, because they may be written under names outside the
+    /// tree; others are looked at before each answer. By default half of what a user may watch.
+    pub watched_files: Option<usize>,
     /// Builds everything within the calls instead of behind them: slow, for tests.
     pub at_once: bool,
 }
@@ -31,6 +34,7 @@ impl Default for IndexSettings {
             memory: None,
             verify: false,
             few_files: 300,
+            watched_files: None,
             at_once: false,
         }
     }
@@ -92,6 +96,8 @@ pub struct IndexStatus {
     pub refused: Option<&'static str>,
     /// All its directories are watched; otherwise they are looked at before each answer.
     pub is_watched: bool,
+    /// How many files are watched themselves.
+    pub watched_files: usize,
     /// How many files are searched.
     pub files: usize,
     /// How many of them the index knows.

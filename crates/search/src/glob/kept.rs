@@ -1,10 +1,11 @@
-//! A list of the files of a tree that is kept: no directory is read, no file looked at.
+//! A list of the files of a tree that is kept: no directory is read, and no file looked at that is
+//! watched itself.
 
 use std::cmp::Reverse;
 
 use super::{GlobPlan, GlobQuery, GlobReport, report};
 use crate::handle::{EntryKind, kind_of, modified};
-use crate::index::{Holder, Mark, NotKnown};
+use crate::index::{AskedTree, Mark, NotKnown};
 use crate::skip::SkipLog;
 use crate::stop::{Stop, Watch};
 use crate::walk::NameRules;
@@ -14,7 +15,7 @@ pub(super) fn run(
     query: &GlobQuery,
     plan: &GlobPlan,
     stop: &Stop,
-    holder: &Holder,
+    asked: &AskedTree,
 ) -> Result<GlobReport, NotKnown> {
     let here = Mark::of(&plan.directory.stat().map_err(|_| NotKnown)?);
     let rules = NameRules {
@@ -24,7 +25,7 @@ pub(super) fn run(
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
     let mut found = Vec::new();
-    holder.with_fresh(|kept| {
+    asked.with_fresh(|kept, has_looked| {
         let tree = &kept.tree;
         let below = plan.real.strip_prefix(&tree.root).map_err(|_| NotKnown)?;
         let start = tree.find(below).ok_or(NotKnown)?;
@@ -65,7 +66,15 @@ pub(super) fn run(
                     && !query.leave_out.holds(&path)
                 {
                     let time = match entry.kind {
-                        EntryKind::File => Some(entry.mark.modified()),
+                        EntryKind::File if has_looked || entry.watch.is_some() => {
+                            Some(entry.mark.modified())
+                        }
+                        // It may have been written under another name.
+                        EntryKind::File => {
+                            let now = tree.top.look_below(&tree.path_in(entry));
+                            let file = now.filter(|it| kind_of(it) == Some(EntryKind::File));
+                            file.as_ref().map(modified)
+                        }
                         // What it leads to may be anywhere.
                         EntryKind::Link => {
                             let target = tree.top.look_through_below(&tree.path_in(entry));

@@ -133,17 +133,17 @@ pub(crate) fn run(
         && query.respect_ignore
         // Under another name the tree has other rules.
         && plan.real == plan.base
-        && let Some(holder) = trees.holder(&plan.real, &query.current_dir)
+        && let Some(asked) = trees.holder(&plan.real, &query.current_dir)
     {
-        if let Ok(report) = kept::run(query, &plan, stop, &holder) {
-            trees.after(&holder, Need::Tree);
+        if let Ok(report) = kept::run(query, &plan, stop, &asked) {
+            trees.after(&asked.holder, Need::Tree);
             if trees.verifies() {
                 verify(query, &report, threads)?;
             }
             return Ok(report);
         }
         let report = walk(query, plan, stop, threads);
-        trees.after(&holder, Need::Tree);
+        trees.after(&asked.holder, Need::Tree);
         return Ok(report);
     }
     let _ = trees;

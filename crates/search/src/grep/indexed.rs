@@ -15,7 +15,8 @@ use super::scan::{Content, HeldText, Naming, Scanner};
 use super::{GrepPlan, GrepQuery, GrepReport};
 use crate::handle::Directory;
 use crate::index::{
-    Candidate, Candidates, Holder, LONGEST_HELD, Mark, NotKnown, ReadText, TextKind, ViewKey, plan,
+    AskedTree, Candidate, Candidates, Holder, LONGEST_HELD, Mark, NotKnown, ReadText, TextKind,
+    ViewKey, plan,
 };
 use crate::leave_out::LeaveOut;
 use crate::root::Opened;
@@ -32,14 +33,14 @@ pub(super) fn run(
     built: &GrepPlan,
     stop: &Stop,
     threads: usize,
-    holder: &Holder,
+    asked: &AskedTree,
 ) -> Result<(GrepReport, crate::index::Unread), NotKnown> {
     let Opened::Directory(root) = &built.root.opened else {
         return Err(NotKnown);
     };
     let here = Mark::of(&root.stat().map_err(|_| NotKnown)?);
     let needed = plan(&query.pattern, query.case_insensitive, query.multiline);
-    let (candidates, top) = holder.with_fresh(|kept| {
+    let (candidates, top) = asked.with_fresh(|kept, has_looked| {
         let below = built
             .root
             .real
@@ -66,7 +67,7 @@ pub(super) fn run(
             ..NameRules::default()
         };
         let seen = kept.see(&key, &rules)?;
-        let Ok(candidates) = kept.candidates(&seen, &needed) else {
+        let Ok(candidates) = kept.candidates(&seen, &needed, has_looked) else {
             kept.forget_index();
             return Err(NotKnown);
         };
@@ -78,7 +79,7 @@ pub(super) fn run(
     let harvest = Harvest::new(query);
     let scanner = Scanner::new(built.matcher.clone(), query, harvest.rows_needed(), &watch);
     let search = Search {
-        holder,
+        holder: &asked.holder,
         candidates: &candidates,
         top: &top,
         harvest: &harvest,

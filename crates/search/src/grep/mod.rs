@@ -90,17 +90,17 @@ pub(crate) fn run(
         // Under another name the tree has other rules.
         && built.root.real == query.path
         && matches!(built.root.opened, Opened::Directory(_))
-        && let Some(holder) = trees.holder(&query.path, &query.current_dir)
+        && let Some(asked) = trees.holder(&query.path, &query.current_dir)
     {
-        if let Ok((report, unread)) = indexed::run(query, &built, stop, threads, &holder) {
-            trees.after(&holder, Need::Index(Some(unread)));
+        if let Ok((report, unread)) = indexed::run(query, &built, stop, threads, &asked) {
+            trees.after(&asked.holder, Need::Index(Some(unread)));
             if trees.verifies() {
                 verify(query, &report, threads)?;
             }
             return Ok(report);
         }
         let report = walk(query, built, stop, threads);
-        trees.after(&holder, Need::Index(None));
+        trees.after(&asked.holder, Need::Index(None));
         return Ok(report);
     }
     let _ = trees;

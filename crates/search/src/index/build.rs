@@ -1,16 +1,22 @@
 //! Puts files into the index, behind the calls: at low priority, some thousand at a time.
 
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::contents::{Coverage, Held, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, TextKind};
+use rustix::io::Errno;
+
+use super::contents::{
+    Coverage, FileData, Held, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, TextKind,
+};
 use super::holder::{Holder, Stage};
 use super::kept::{KeptTree, NotKnown, Slot, Unread, ViewKey};
 use super::mark::Mark;
 use super::segment::{MOST_TEXTS, SegmentBuilder};
-use super::tree::EntryNumber;
+use super::tree::{EntryNumber, LiveTree, TreeEntry};
 use super::trigram::TrigramCollector;
+use super::watch::{WatchNumber, Watcher};
 use crate::handle::Directory;
 use crate::walk::NameRules;
 
@@ -21,6 +27,9 @@ const MOST_BYTES: u64 = 96 << 20;
 /// More segments are made into fewer.
 const MOST_SEGMENTS: usize = 24;
 
+/// Looking at fewer files each time costs nothing.
+const MANY_UNWATCHED: usize = 30;
+
 /// A call that is the only one of its process must not start what it cannot finish.
 const BEFORE_START: Duration = Duration::from_millis(250);
 /// Texts that no one asked for so long are let go.
@@ -30,6 +39,11 @@ impl Unread {
     /// Is it worth to index them?
     pub(crate) fn is_much(self, few_files: usize) -> bool {
         self.files >= few_files || self.bytes >= LITTLE_TEXT
+    }
+
+    /// Is there anything to do?
+    pub(crate) fn needs_work(self, few_files: usize) -> bool {
+        self.is_much(few_files) || self.unwatched >= MANY_UNWATCHED
     }
 }
 
@@ -75,7 +89,10 @@ fn run(holder: &Holder) {
         if !holder.has_ended() {
             holder.read();
         }
-        while wants_index && !holder.has_ended() && index_some(holder) == Progress::Made {}
+        // First what is known already.
+        for some in [watch_some, index_some, watch_some] {
+            while wants_index && !holder.has_ended() && some(holder) == Progress::Made {}
+        }
         if !holder.has_ended() {
             super::file::save(holder);
         }
@@ -143,16 +160,172 @@ struct Indexed {
     text: Option<usize>,
     held: Option<Held>,
     is_settled: bool,
+    /// Of the file itself, begun before it was read.
+    watch: Option<WatchNumber>,
+}
+
+/// What a batch of jobs needs.
+struct Batch {
+    jobs: Vec<Job>,
+    top: Arc<Directory>,
+    /// Gone when the tree was read again meanwhile.
+    watcher: Weak<Watcher>,
+    /// So many files may be watched.
+    room: usize,
+    epoch: u64,
+}
+
+impl Batch {
+    fn new(kept: &mut KeptTree, jobs: Vec<Job>) -> Self {
+        if !jobs.is_empty() {
+            kept.tree.file_watches.begin();
+        }
+        let watcher = kept.tree.watcher.as_ref();
+        Self {
+            jobs,
+            top: Arc::clone(&kept.tree.top),
+            watcher: watcher.map(Arc::downgrade).unwrap_or_default(),
+            room: kept.tree.file_watches.room(),
+            epoch: kept.epoch,
+        }
+    }
+
+    /// Watches a file, if that can be done.
+    fn watch(
+        &mut self,
+        watch: impl FnOnce(&Watcher) -> io::Result<WatchNumber>,
+    ) -> Option<WatchNumber> {
+        let watcher = self.watcher.upgrade().filter(|_| self.room > 0)?;
+        match watch(&watcher) {
+            Ok(watch) => {
+                self.room -= 1;
+                Some(watch)
+            }
+            Err(error) => {
+                if error.raw_os_error() == Some(Errno::NOSPC.raw_os_error()) {
+                    self.room = 0;
+                }
+                None
+            }
+        }
+    }
+
+    /// Gives the tree back what was found out, if its files still have these numbers.
+    fn hand_in(self, holder: &Holder, enter: impl FnOnce(&mut KeptTree)) {
+        if let Stage::Ready(kept) = &mut *holder.lock()
+            && kept.epoch == self.epoch
+        {
+            enter(kept);
+            let watches = &mut kept.tree.file_watches;
+            watches.end();
+            if self.room == 0 {
+                watches.is_full();
+            }
+        }
+    }
+}
+
+/// Enters the watch of a file, or ends it if the file is another by now. True if what was read of the
+/// file is what it holds.
+fn enter_watch(
+    tree: &mut LiveTree<FileData>,
+    entry: EntryNumber,
+    watch: Option<WatchNumber>,
+    is_same: bool,
+) -> bool {
+    match watch {
+        Some(watch) if is_same => tree.enter_watch(entry, watch),
+        Some(watch) => {
+            // Unless another name of the same file has it.
+            if let Some(watcher) = &tree.watcher
+                && !tree.file_watches.has(watch)
+            {
+                watcher.unwatch(watch);
+            }
+            false
+        }
+        None => is_same,
+    }
+}
+
+/// Watches files that are known and not watched yet.
+pub(crate) fn watch_some(holder: &Holder) -> Progress {
+    let Ok(mut batch) = holder.with_fresh(|kept, _| unwatched(kept)) else {
+        return Progress::Done;
+    };
+    if batch.jobs.is_empty() {
+        return Progress::Done;
+    }
+    let mut done = Vec::with_capacity(batch.jobs.len());
+    for job in std::mem::take(&mut batch.jobs) {
+        if holder.has_ended() {
+            return Progress::Done;
+        }
+        let top = Arc::clone(&batch.top);
+        let watch = batch.watch(|watcher| watcher.watch_file_below(&top, &job.path));
+        let found = watch.and_then(|_| top.look_below(&job.path));
+        let is_same = found.is_some_and(|found| Mark::of(&found) == job.mark);
+        done.push((job, watch, is_same));
+    }
+    let mut progress = Progress::Done;
+    batch.hand_in(holder, |kept| {
+        for (job, watch, is_same) in done {
+            let entry = &kept.tree.entries[job.entry as usize];
+            let is_known = entry.version == job.version && entry.is_there;
+            let (tree, number) = (&mut kept.tree, job.entry);
+            if is_known && watch.is_some() {
+                progress = Progress::Made;
+            }
+            if !enter_watch(tree, number, watch, is_same && is_known) && is_known && watch.is_some()
+            {
+                tree.look_again(number);
+            }
+        }
+    });
+    progress
+}
+
+fn unwatched(kept: &mut KeptTree) -> Result<Batch, NotKnown> {
+    let seen = kept.see(&all_files(), &NameRules::default())?;
+    let most = kept.tree.file_watches.room().min(MOST_TEXTS);
+    let entries = seen
+        .files
+        .iter()
+        .map(|number| (*number, &kept.tree.entries[*number as usize]));
+    let is_wanted = |entry: &TreeEntry<FileData>| {
+        entry.watch.is_none() && entry.data.coverage != Coverage::Unread && entry.data.is_settled
+    };
+    let jobs = entries
+        .filter(|(_, entry)| is_wanted(entry))
+        .take(most)
+        .map(|(number, entry)| Job {
+            entry: number,
+            version: entry.version,
+            path: kept.tree.path_in(entry),
+            mark: entry.mark,
+        })
+        .collect();
+    Ok(Batch::new(kept, jobs))
+}
+
+fn all_files() -> ViewKey {
+    ViewKey {
+        directory: 0,
+        globs: Vec::new(),
+        file_type: None,
+        current_dir: std::path::PathBuf::new(),
+    }
 }
 
 /// Indexes the next files.
 pub(crate) fn index_some(holder: &Holder) -> Progress {
-    let Ok((jobs, top, epoch)) = holder.with_fresh(|kept| choose(kept, holder.few_files)) else {
+    let Ok(mut batch) = holder.with_fresh(|kept, _| choose(kept, holder.few_files)) else {
         return Progress::Done;
     };
-    if jobs.is_empty() {
+    if batch.jobs.is_empty() {
         return Progress::Done;
     }
+    let jobs = std::mem::take(&mut batch.jobs);
     let mut builder = SegmentBuilder::default();
     let mut collector = TrigramCollector::new();
     let mut done = Vec::with_capacity(jobs.len());
@@ -160,19 +333,31 @@ pub(crate) fn index_some(holder: &Holder) -> Progress {
         if holder.has_ended() {
             return Progress::Done;
         }
-        done.push(index_one(holder, &top, job, &mut builder, &mut collector));
+        done.push(index_one(
+            holder,
+            &mut batch,
+            job,
+            &mut builder,
+            &mut collector,
+        ));
     }
     let segment = (builder.len() > 0).then(|| builder.build());
-    if let Stage::Ready(kept) = &mut *holder.lock()
-        && kept.epoch == epoch
-    {
+    batch.hand_in(holder, |kept| {
         let number = kept.segments.len() as u32;
         let mut files = vec![EntryNumber::MAX; segment.as_ref().map_or(0, |it| it.texts())];
         for indexed in done {
-            let entry = &mut kept.tree.entries[indexed.entry as usize];
-            if entry.version != indexed.version || entry.mark != indexed.mark || !entry.is_there {
+            let entry = &kept.tree.entries[indexed.entry as usize];
+            let is_same =
+                entry.version == indexed.version && entry.mark == indexed.mark && entry.is_there;
+            let is_there = entry.version == indexed.version && entry.is_there;
+            if !enter_watch(&mut kept.tree, indexed.entry, indexed.watch, is_same) {
+                if is_there && !is_same {
+                    // It changed under a name that no one watches.
+                    kept.tree.look_again(indexed.entry);
+                }
                 continue;
             }
+            let entry = &mut kept.tree.entries[indexed.entry as usize];
             entry.data.coverage = match indexed.text {
                 Some(text) => {
                     files[text] = indexed.entry;
@@ -193,23 +378,14 @@ pub(crate) fn index_some(holder: &Holder) -> Progress {
             kept.segments.push(Slot { segment, files });
         }
         kept.is_saved = false;
-    }
+    });
     Progress::Made
 }
 
 /// Which files come next. Once there are many segments, those of the smallest are indexed again, as
 /// one.
-fn choose(
-    kept: &mut KeptTree,
-    few_files: usize,
-) -> Result<(Vec<Job>, Arc<Directory>, u64), NotKnown> {
-    let key = ViewKey {
-        directory: 0,
-        globs: Vec::new(),
-        file_type: None,
-        current_dir: std::path::PathBuf::new(),
-    };
-    let seen = kept.see(&key, &NameRules::default())?;
+fn choose(kept: &mut KeptTree, few_files: usize) -> Result<Batch, NotKnown> {
+    let seen = kept.see(&all_files(), &NameRules::default())?;
     if kept.segments.len() > MOST_SEGMENTS {
         merge(kept);
     }
@@ -235,7 +411,7 @@ fn choose(
     if !all.is_much(few_files) {
         jobs.clear();
     }
-    Ok((jobs, Arc::clone(&kept.tree.top), kept.epoch))
+    Ok(Batch::new(kept, jobs))
 }
 
 fn merge(kept: &mut KeptTree) {
@@ -269,7 +445,7 @@ fn merge(kept: &mut KeptTree) {
 
 fn index_one(
     holder: &Holder,
-    top: &Directory,
+    batch: &mut Batch,
     job: Job,
     builder: &mut SegmentBuilder,
     collector: &mut TrigramCollector,
@@ -281,10 +457,14 @@ fn index_one(
         text: None,
         held: None,
         is_settled: true,
+        watch: None,
     };
-    let opened = top.open_below(&job.path);
+    let opened = batch.top.open_below(&job.path);
     let read = match opened {
-        Ok(Some(mut file)) => ReadText::of(&mut file, LONGEST_INDEXED),
+        Ok(Some(mut file)) => {
+            indexed.watch = batch.watch(|watcher| watcher.watch_file(&file));
+            ReadText::of(&mut file, LONGEST_INDEXED)
+        }
         Ok(None) => Ok(None),
         Err(error) => Err(error),
     };

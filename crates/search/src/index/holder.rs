@@ -1,14 +1,16 @@
 //! One tree of an engine: not read yet, being read, ready, or refused.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::contents::Budget;
 use super::file;
+use super::file_watches::FileWatches;
 use super::kept::{KeptTree, NotKnown};
 use super::load::Refused;
+use super::tree::Refreshed;
 use crate::settings::IndexSettings;
 
 /// A tree, by the directory it begins at.
@@ -21,11 +23,15 @@ pub(crate) struct Holder {
     pub(crate) folder: Option<PathBuf>,
     /// Fewer files are not worth an index.
     pub(crate) few_files: usize,
+    /// How many files may be watched themselves, if that is said.
+    watched_files: Option<usize>,
     state: Mutex<Stage>,
     /// Of the thread behind it, if there is one.
     pub(crate) work: Mutex<Work>,
     pub(crate) news: Condvar,
     has_ended: AtomicBool,
+    /// How often the tree was read from nothing.
+    readings: AtomicU64,
 }
 
 pub(crate) enum Stage {
@@ -61,6 +67,7 @@ impl Holder {
             threads,
             folder: settings.cache_folder.clone(),
             few_files: settings.few_files,
+            watched_files: settings.watched_files,
             state: Mutex::new(Stage::Unread),
             work: Mutex::new(Work {
                 has_thread: false,
@@ -70,6 +77,7 @@ impl Holder {
             }),
             news: Condvar::new(),
             has_ended: AtomicBool::new(false),
+            readings: AtomicU64::new(0),
         }
     }
 
@@ -92,17 +100,18 @@ impl Holder {
         }
     }
 
-    /// Asks the tree as it is now. A tree that cannot be brought up to date is given up.
+    /// Asks the tree as it is now. A tree that cannot be brought up to date is given up. `ask` is
+    /// told whether all was read again just now.
     pub(crate) fn with_fresh<T>(
         &self,
-        ask: impl FnOnce(&mut KeptTree) -> Result<T, NotKnown>,
+        ask: impl FnOnce(&mut KeptTree, Refreshed) -> Result<T, NotKnown>,
     ) -> Result<T, NotKnown> {
         let mut stage = self.lock();
         let Stage::Ready(kept) = &mut *stage else {
             return Err(NotKnown);
         };
         match kept.refresh() {
-            Ok(()) => ask(kept),
+            Ok(refreshed) => ask(kept, refreshed),
             Err(Refused::Failed | Refused::Stopped) => {
                 // Perhaps it can be read another time.
                 *stage = Stage::Unread;
@@ -115,12 +124,13 @@ impl Holder {
         }
     }
 
-    /// Reads the tree, if no one did yet. It is ready afterwards, or refused.
-    pub(crate) fn read(&self) {
+    /// Reads the tree, if no one did yet. It is ready afterwards, or refused. The number of the
+    /// reading, if it was this one.
+    pub(crate) fn read(&self) -> Option<u64> {
         {
             let mut stage = self.lock();
             if !matches!(*stage, Stage::Unread) {
-                return;
+                return None;
             }
             *stage = Stage::Reading;
         }
@@ -130,15 +140,20 @@ impl Holder {
             &self.current_dir,
             self.threads,
             &self.budget,
+            FileWatches::new(self.watched_files),
             &stop,
         );
-        *self.lock() = match read {
+        let (stage, number) = match read {
             Ok(mut kept) => {
                 file::load(self, &mut kept);
-                Stage::Ready(Box::new(kept))
+                kept.epoch = self.readings.fetch_add(1, Ordering::Relaxed) << 32;
+                let number = kept.epoch;
+                (Stage::Ready(Box::new(kept)), Some(number))
             }
-            Err(refused) => Stage::Refused(refused),
+            Err(refused) => (Stage::Refused(refused), None),
         };
+        *self.lock() = stage;
+        number
     }
 
     pub(crate) fn is_unread(&self) -> bool {
@@ -147,9 +162,10 @@ impl Holder {
 
     /// Reads the tree at once if an earlier session left an index: it is faster then than a plain
     /// search.
-    pub(crate) fn read_if_indexed(&self) {
-        if self.is_unread() && file::is_there(self) {
-            self.read();
+    pub(crate) fn read_if_indexed(&self) -> Option<u64> {
+        match self.is_unread() && file::is_there(self) {
+            true => self.read(),
+            false => None,
         }
     }
 

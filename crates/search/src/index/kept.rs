@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::bits::Bits;
 use super::contents::{Budget, Coverage, FileData, Held, ReadText};
+use super::file_watches::FileWatches;
 use super::load::Refused;
 use super::mark::Mark;
 use super::plan::TrigramQuery;
@@ -75,6 +76,8 @@ pub(crate) struct Candidates {
 pub(crate) struct Unread {
     pub(crate) files: usize,
     pub(crate) bytes: u64,
+    /// How many files had to be looked at because they are not watched, though they may be.
+    pub(crate) unwatched: usize,
 }
 
 /// A file to search.
@@ -97,10 +100,12 @@ impl KeptTree {
         current_dir: &Path,
         threads: usize,
         budget: &Arc<Budget>,
+        file_watches: FileWatches,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, Refused> {
+        let watching = Watching::Wanted;
         Ok(Self {
-            tree: LiveTree::read(root, current_dir, threads, Watching::Wanted, stop)?,
+            tree: LiveTree::read(root, current_dir, threads, watching, file_watches, stop)?,
             segments: Vec::new(),
             views: Vec::new(),
             budget: Arc::clone(budget),
@@ -110,13 +115,14 @@ impl KeptTree {
     }
 
     /// Brings the tree up to date; see [`LiveTree::refresh`].
-    pub(crate) fn refresh(&mut self) -> Result<(), Refused> {
-        if self.tree.refresh()? == Refreshed::ReadAgain {
+    pub(crate) fn refresh(&mut self) -> Result<Refreshed, Refused> {
+        let refreshed = self.tree.refresh()?;
+        if refreshed == Refreshed::ReadAgain {
             self.epoch += 1;
             self.views.clear();
             self.number_texts();
         }
-        Ok(())
+        Ok(refreshed)
     }
 
     /// Adds segments to a tree that has none; entries know already what they are in them.
@@ -236,29 +242,26 @@ impl KeptTree {
         skips
     }
 
-    /// Which of these files a pattern may match in.
+    /// Which of these files a pattern may match in. `has_looked`: every file was looked at since the
+    /// question was asked.
     pub(crate) fn candidates(
         &mut self,
         seen: &Seen,
         query: &TrigramQuery,
+        has_looked: bool,
     ) -> Result<Candidates, Damaged> {
-        let mut found = Bits::none(self.tree.entries.len());
-        for (number, slot) in self.segments.iter().enumerate() {
-            for text in slot.segment.candidates(query)?.iter() {
-                let file = slot.files.get(text).copied().unwrap_or(NO_FILE);
-                let Some(entry) = self.tree.entries.get(file as usize) else {
-                    continue;
-                };
-                let here = Coverage::Indexed {
-                    segment: number as u32,
-                    text: text as u32,
-                };
-                if entry.data.coverage == here {
-                    found.insert(file as usize);
-                }
-            }
-        }
+        let found = self.indexed_candidates(query)?;
         let mut unread = Unread::default();
+        if !has_looked {
+            let is_unwatched = |number: &EntryNumber| {
+                let entry = &self.tree.entries[*number as usize];
+                let is_indexed = matches!(entry.data.coverage, Coverage::Indexed { .. });
+                entry.watch.is_none() && is_indexed && !found.holds(*number as usize)
+            };
+            let unwatched: Vec<_> = seen.files.iter().copied().filter(is_unwatched).collect();
+            self.tree.look_at(&unwatched);
+            unread.unwatched = unwatched.len().min(self.tree.file_watches.room());
+        }
         let is_candidate = |number: &EntryNumber| {
             let entry = &self.tree.entries[*number as usize];
             match entry.data.coverage {
@@ -280,6 +283,27 @@ impl KeptTree {
         })
     }
 
+    /// The files that the index cannot rule out.
+    fn indexed_candidates(&self, query: &TrigramQuery) -> Result<Bits, Damaged> {
+        let mut found = Bits::none(self.tree.entries.len());
+        for (number, slot) in self.segments.iter().enumerate() {
+            for text in slot.segment.candidates(query)?.iter() {
+                let file = slot.files.get(text).copied().unwrap_or(NO_FILE);
+                let Some(entry) = self.tree.entries.get(file as usize) else {
+                    continue;
+                };
+                let here = Coverage::Indexed {
+                    segment: number as u32,
+                    text: text as u32,
+                };
+                if entry.data.coverage == here {
+                    found.insert(file as usize);
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// What is needed to search a file; `None` if it is gone.
     pub(crate) fn candidate(&self, number: EntryNumber) -> Option<Candidate> {
         let entry = self
@@ -298,7 +322,12 @@ impl KeptTree {
             version: entry.version,
             path,
             mark: entry.mark,
-            held: entry.data.held.clone(),
+            // A change in the same instant as the last one is not seen by a look alone.
+            held: entry
+                .data
+                .held
+                .clone()
+                .filter(|_| entry.watch.is_some() || entry.data.is_settled),
         })
     }
 
@@ -310,7 +339,7 @@ impl KeptTree {
         if entry.version != version || !entry.is_there || entry.mark != text.mark {
             return;
         }
-        if entry.data.held.is_none() {
+        if entry.data.held.is_none() || !entry.data.is_settled {
             entry.data.held = text.hold(&self.budget);
         }
         if entry.data.coverage == Coverage::Unread {

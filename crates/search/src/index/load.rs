@@ -74,7 +74,6 @@ pub(crate) struct LoadedEntry {
     pub(crate) kind: EntryKind,
     pub(crate) verdict: Verdict,
     pub(crate) mark: Mark,
-    pub(crate) names: u64,
 }
 
 /// What reading needs to know.
@@ -239,17 +238,11 @@ impl Loader<'_> {
         let found = directory.look(&name)?;
         let kind = kind_of(&found)?;
         let is_dir = kind == EntryKind::Directory;
-        #[expect(
-            clippy::useless_conversion,
-            reason = "the types differ between systems"
-        )]
-        let names = u64::from(found.st_nlink);
         Some(LoadedEntry {
             verdict: self.rules.by_files(&path.join(&name), is_dir, level),
             name,
             kind,
             mark: Mark::of(&found),
-            names,
         })
     }
 

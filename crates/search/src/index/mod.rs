@@ -6,16 +6,18 @@
 //! [`NotKnown`], and the call is answered by a plain walk.
 //!
 //! Pure: `trigram`, `bits`, `segment` (the index), `plan` (what a pattern needs).
-//! The tree: `mark`, `watch`, `load`, `tree`; `contents`; `kept` (all of it); `holder` (its life),
+//! The tree: `mark`, `watch`, `file_watches`, `load`, `tree`, `looks`; `contents`; `kept` (all of it); `holder` (its life),
 //! `build` (the thread behind it), `file` (on disk), `store` (the trees of an engine).
 
 mod bits;
 mod build;
 mod contents;
 mod file;
+mod file_watches;
 mod holder;
 mod kept;
 mod load;
+mod looks;
 mod mark;
 mod plan;
 mod segment;
@@ -36,4 +38,4 @@ pub(crate) use holder::Holder;
 pub(crate) use kept::{Candidate, Candidates, NotKnown, Unread, ViewKey};
 pub(crate) use mark::Mark;
 pub(crate) use plan::plan;
-pub(crate) use store::{Need, TreeStore};
+pub(crate) use store::{AskedTree, Need, TreeStore};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::build::{self, Progress};
 use super::contents::{Budget, Coverage, FileData};
 use super::holder::{Holder, Stage};
-use super::kept::Unread;
-use super::tree::TreeEntry;
+use super::kept::{KeptTree, NotKnown, Unread};
+use super::tree::{Refreshed, TreeEntry};
 use crate::handle::EntryKind;
 use crate::settings::{IndexSettings, IndexStatus};
 use crate::walk::Verdict;
@@ -50,7 +50,7 @@ impl TreeStore {
 
     /// The tree that a search below `real` belongs to: that of the current directory, if it is in
     /// there.
-    pub(crate) fn holder(&self, real: &Path, current_dir: &Path) -> Option<Arc<Holder>> {
+    pub(crate) fn holder(&self, real: &Path, current_dir: &Path) -> Option<AskedTree> {
         let root = match real.starts_with(current_dir) {
             true => current_dir,
             false => real,
@@ -81,19 +81,22 @@ impl TreeStore {
             oldest.end();
             trees.truncate(MOST_TREES);
         }
-        if self.settings.at_once {
-            holder.read();
-            let mut is_new = false;
-            while build::index_some(&holder) == Progress::Made {
-                is_new = true;
+        let read_now = match self.settings.at_once {
+            true => {
+                let read_now = holder.read();
+                let mut is_new = false;
+                while build::index_some(&holder) == Progress::Made {
+                    is_new = true;
+                }
+                while build::watch_some(&holder) == Progress::Made {}
+                if is_new {
+                    super::file::save(&holder);
+                }
+                read_now
             }
-            if is_new {
-                super::file::save(&holder);
-            }
-        } else {
-            holder.read_if_indexed();
-        }
-        Some(holder)
+            false => holder.read_if_indexed(),
+        };
+        Some(AskedTree { holder, read_now })
     }
 
     pub(crate) fn status(&self) -> Vec<IndexStatus> {
@@ -111,6 +114,7 @@ impl TreeStore {
                     _ => None,
                 },
                 is_watched: false,
+                watched_files: 0,
                 files: 0,
                 indexed: 0,
                 index_bytes: 0,
@@ -127,6 +131,7 @@ impl TreeStore {
                 };
                 status.is_ready = true;
                 status.is_watched = kept.tree.is_watched();
+                status.watched_files = kept.tree.file_watches.len();
                 status.files = entries().filter(is_file).count();
                 status.indexed = entries().filter(is_indexed).count();
                 status.index_bytes = kept.segments.iter().map(|slot| slot.segment.weight()).sum();
@@ -143,11 +148,34 @@ impl TreeStore {
             return;
         }
         match need {
-            Need::Index(Some(unread)) if !unread.is_much(holder.few_files) => build::touch(holder),
+            Need::Index(Some(unread)) if !unread.needs_work(holder.few_files) => {
+                build::touch(holder)
+            }
             Need::Index(_) => build::start(holder, true),
             Need::Tree if holder.is_unread() => build::start(holder, false),
             Need::Tree => {}
         }
+    }
+}
+
+/// The tree that a question is about.
+pub(crate) struct AskedTree {
+    pub(crate) holder: Arc<Holder>,
+    /// If it was read for this very question: the number of that reading.
+    read_now: Option<u64>,
+}
+
+impl AskedTree {
+    /// Asks the tree as it is now. `ask` is told whether every file was looked at since the question
+    /// came.
+    pub(crate) fn with_fresh<T>(
+        &self,
+        ask: impl FnOnce(&mut KeptTree, bool) -> Result<T, NotKnown>,
+    ) -> Result<T, NotKnown> {
+        self.holder.with_fresh(|kept, refreshed| {
+            let has_looked = refreshed == Refreshed::ReadAgain || self.read_now == Some(kept.epoch);
+            ask(kept, has_looked)
+        })
     }
 }
 

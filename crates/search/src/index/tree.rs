@@ -4,12 +4,13 @@
 //! Before each answer [`LiveTree::refresh`] brings it up to date. Most of what changes is told by the
 //! kernel (`watch`). What is not told, and what is done about it:
 //!
-//! - a file written through another name of it outside: files with several names are looked at
-//!   before each answer. One that got its second name only later, and is changed only by it, is
-//!   found when the tree is read again; a name inside, in a folder that is kept, is told of.
-//! - a store through a mapping: each candidate is looked at before what is known of it is used
-//!   (`contents`), which shows the first store into a page; the last is told when the file is
-//!   unmapped. In between a store may be missed by a file that was no candidate.
+//! - a file written through another name of it outside, or by who opened it under a name that is
+//!   gone: files are watched themselves (`file_watches`), or looked at before each answer.
+//! - a store through a mapping: the kernel tells no one of a store, and of `msync` neither. Each
+//!   candidate is looked at before what is known of it is used (`contents`), which shows the first
+//!   store into a page since it was last written to disk; everything is told when the file is
+//!   unmapped. Until then a later store into the same page, and any into a file that was ruled out,
+//!   cannot be seen.
 //! - ignore files above the tree, excludes of a repository and of the user: looked at before each
 //!   answer.
 //! - something mounted: the kernel says that, and the tree is read again.
@@ -25,6 +26,7 @@ use std::time::SystemTime;
 
 use ignore::gitignore::gitconfig_excludes_path;
 
+use super::file_watches::FileWatches;
 use super::load::{LoadedDirectory, LoadedEntry, Loader, Refused};
 use super::mark::{Guarded, Mark};
 use super::watch::{Change, Drained, WatchNumber, Watcher};
@@ -37,7 +39,7 @@ pub(crate) type EntryNumber = u32;
 pub(crate) type DirectoryNumber = u32;
 
 /// More changes at once are not followed one by one.
-const MOST_CHANGES: usize = 4000;
+const MOST_CHANGES: usize = 8000;
 
 /// A name in a directory.
 #[derive(Debug)]
@@ -49,6 +51,8 @@ pub(crate) struct TreeEntry<T> {
     pub(crate) mark: Mark,
     /// If it is a directory that was entered.
     pub(crate) directory: Option<DirectoryNumber>,
+    /// If it is a file that is watched itself.
+    pub(crate) watch: Option<WatchNumber>,
     pub(crate) is_there: bool,
     /// Goes up with each change, so that what was read before it is not taken for what is.
     pub(crate) version: u32,
@@ -81,20 +85,20 @@ pub(crate) struct LiveTree<T> {
     pub(crate) skips: Vec<Skip>,
     pub(crate) entries: Vec<TreeEntry<T>>,
     pub(crate) directories: Vec<TreeDirectory>,
-    watcher: Option<Watcher>,
+    pub(crate) watcher: Option<Arc<Watcher>>,
     watched: HashMap<WatchNumber, Vec<DirectoryNumber>>,
+    pub(crate) file_watches: FileWatches,
     guarded: Vec<Guarded>,
     has_linked_rules: bool,
     global: Option<PathBuf>,
-    several_names: Vec<EntryNumber>,
     gone: usize,
     /// Goes up when names come or go.
     pub(crate) structure: u64,
-    threads: usize,
+    pub(crate) threads: usize,
 }
 
 /// What is known of a file's content.
-pub(crate) trait FileKnowledge: Default {
+pub(crate) trait FileKnowledge: Default + Sync {
     /// A change since it was read is seen by the file's times.
     fn is_settled(&self) -> bool;
 }
@@ -115,6 +119,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         current_dir: &Path,
         threads: usize,
         watching: Watching,
+        file_watches: FileWatches,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, Refused> {
         let top = Directory::at(root).map_err(|_| Refused::Failed)?;
@@ -150,12 +155,14 @@ impl<T: FileKnowledge> LiveTree<T> {
             skips: skips.into_all(),
             entries: Vec::new(),
             directories: Vec::new(),
-            watcher: watcher.filter(|_| !ran_out.load(Ordering::Relaxed)),
+            watcher: watcher
+                .filter(|_| !ran_out.load(Ordering::Relaxed))
+                .map(Arc::new),
             watched: HashMap::new(),
+            file_watches,
             guarded,
             has_linked_rules: elsewhere.has_linked_rules,
             global,
-            several_names: Vec::new(),
             gone: 0,
             structure: 0,
             threads,
@@ -226,9 +233,6 @@ impl<T: FileKnowledge> LiveTree<T> {
 
     fn new_entry(&mut self, loaded: LoadedEntry, parent: DirectoryNumber) -> EntryNumber {
         let number = self.entries.len() as EntryNumber;
-        if loaded.kind == EntryKind::File && loaded.names > 1 {
-            self.several_names.push(number);
-        }
         self.entries.push(TreeEntry {
             name: loaded.name.into_boxed_os_str(),
             parent,
@@ -236,6 +240,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             verdict: loaded.verdict,
             mark: loaded.mark,
             directory: None,
+            watch: None,
             is_there: true,
             version: 0,
             data: T::default(),
@@ -295,11 +300,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         {
             return Ok(false);
         }
-        if !self.apply(changes)? {
-            return Ok(false);
-        }
-        self.look_at_several_names();
-        Ok(true)
+        self.apply(changes)
     }
 
     fn apply(&mut self, changes: Vec<Change>) -> Result<bool, Refused> {
@@ -307,6 +308,10 @@ impl<T: FileKnowledge> LiveTree<T> {
         let mut touched: HashMap<DirectoryNumber, HashMap<OsString, bool>> = HashMap::new();
         for change in changes {
             let Some(directories) = self.watched.get(&change.watch) else {
+                for entry in self.file_watches.take(change.watch) {
+                    self.entries[entry as usize].watch = None;
+                    self.look_again(entry);
+                }
                 continue;
             };
             for directory in directories {
@@ -373,7 +378,7 @@ impl<T: FileKnowledge> LiveTree<T> {
                 top: &self.top,
                 root: &self.root,
                 rules: &self.rules,
-                watcher: self.watcher.as_ref(),
+                watcher: self.watcher.as_deref(),
                 threads: self.threads,
                 stop: &|| false,
                 ran_out_of_watches: &ran_out,
@@ -381,7 +386,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             let now = loader.entry(&opened, name.clone(), &path, level.as_deref());
             let before = self.find_in(&self.directories[number as usize], &name);
             if let (Some(before), Some(now)) = (before, &now) {
-                let entry = &mut self.entries[before as usize];
+                let entry = &self.entries[before as usize];
                 let is_same_file = entry.kind == EntryKind::File && now.kind == EntryKind::File;
                 // One that was removed and made again may have the same number.
                 let is_same_folder = !is_listing
@@ -389,14 +394,11 @@ impl<T: FileKnowledge> LiveTree<T> {
                     && now.kind == EntryKind::Directory
                     && (entry.mark.device, entry.mark.inode) == (now.mark.device, now.mark.inode);
                 if is_same_file {
-                    entry.mark = now.mark;
-                    entry.version += 1;
-                    entry.data = T::default();
-                    if now.names > 1 && !self.several_names.contains(&before) {
-                        self.several_names.push(before);
-                    }
+                    self.lose(before);
+                    self.entries[before as usize].mark = now.mark;
+                    continue;
                 }
-                if is_same_file || is_same_folder {
+                if is_same_folder {
                     continue;
                 }
             }
@@ -408,16 +410,17 @@ impl<T: FileKnowledge> LiveTree<T> {
             };
             // There is more to watch than may be watched, or more to look at each time.
             let has_more = !inside.is_empty() && self.guards_needed() > self.guarded.len();
-            if ran_out.load(Ordering::Relaxed) || has_more {
+            if ran_out.load(Ordering::Relaxed) {
+                self.file_watches = self.file_watches.anew(true);
+                return Ok(false);
+            }
+            if has_more {
                 return Ok(false);
             }
             if let Some(before) = before {
                 self.remove(before);
             }
             if let Some(now) = now {
-                if now.kind == EntryKind::File && now.names > 1 {
-                    self.note_other_names(&now.mark);
-                }
                 let entry = self.new_entry(now, number);
                 let place = self.directories[number as usize]
                     .entries
@@ -430,17 +433,6 @@ impl<T: FileKnowledge> LiveTree<T> {
             }
         }
         Ok(true)
-    }
-
-    /// A file has got another name: those it had are not told of what is written through this one.
-    fn note_other_names(&mut self, mark: &Mark) {
-        for (number, entry) in self.entries.iter().enumerate() {
-            let is_same = (entry.mark.device, entry.mark.inode) == (mark.device, mark.inode);
-            let number = number as EntryNumber;
-            if is_same && entry.is_there && !self.several_names.contains(&number) {
-                self.several_names.push(number);
-            }
-        }
     }
 
     fn guards_needed(&self) -> usize {
@@ -472,10 +464,9 @@ impl<T: FileKnowledge> LiveTree<T> {
         self.structure += 1;
         let mut all = vec![entry];
         while let Some(entry) = all.pop() {
+            self.lose(entry);
             let entry = &mut self.entries[entry as usize];
             entry.is_there = false;
-            entry.version += 1;
-            entry.data = T::default();
             self.gone += 1;
             let Some(number) = entry.directory.take() else {
                 continue;
@@ -499,22 +490,6 @@ impl<T: FileKnowledge> LiveTree<T> {
         }
     }
 
-    fn look_at_several_names(&mut self) {
-        let entries = &self.entries;
-        self.several_names
-            .retain(|entry| entries[*entry as usize].is_there);
-        for number in self.several_names.clone() {
-            let found = self.top.look_below(&self.path_of(number));
-            let now = found.as_ref().map(Mark::of);
-            let entry = &mut self.entries[number as usize];
-            if now != Some(entry.mark) || !entry.data.is_settled() {
-                entry.mark = now.unwrap_or_default();
-                entry.version += 1;
-                entry.data = T::default();
-            }
-        }
-    }
-
     /// Reads everything again. What is known of a file's content is taken over if nothing says that
     /// it changed.
     fn read_again(&mut self) -> Result<(), Refused> {
@@ -530,6 +505,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             &self.current_dir,
             self.threads,
             watching,
+            self.file_watches.anew(false),
             &never,
         )?;
         new.structure = self.structure + 1;

@@ -15,7 +15,8 @@ impl FileKnowledge for Remembered {
 }
 
 fn read(root: &Path, watching: Watching) -> LiveTree<Remembered> {
-    let mut tree = LiveTree::read(root, root, 2, watching, &|| false).unwrap();
+    let mut tree =
+        LiveTree::read(root, root, 2, watching, FileWatches::new(None), &|| false).unwrap();
     for entry in &mut tree.entries {
         entry.data = Remembered(true);
     }
@@ -88,6 +89,7 @@ fn a_file_system_that_others_may_change_is_refused() {
         Path::new("/proc/self/task"),
         1,
         Watching::Wanted,
+        FileWatches::new(None),
         &|| false,
     );
     assert!(read.is_err());
@@ -96,6 +98,7 @@ fn a_file_system_that_others_may_change_is_refused() {
         Path::new("/"),
         1,
         Watching::Wanted,
+        FileWatches::new(None),
         &|| false,
     );
     assert_eq!(read.err(), Some(Refused::NotLocal));

@@ -10,6 +10,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -28,10 +29,17 @@ const OF_DIRECTORIES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// A watched directory.
+/// Ends with the first event.
+const OF_FILES: WatchFlags = WatchFlags::MODIFY
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::DONT_FOLLOW)
+    .union(WatchFlags::ONESHOT);
+
+/// A watched directory or file.
 pub(crate) type WatchNumber = i32;
 
-/// A queue of events, and the directories it is for.
+/// A queue of events, and the directories and files it is for.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     queue: OwnedFd,
@@ -46,6 +54,8 @@ pub(crate) struct Change {
     pub(crate) name: OsString,
     /// A name came or went, not only what it stands for.
     pub(crate) is_listing: bool,
+    /// It was moved here under this name; otherwise it was made, changed or removed here.
+    pub(crate) is_moved_here: bool,
     /// Who may do what with a directory.
     pub(crate) is_attribute_of_directory: bool,
     /// The directory itself was moved or removed.
@@ -75,8 +85,27 @@ impl Watcher {
         Ok(inotify::add_watch(&self.queue, path, OF_DIRECTORIES)?)
     }
 
+    /// Begins to watch a file by what is open. It need not be opened by the name it has in the tree.
+    pub(crate) fn watch_file(&self, file: &File) -> io::Result<WatchNumber> {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        // The path is a link to what is open.
+        let flags = OF_FILES.difference(WatchFlags::DONT_FOLLOW);
+        Ok(inotify::add_watch(&self.queue, path, flags)?)
+    }
+
+    /// The same for a file below a directory. Only for one that is looked at afterwards: a part of
+    /// the path may have become a link.
+    pub(crate) fn watch_file_below(&self, top: &Directory, path: &Path) -> io::Result<WatchNumber> {
+        let top = format!("/proc/self/fd/{}", top.fd().as_raw_fd());
+        Ok(inotify::add_watch(
+            &self.queue,
+            Path::new(&top).join(path),
+            OF_FILES,
+        )?)
+    }
+
     pub(crate) fn unwatch(&self, watch: WatchNumber) {
-        // It has ended by itself if the directory is gone.
+        // It has ended by itself if what it was for is gone.
         let _ = inotify::remove_watch(&self.queue, watch);
     }
 
@@ -111,6 +140,7 @@ impl Watcher {
                 watch: event.wd(),
                 name: name.unwrap_or_default().to_os_string(),
                 is_listing: events.intersects(listing),
+                is_moved_here: events.contains(ReadFlags::MOVED_TO),
                 is_attribute_of_directory,
                 is_gone: name.is_none() && events.intersects(gone),
             };
@@ -159,6 +189,24 @@ mod tests {
                 change.watch == watch && change.name == *number.to_string() && change.is_listing
             }));
         }
+        // A file by whatever name it is written.
+        let aside = tempfile::tempdir_in(root.parent().unwrap()).unwrap();
+        let other = aside.path().join("other");
+        let file = File::open(root.join("7")).unwrap();
+        let watch = watcher.watch_file(&file).unwrap();
+        let is_told = |watch| match watcher.drain() {
+            Drained::Changes(changes) => changes.iter().any(|change| change.watch == watch),
+            Drained::Everything => panic!("few changes"),
+        };
+        assert!(!is_told(watch));
+        fs::hard_link(root.join("7"), &other).unwrap();
+        assert!(is_told(watch), "another name");
+        let top = Directory::at(&root).unwrap();
+        let watch = watcher.watch_file_below(&top, Path::new("7")).unwrap();
+        fs::write(&other, "y").unwrap();
+        assert!(is_told(watch));
+        fs::write(&other, "z").unwrap();
+        assert!(!is_told(watch), "it has ended");
         fs::remove_dir_all(&root).unwrap();
         let Drained::Changes(changes) = watcher.drain() else {
             panic!("few changes");

@@ -280,6 +280,73 @@ fn a_file_written_by_another_name_outside_is_seen() {
         fs::write(&other, "noodle\n").unwrap();
         assert!(!both.has(&tree, "b.txt"), "{round}");
     }
+    both.check(&tree);
+}
+
+/// Names that are made when the tree is known already, and writes by them alone.
+#[test]
+fn a_name_that_comes_later_outside_is_seen() {
+    for watched_files in [None, Some(0), Some(100)] {
+        let (tree, outside) = (some_files(), Tree::new());
+        let both = Both::with(IndexSettings {
+            at_once: true,
+            few_files: 3,
+            watched_files,
+            ..IndexSettings::default()
+        });
+        both.check(&tree);
+        both.check(&tree);
+        for (round, path) in ["b.txt", "many/7.txt", "many/399.txt", "sub/c.txt"]
+            .iter()
+            .enumerate()
+        {
+            let other = outside.root.join(round.to_string());
+            fs::hard_link(tree.root.join(path), &other).unwrap();
+            fs::write(&other, "needle\n").unwrap();
+            assert!(both.has(&tree, path), "{watched_files:?} {path}");
+            fs::write(&other, "noodle\n").unwrap();
+            assert!(!both.has(&tree, path), "{watched_files:?} {path}");
+            both.check(&tree);
+            // Opened by a name that is gone when it is written.
+            let mut opened = fs::File::options().append(true).open(&other).unwrap();
+            fs::remove_file(&other).unwrap();
+            both.check(&tree);
+            std::io::Write::write_all(&mut opened, b"needle\n").unwrap();
+            assert!(both.has(&tree, path), "{watched_files:?} {path}");
+            both.check(&tree);
+        }
+    }
+}
+
+/// A file that had no name when it was opened.
+#[test]
+fn a_file_that_gets_its_name_while_it_is_written_is_seen() {
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+    use std::os::fd::AsRawFd;
+    let (tree, both) = (some_files(), Both::new());
+    both.check(&tree);
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let Ok(file) = open(&tree.root, flags, Mode::RUSR | Mode::WUSR) else {
+        haft_testkit::skip("the file system has no files without names");
+        return;
+    };
+    let file = fs::File::from(file);
+    std::io::Write::write_all(&mut &file, b"hay\n").unwrap();
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let named = tree.root.join("named.txt");
+    linkat(CWD, &path, CWD, &named, AtFlags::SYMLINK_FOLLOW).unwrap();
+    assert!(!both.has(&tree, "named.txt"));
+    both.check(&tree);
+    // The kernel tells of this under a name that no one knows.
+    std::io::Write::write_all(&mut &file, b"needle\n").unwrap();
+    assert!(both.has(&tree, "named.txt"));
+    both.check(&tree);
+}
+
+#[test]
+fn several_names_inside_are_all_seen() {
+    let (tree, both) = (some_files(), Both::new());
+    both.check(&tree);
     // A second name inside, of a file that had one.
     fs::hard_link(tree.root.join("a.txt"), tree.root.join("sub/also")).unwrap();
     assert!(both.has(&tree, "sub/also"));

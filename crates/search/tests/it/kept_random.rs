@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use haft_search::{GlobQuery, GrepMode, GrepQuery, IndexSettings};
 use haft_testkit::command;
@@ -191,14 +191,14 @@ impl Chance {
     }
 
     /// Changes something, in one of the ways in which programs do.
-    fn change(&mut self, tree: &Tree) {
+    fn change(&mut self, tree: &Tree, outside: &Path) {
         let (path, other) = (self.path(), self.path());
         let (full, target) = (tree.root.join(&path), tree.root.join(&other));
         let made = |path: &PathBuf| {
             let _ = fs::create_dir_all(path.parent().unwrap());
         };
         // Whatever fails because of what is there already is no change.
-        match self.below(17) {
+        match self.below(19) {
             0..=4 => {
                 made(&full);
                 let _ = fs::write(full, self.text());
@@ -267,12 +267,23 @@ impl Chance {
                 made(&full);
                 let _ = symlink(target, full);
             }
-            // Not into a folder that may be ignored: a name that a file gets there is not told of.
-            13 if !other.starts_with("out") && !other.starts_with("src/deep") => {
+            13 => {
                 made(&target);
                 let _ = fs::hard_link(full, target);
             }
-            13 => {}
+            // By names outside, some of them of files that have no other name any more.
+            16 | 17 => {
+                let name = outside.join(self.pick(&["1", "2", "3"]));
+                match self.below(4) {
+                    0 => drop(fs::remove_file(name)),
+                    1 | 2 => {
+                        let _ = fs::hard_link(full, &name);
+                        let _ = fs::write(name, self.text());
+                    }
+                    _ if name.exists() => drop(fs::write(name, self.text())),
+                    _ => {}
+                }
+            }
             14 => {
                 if let Ok(file) = fs::File::options().append(true).open(full) {
                     let _ = std::io::Write::write_all(&mut &file, b"appended needle\n");
@@ -325,11 +336,12 @@ fn whatever_changes_the_answers_are_those_of_a_plain_walk() {
 }
 
 fn one_tree(chance: &mut Chance) -> usize {
-    let tree = Tree::new();
+    let (tree, outside) = (Tree::new(), Tree::new());
     let both = Both::with(IndexSettings {
         at_once: true,
         few_files: [1, 3, 8, 300][chance.below(4)],
         memory: [None, Some(0), Some(2000)][chance.below(3)],
+        watched_files: [None, None, Some(0), Some(4)][chance.below(4)],
         ..IndexSettings::default()
     });
     for _ in 0..20 {
@@ -339,7 +351,7 @@ fn one_tree(chance: &mut Chance) -> usize {
     }
     for _ in 0..PER_TREE {
         for _ in 0..chance.below(4) {
-            chance.change(&tree);
+            chance.change(&tree, &outside.root);
         }
         match chance.one_in(5) {
             true => both.glob(&chance.glob(&tree)),

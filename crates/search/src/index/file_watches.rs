@@ -1,0 +1,154 @@
+//! Files that are watched themselves.
+//!
+//! A directory's watch tells what is done to a file by its name there. A file may have another name
+//! outside the tree, or get one at any time, and be written through that one alone: only a watch of
+//! the file itself tells. So a file that is ruled out without a look is watched, and one that could
+//! not be is looked at before each answer. A watch ends with the first event: after that the file is
+//! not known any more until it is read again, and however often it is written, the queue does not
+//! fill.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use super::tree::EntryNumber;
+use super::watch::WatchNumber;
+
+/// No more than this, whatever the kernel permits: each keeps about 1 KB of the kernel's memory.
+const MOST: usize = 150_000;
+
+/// Which files have a watch of their own.
+#[derive(Debug)]
+pub(crate) struct FileWatches {
+    files: HashMap<WatchNumber, EntryNumber>,
+    /// Further names of the same file.
+    others: HashMap<WatchNumber, Vec<EntryNumber>>,
+    /// Watches that ended before they were entered here, while a thread adds some.
+    ended_early: Option<HashSet<WatchNumber>>,
+    most: usize,
+}
+
+impl FileWatches {
+    pub(crate) fn new(most: Option<usize>) -> Self {
+        Self {
+            files: HashMap::new(),
+            others: HashMap::new(),
+            ended_early: None,
+            most: most.unwrap_or_else(by_default),
+        }
+    }
+
+    /// None yet, and as many as before at most. Where directories could not be watched any more,
+    /// fewer.
+    pub(crate) fn anew(&self, ran_out: bool) -> Self {
+        let most = match ran_out {
+            true => self.files.len() / 2,
+            false => self.most,
+        };
+        Self::new(Some(most))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// So many more files may be watched.
+    pub(crate) fn room(&self) -> usize {
+        self.most.saturating_sub(self.files.len())
+    }
+
+    /// The kernel gives no more.
+    pub(crate) fn is_full(&mut self) {
+        self.most = self.files.len();
+    }
+
+    /// A thread begins to add watches: what ends meanwhile is remembered.
+    pub(crate) fn begin(&mut self) {
+        self.ended_early.get_or_insert_default();
+    }
+
+    /// It has entered all.
+    pub(crate) fn end(&mut self) {
+        self.ended_early = None;
+    }
+
+    pub(crate) fn has(&self, watch: WatchNumber) -> bool {
+        self.files.contains_key(&watch)
+    }
+
+    /// Enters a watch. False if it has ended already.
+    pub(crate) fn enter(&mut self, watch: WatchNumber, entry: EntryNumber) -> bool {
+        let ended = self.ended_early.as_ref();
+        if ended.is_some_and(|ended| ended.contains(&watch)) {
+            return false;
+        }
+        if let Some(first) = self.files.insert(watch, entry)
+            && first != entry
+        {
+            self.others.entry(watch).or_default().push(first);
+        }
+        true
+    }
+
+    /// The files whose watch has an event, or is ended: it counts no more.
+    pub(crate) fn take(&mut self, watch: WatchNumber) -> Vec<EntryNumber> {
+        // It may be about to be entered under another name of the same file.
+        if let Some(ended) = &mut self.ended_early {
+            ended.insert(watch);
+        }
+        let mut entries = self.others.remove(&watch).unwrap_or_default();
+        entries.extend(self.files.remove(&watch));
+        entries
+    }
+}
+
+/// Half of what a user may watch: other programs of the same user need some.
+fn by_default() -> usize {
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
+    let limit = limit
+        .ok()
+        .and_then(|text| text.trim().parse::<usize>().ok());
+    (limit.unwrap_or(8192) / 2).min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_two_names_has_one_watch() {
+        let mut watches = FileWatches::new(Some(3));
+        assert!(watches.enter(1, 10) && watches.enter(1, 11) && watches.enter(2, 20));
+        assert_eq!((watches.len(), watches.room()), (2, 1));
+        let mut both = watches.take(1);
+        both.sort_unstable();
+        assert_eq!(both, [10, 11]);
+        assert!(watches.take(1).is_empty());
+        assert_eq!(watches.take(2), [20]);
+    }
+
+    #[test]
+    fn what_ends_before_it_is_entered_does_not_count() {
+        let mut watches = FileWatches::new(None);
+        assert!(watches.take(5).is_empty(), "no one adds any");
+        watches.begin();
+        assert!(watches.take(7).is_empty());
+        assert!(watches.enter(5, 1) && !watches.enter(7, 2));
+        assert_eq!(watches.take(5), [1]);
+        assert!(!watches.enter(5, 3), "another name of the same file");
+        watches.end();
+        assert!(watches.enter(7, 2));
+    }
+
+    #[test]
+    fn where_directories_run_out_there_are_fewer() {
+        let mut watches = FileWatches::new(Some(8));
+        for number in 1..=8 {
+            assert!(watches.enter(number, number as EntryNumber));
+        }
+        assert_eq!(watches.anew(false).room(), 8);
+        assert_eq!(watches.anew(true).room(), 4);
+        watches.take(1);
+        watches.is_full();
+        assert_eq!(watches.room(), 0);
+    }
+}
