@@ -77,7 +77,8 @@ pub(super) fn run(
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
     let harvest = Harvest::new(query);
-    let scanner = Scanner::new(built.matcher.clone(), query, harvest.rows_needed(), &watch);
+    let scanner = Scanner::new(built.matcher.exact(), query, harvest.rows_needed(), &watch)
+        .with_relaxed(built.matcher.relaxed(query));
     let search = Search {
         holder: &asked.holder,
         candidates: &candidates,
@@ -187,10 +188,7 @@ impl Search<'_> {
         if self.left_out.holds(&file.path) {
             return None;
         }
-        let below = file
-            .path
-            .strip_prefix(&self.holder.root)
-            .unwrap_or(&file.path);
+        let below = file.below();
         let held = file.held.as_ref().filter(|_| {
             let now = self.top.look_below(below);
             now.is_some_and(|now| Mark::of(&now) == file.mark)

@@ -1,5 +1,7 @@
 //! The regex, built with the very settings ripgrep 15 uses, so that the same lines match.
 
+#[cfg(target_os = "linux")]
+use std::sync::OnceLock;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
@@ -13,12 +15,42 @@ const MOST_KEPT: usize = 8;
 /// Regexes of the last queries: a call is checked before it is answered, and building one that knows
 /// all letters of the world takes longer than most answers.
 #[derive(Debug, Default)]
-pub(crate) struct MatcherCache(Mutex<Vec<(MatcherKey, Arc<RegexMatcher>)>>);
+pub(crate) struct MatcherCache(Mutex<Vec<(MatcherKey, Arc<BuiltPattern>)>>);
+
+/// The regex of a query, and what is derived from it when it is needed.
+#[derive(Debug)]
+pub(super) struct BuiltPattern {
+    /// Shared, because its working memory is.
+    exact: Arc<RegexMatcher>,
+    #[cfg(target_os = "linux")]
+    relaxed: OnceLock<Option<Arc<RegexMatcher>>>,
+}
+
+impl BuiltPattern {
+    fn new(exact: RegexMatcher) -> Self {
+        Self {
+            exact: Arc::new(exact),
+            #[cfg(target_os = "linux")]
+            relaxed: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn exact(&self) -> Arc<RegexMatcher> {
+        Arc::clone(&self.exact)
+    }
+
+    /// One that matches in every text in which this one does, and is faster there.
+    #[cfg(target_os = "linux")]
+    pub(super) fn relaxed(&self, query: &GrepQuery) -> Option<Arc<RegexMatcher>> {
+        let build = || super::relaxed::build(query).map(Arc::new);
+        self.relaxed.get_or_init(build).clone()
+    }
+}
 
 type MatcherKey = (String, bool, bool);
 
 impl MatcherCache {
-    pub(super) fn build(&self, query: &GrepQuery) -> Result<Arc<RegexMatcher>, SearchError> {
+    pub(super) fn build(&self, query: &GrepQuery) -> Result<Arc<BuiltPattern>, SearchError> {
         let key = (
             query.pattern.clone(),
             query.case_insensitive,
@@ -32,7 +64,7 @@ impl MatcherCache {
         if let Some(known) = known {
             return Ok(known);
         }
-        let matcher = Arc::new(build(query)?);
+        let matcher = Arc::new(BuiltPattern::new(build(query)?));
         let mut kept = lock();
         kept.insert(0, (key, Arc::clone(&matcher)));
         kept.truncate(MOST_KEPT);

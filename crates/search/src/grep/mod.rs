@@ -2,6 +2,7 @@
 //!
 //! - `query`: what is asked; `report`: what is answered.
 //! - `matcher` and `filter`: the regex, the globs and the file type, built as ripgrep builds them.
+//! - `relaxed`: what rules texts out faster than a pattern with word boundaries.
 //! - `scan`: one file, start to end; `rows`: what of a match is shown; `text`: the matches in a text.
 //! - `harvest`: what is kept of all files, and where the search may end early.
 
@@ -11,6 +12,8 @@ mod harvest;
 mod indexed;
 mod matcher;
 mod query;
+#[cfg(target_os = "linux")]
+mod relaxed;
 mod report;
 mod rows;
 mod scan;
@@ -21,6 +24,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(test)]
 use grep_regex::RegexMatcher;
 use ignore::overrides::Override;
 use ignore::types::Types;
@@ -42,11 +46,12 @@ use crate::stop::{Stop, Watch};
 use crate::walk::{Entry, Tree};
 use crate::{SearchError, root};
 use harvest::Harvest;
+use matcher::BuiltPattern;
 use scan::{Naming, Scanner};
 
 /// What a query asks for, built: nothing is wrong with it.
 struct GrepPlan {
-    matcher: Arc<RegexMatcher>,
+    matcher: Arc<BuiltPattern>,
     overrides: Override,
     types: Types,
     root: Root,
@@ -137,7 +142,7 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> Grep
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
     let harvest = Arc::new(Harvest::new(query));
-    let scanner = Scanner::new(matcher, query, harvest.rows_needed(), &watch);
+    let scanner = Scanner::new(matcher.exact(), query, harvest.rows_needed(), &watch);
 
     let file = match root.opened {
         Opened::File(file) => Some(file),

@@ -65,6 +65,8 @@ pub(super) struct Scanner {
     fresh: Searcher,
     /// Shared, because its working memory is: all threads and calls use what one has found out.
     matcher: Arc<RegexMatcher>,
+    /// What it does not match in, the other does not either.
+    relaxed: Option<Arc<RegexMatcher>>,
     mode: GrepMode,
     /// More rows than this of one file are never shown.
     max_rows: usize,
@@ -96,10 +98,18 @@ impl Scanner {
             searcher: fresh.clone(),
             fresh,
             matcher,
+            relaxed: None,
             mode: query.mode,
             max_rows,
             watch: watch.clone(),
         }
+    }
+
+    /// The same, with what rules out texts that have been read before.
+    #[cfg(target_os = "linux")]
+    pub(super) fn with_relaxed(mut self, relaxed: Option<Arc<RegexMatcher>>) -> Self {
+        self.relaxed = relaxed;
+        self
     }
 
     /// What was found before an error counts, as it does when ripgrep prints while it reads.
@@ -194,6 +204,12 @@ impl Scanner {
             _ => None,
         };
         if let Some(text) = slice {
+            if let Some(relaxed) = &self.relaxed
+                && !text.is_ascii()
+                && matches!(relaxed.is_match(text), Ok(false))
+            {
+                return (Finding::default(), Ok(()), Buffer::Fresh);
+            }
             let (searcher, matcher) = (&mut self.searcher, &*self.matcher);
             let (finding, outcome) = filling.run(|sink| match sink {
                 EitherSink::Rows(sink) => searcher.search_slice(matcher, text, sink),

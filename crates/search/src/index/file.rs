@@ -5,17 +5,18 @@
 //! of another version or of another user is as good as none. Layout, numbers little endian:
 //!
 //! ```text
-//! magic and version, checksum of the rest u64, length of the rest u64
-//! root and current directory, number of segments, their sizes, number of files
-//! a file     its path, what it was known by, segment u32 (all ones: always searched), text u32
+//! magic and version, checksum of the rest u64, length of the rest u64, length of the table u64
+//! table      root and current directory, number of segments, their sizes, then the directories
+//! directory  its path, number of its files u32, and each by name: its name, what it was known by,
+//!            segment u32 (all ones: always searched), text u32
 //! segments   one after the other
 //! ```
 
-use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -27,9 +28,10 @@ use super::holder::{Holder, Stage};
 use super::kept::KeptTree;
 use super::mark::Mark;
 use super::segment::{Damaged, Segment, SegmentSize};
+use super::tree::EntryNumber;
 
-const MAGIC: [u8; 8] = *b"haftidx\x01";
-const HEADER: u64 = 24;
+const MAGIC: [u8; 8] = *b"haftidx\x02";
+const HEADER: u64 = 32;
 
 /// What changed less than this before the index was written is read again.
 const YOUNG: Duration = Duration::from_secs(2);
@@ -134,24 +136,32 @@ fn gather(holder: &Holder) -> Option<Gathered> {
     put_bytes(&mut table, holder.root.as_os_str().as_bytes());
     put_bytes(&mut table, holder.current_dir.as_os_str().as_bytes());
     let mut files = Vec::new();
-    let mut count = 0_u64;
-    for (number, entry) in kept.tree.entries.iter().enumerate() {
-        let (segment, text) = match entry.data.coverage {
-            Coverage::Indexed { segment, text } => (segment, text),
-            Coverage::Always => (ALWAYS, 0),
-            Coverage::Unread => continue,
-        };
-        if !entry.is_there || !entry.data.is_settled || !entry.mark.is_settled(old_enough) {
-            continue;
+    for directory in &kept.tree.directories {
+        let mut count = 0_u32;
+        let start = files.len();
+        put_bytes(&mut files, directory.path.as_os_str().as_bytes());
+        let count_at = files.len();
+        files.extend([0; 4]);
+        for number in &directory.entries {
+            let entry = &kept.tree.entries[*number as usize];
+            let (segment, text) = match entry.data.coverage {
+                Coverage::Indexed { segment, text } => (segment, text),
+                Coverage::Always => (ALWAYS, 0),
+                Coverage::Unread => continue,
+            };
+            if !entry.is_there || !entry.data.is_settled || !entry.mark.is_settled(old_enough) {
+                continue;
+            }
+            count += 1;
+            put_bytes(&mut files, entry.name.as_bytes());
+            put_mark(&mut files, &entry.mark);
+            files.extend(segment.to_le_bytes());
+            files.extend(text.to_le_bytes());
         }
-        count += 1;
-        put_bytes(
-            &mut files,
-            kept.tree.path_of(number as u32).as_os_str().as_bytes(),
-        );
-        put_mark(&mut files, &entry.mark);
-        files.extend(segment.to_le_bytes());
-        files.extend(text.to_le_bytes());
+        match count {
+            0 => files.truncate(start),
+            _ => files[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes()),
+        }
     }
     let segments: Vec<_> = kept
         .segments
@@ -165,7 +175,6 @@ fn gather(holder: &Holder) -> Option<Gathered> {
             table.extend(number.to_le_bytes());
         }
     }
-    table.extend(count.to_le_bytes());
     table.append(&mut files);
     Some((table, segments, kept.epoch))
 }
@@ -193,6 +202,7 @@ fn write(mut file: &File, table: &[u8], segments: &[Arc<Segment>]) -> io::Result
     file.write_all(&MAGIC)?;
     file.write_all(&sum.to_le_bytes())?;
     file.write_all(&length.to_le_bytes())?;
+    file.write_all(&(table.len() as u64).to_le_bytes())?;
     file.sync_data()?;
     Ok(places)
 }
@@ -250,37 +260,40 @@ pub(crate) fn is_there(holder: &Holder) -> bool {
     folder.is_some_and(|folder| place(folder, &holder.root, &holder.current_dir).is_file())
 }
 
-/// Takes over what an earlier session found out about files that did not change since.
-pub(crate) fn load(holder: &Holder, kept: &mut KeptTree) {
-    let Some(folder) = &holder.folder else {
-        return;
-    };
+/// What an earlier session left, if it can be used. It may be read while the tree is.
+pub(crate) fn read(holder: &Holder) -> Option<IndexContents> {
+    let folder = holder.folder.as_deref()?;
     let path = place(folder, &holder.root, &holder.current_dir);
-    if !is_ours(folder) || !is_ours(&path) {
-        return;
+    if !path.is_file() || !is_ours(folder) || !is_ours(&path) {
+        return None;
     }
-    match open(&path, holder) {
-        Ok(index) => {
-            take_over(kept, index);
-            // As a sign that it is used.
-            if let Ok(file) = OpenOptions::new().append(true).open(&path) {
-                let _ = file.set_modified(SystemTime::now());
-            }
-        }
-        Err(Damaged) => {
-            tracing::warn!(
-                "the search index {} is damaged or of another version: it is built again",
-                path.display()
-            );
-            let _ = fs::remove_file(&path);
-        }
+    let Ok(index) = open(&path, holder) else {
+        give_up(&path);
+        return None;
+    };
+    // As a sign that it is used.
+    if let Ok(file) = OpenOptions::new().append(true).open(&path) {
+        let _ = file.set_modified(SystemTime::now());
     }
+    Some(index)
+}
+
+fn give_up(path: &Path) {
+    tracing::warn!(
+        "the search index {} is damaged or of another version: it is built again",
+        path.display()
+    );
+    let _ = fs::remove_file(path);
 }
 
 /// What a file says.
-struct IndexContents {
+pub(crate) struct IndexContents {
+    path: PathBuf,
     segments: Vec<Segment>,
-    files: HashMap<Box<[u8]>, (Mark, u32, u32)>,
+    /// The table.
+    table: Vec<u8>,
+    /// Where in it the directories begin.
+    start: usize,
 }
 
 fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
@@ -288,10 +301,17 @@ fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
     let mut header = [0; HEADER as usize];
     file.read_exact(&mut header)?;
     let length = u64::from_le_bytes(array(&header[16..])?);
-    if header[..8] != MAGIC || file.metadata()?.len() != HEADER + length {
+    let table_length = u64::from_le_bytes(array(&header[24..])?);
+    if header[..8] != MAGIC
+        || file.metadata()?.len() != HEADER.checked_add(length).ok_or(Damaged)?
+        || table_length > length
+    {
         return Err(Damaged);
     }
+    let mut table = vec![0; usize::try_from(table_length).map_err(|_| Damaged)?];
+    file.read_exact(&mut table)?;
     let mut sum = Checksum::new();
+    sum.add(&table);
     let mut piece = vec![0; 1 << 20];
     loop {
         match file.read(&mut piece)? {
@@ -302,17 +322,9 @@ fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
     if sum.value() != u64::from_le_bytes(array(&header[8..])?) {
         return Err(Damaged);
     }
-    let mut source = Source {
-        file: &file,
-        at: HEADER,
-        end: HEADER + length,
-        buffer: Vec::new(),
-        used: 0,
-    };
-    let root = source.bytes()?;
-    let current_dir = source.bytes()?;
-    if *root != *holder.root.as_os_str().as_bytes()
-        || *current_dir != *holder.current_dir.as_os_str().as_bytes()
+    let mut source = Source(&table);
+    if source.bytes()? != holder.root.as_os_str().as_bytes()
+        || source.bytes()? != holder.current_dir.as_os_str().as_bytes()
     {
         return Err(Damaged);
     }
@@ -325,14 +337,8 @@ fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
             lists: source.number()?,
         });
     }
-    let mut files = HashMap::new();
-    for _ in 0..source.number()? {
-        let path = source.bytes()?;
-        let mark = source.mark()?;
-        let (segment, text) = (source.small()?, source.small()?);
-        files.insert(path, (mark, segment, text));
-    }
-    let mut start = source.position();
+    let at = table.len() - source.0.len();
+    let mut start = HEADER + table_length;
     let file = Arc::new(file);
     let mut segments = Vec::new();
     for size in sizes {
@@ -340,31 +346,61 @@ fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
         start += size.bytes().ok_or(Damaged)?;
     }
     match start == HEADER + length {
-        true => Ok(IndexContents { segments, files }),
+        true => Ok(IndexContents {
+            path: path.to_path_buf(),
+            segments,
+            table,
+            start: at,
+        }),
         false => Err(Damaged),
     }
 }
 
-fn take_over(kept: &mut KeptTree, index: IndexContents) {
-    for number in 0..kept.tree.entries.len() {
-        let path = kept.tree.path_of(number as u32);
-        let Some((mark, segment, text)) = index.files.get(path.as_os_str().as_bytes()) else {
-            continue;
-        };
-        let entry = &mut kept.tree.entries[number];
-        if entry.mark == *mark {
-            entry.data.is_settled = true;
-            entry.data.coverage = match *segment {
-                ALWAYS => Coverage::Always,
-                segment => Coverage::Indexed {
-                    segment,
-                    text: *text,
-                },
-            };
+/// Takes over what an earlier session found out about files that did not change since.
+pub(crate) fn take_over(kept: &mut KeptTree, index: IndexContents) {
+    match take_over_files(kept, &index) {
+        Ok(()) => {
+            kept.add_segments(index.segments);
+            kept.is_saved = true;
+        }
+        Err(Damaged) => {
+            kept.forget_index();
+            give_up(&index.path);
         }
     }
-    kept.add_segments(index.segments);
-    kept.is_saved = true;
+}
+
+fn take_over_files(kept: &mut KeptTree, index: &IndexContents) -> Result<(), Damaged> {
+    let mut source = Source(&index.table[index.start..]);
+    while !source.0.is_empty() {
+        let path = Path::new(OsStr::from_bytes(source.bytes()?));
+        let directory = kept.tree.find(path);
+        let entries: &[EntryNumber] = match directory {
+            Some(number) => &kept.tree.directories[number as usize].entries,
+            None => &[],
+        };
+        // Both are in the order of names.
+        let mut entries = entries.iter().copied().peekable();
+        for _ in 0..source.small()? {
+            let name = OsStr::from_bytes(source.bytes()?);
+            let mark = source.mark()?;
+            let (segment, text) = (source.small()?, source.small()?);
+            let here = |number: EntryNumber| &*kept.tree.entries[number as usize].name;
+            while entries.next_if(|number| *here(*number) < *name).is_some() {}
+            let Some(number) = entries.next_if(|number| *here(*number) == *name) else {
+                continue;
+            };
+            let entry = &mut kept.tree.entries[number as usize];
+            if entry.mark == mark {
+                entry.data.is_settled = true;
+                entry.data.coverage = match segment {
+                    ALWAYS => Coverage::Always,
+                    segment => Coverage::Indexed { segment, text },
+                };
+            }
+        }
+    }
+    Ok(())
 }
 
 fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Damaged> {
@@ -389,32 +425,13 @@ fn put_mark(into: &mut Vec<u8>, mark: &Mark) {
     }
 }
 
-/// Reads from the front of a file, in large pieces.
-struct Source<'a> {
-    file: &'a File,
-    at: u64,
-    end: u64,
-    buffer: Vec<u8>,
-    used: usize,
-}
+/// What is left to read of a table.
+struct Source<'a>(&'a [u8]);
 
-impl Source<'_> {
-    fn take(&mut self, count: usize) -> Result<&[u8], Damaged> {
-        if self.buffer.len() - self.used < count {
-            self.buffer.drain(..self.used);
-            self.used = 0;
-            let rest = usize::try_from(self.end - self.at).map_err(|_| Damaged)?;
-            let held = self.buffer.len();
-            let more = rest.min((1 << 20).max(count - held));
-            self.buffer.resize(held + more, 0);
-            self.file.read_exact_at(&mut self.buffer[held..], self.at)?;
-            self.at += more as u64;
-        }
-        let taken = self
-            .buffer
-            .get(self.used..self.used + count)
-            .ok_or(Damaged)?;
-        self.used += count;
+impl<'a> Source<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Damaged> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Damaged)?;
+        self.0 = rest;
         Ok(taken)
     }
 
@@ -426,12 +443,9 @@ impl Source<'_> {
         Ok(u32::from_le_bytes(array(self.take(4)?)?))
     }
 
-    fn bytes(&mut self) -> Result<Box<[u8]>, Damaged> {
+    fn bytes(&mut self) -> Result<&'a [u8], Damaged> {
         let length = self.small()? as usize;
-        if length > 1 << 16 {
-            return Err(Damaged);
-        }
-        Ok(self.take(length)?.into())
+        self.take(length)
     }
 
     fn mark(&mut self) -> Result<Mark, Damaged> {
@@ -445,10 +459,6 @@ impl Source<'_> {
             modified,
             changed,
         })
-    }
-
-    fn position(&self) -> u64 {
-        self.at - (self.buffer.len() - self.used) as u64
     }
 }
 

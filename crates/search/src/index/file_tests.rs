@@ -99,7 +99,7 @@ fn a_damaged_file_is_as_good_as_none() {
         let known = known(&holder(&root, &folder));
         (known, path.exists())
     };
-    for length in [0, 5, 23, 24, 100, bytes.len() / 2, bytes.len() - 1] {
+    for length in [0, 5, 31, 32, 100, bytes.len() / 2, bytes.len() - 1] {
         assert_eq!(damaged(&bytes[..length]), (0, false), "{length}");
     }
     for at in (0..bytes.len()).step_by(bytes.len() / 40) {

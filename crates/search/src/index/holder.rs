@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use super::contents::Budget;
@@ -135,17 +136,25 @@ impl Holder {
             *stage = Stage::Reading;
         }
         let stop = || self.has_ended();
-        let read = KeptTree::read(
-            &self.root,
-            &self.current_dir,
-            self.threads,
-            &self.budget,
-            FileWatches::new(self.watched_files),
-            &stop,
-        );
+        let (read, index) = thread::scope(|scope| {
+            // Beside the tree: neither needs the other.
+            let index = thread::Builder::new().spawn_scoped(scope, || file::read(self));
+            let read = KeptTree::read(
+                &self.root,
+                &self.current_dir,
+                self.threads,
+                &self.budget,
+                FileWatches::new(self.watched_files),
+                &stop,
+            );
+            let index = index.ok().and_then(|index| index.join().ok());
+            (read, index.flatten())
+        });
         let (stage, number) = match read {
             Ok(mut kept) => {
-                file::load(self, &mut kept);
+                if let Some(index) = index {
+                    file::take_over(&mut kept, index);
+                }
                 kept.epoch = self.readings.fetch_add(1, Ordering::Relaxed) << 32;
                 let number = kept.epoch;
                 (Stage::Ready(Box::new(kept)), Some(number))

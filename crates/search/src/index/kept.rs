@@ -1,5 +1,7 @@
 //! A tree that is kept between calls, with what the index and the memory hold of it.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -86,8 +88,18 @@ pub(crate) struct Candidate {
     pub(crate) version: u32,
     /// Absolute.
     pub(crate) path: PathBuf,
+    /// Where in it the path below the root begins.
+    below: usize,
     pub(crate) mark: Mark,
     pub(crate) held: Option<Held>,
+}
+
+impl Candidate {
+    /// The path below the root of the tree.
+    pub(crate) fn below(&self) -> &Path {
+        let bytes = self.path.as_os_str().as_bytes();
+        Path::new(OsStr::from_bytes(&bytes[self.below..]))
+    }
 }
 
 /// The tree does not know what is asked: search without it.
@@ -315,12 +327,15 @@ impl KeptTree {
         let length = self.tree.root.as_os_str().len() + directory.as_os_str().len();
         let mut path = PathBuf::with_capacity(length + entry.name.len() + 2);
         path.push(&self.tree.root);
+        path.push("");
+        let below = path.as_os_str().len();
         path.push(directory);
         path.push(&*entry.name);
         Some(Candidate {
             entry: number,
             version: entry.version,
             path,
+            below,
             mark: entry.mark,
             // A change in the same instant as the last one is not seen by a look alone.
             held: entry
