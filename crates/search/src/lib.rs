@@ -22,6 +22,8 @@
 
 mod engine;
 mod error;
+#[cfg(all(feature = "fuzzing", target_os = "linux"))]
+pub mod fuzzing;
 mod glob;
 mod grep;
 mod handle;

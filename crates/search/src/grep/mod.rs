@@ -24,7 +24,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 use grep_regex::RegexMatcher;
 use ignore::overrides::Override;
 use ignore::types::Types;
@@ -77,7 +77,7 @@ pub(crate) fn check(query: &GrepQuery, matchers: &MatcherCache) -> Result<(), Se
 }
 
 /// The regex of a query, for tests of what is derived from it.
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn matcher_of(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
     matcher::build(query)
 }

@@ -206,7 +206,7 @@ impl Scanner {
         if let Some(text) = slice {
             if let Some(relaxed) = &self.relaxed
                 && !text.is_ascii()
-                && matches!(relaxed.is_match(text), Ok(false))
+                && !may_match(relaxed, &self.matcher, text, is_multi_line)
             {
                 return (Finding::default(), Ok(()), Buffer::Fresh);
             }
@@ -235,6 +235,36 @@ impl Scanner {
         });
         (finding, outcome, reader.buffer)
     }
+}
+
+/// Can there be a match? Lines in which the relaxed pattern matches are asked about one by one: most
+/// have no letter that slows the pattern itself down.
+pub(super) fn may_match(
+    relaxed: &RegexMatcher,
+    exact: &RegexMatcher,
+    text: &[u8],
+    is_multi_line: bool,
+) -> bool {
+    let mut from = 0;
+    while from <= text.len() {
+        let Ok(found) = relaxed.find_at(text, from) else {
+            return true;
+        };
+        let Some(found) = found else {
+            return false;
+        };
+        if is_multi_line {
+            return true;
+        }
+        let start = memchr::memrchr(b'\n', &text[..found.start()]).map_or(0, |at| at + 1);
+        let end = memchr::memchr(b'\n', &text[found.end()..]);
+        let end = end.map_or(text.len(), |at| found.end() + at);
+        if !matches!(exact.is_match(&text[start..end]), Ok(false)) {
+            return true;
+        }
+        from = end + 1;
+    }
+    false
 }
 
 /// Which sink to fill.

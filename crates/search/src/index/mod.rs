@@ -39,3 +39,11 @@ pub(crate) use kept::{Candidate, Candidates, NotKnown, Unread, ViewKey};
 pub(crate) use mark::Mark;
 pub(crate) use plan::plan;
 pub(crate) use store::{AskedTree, Need, TreeStore};
+
+/// What fuzz targets look at.
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzed {
+    pub(crate) use super::plan::{TrigramQuery, plan};
+    pub(crate) use super::segment::{Segment, SegmentBuilder, decode};
+    pub(crate) use super::trigram::TrigramCollector;
+}

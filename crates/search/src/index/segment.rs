@@ -273,7 +273,7 @@ fn encode(numbers: &[usize], texts: usize, into: &mut Vec<u8>) {
 }
 
 /// Which of the two kinds a list is, is seen by its length.
-fn decode(bytes: &[u8], texts: usize) -> Result<Bits, Damaged> {
+pub(crate) fn decode(bytes: &[u8], texts: usize) -> Result<Bits, Damaged> {
     let mut rest = bytes;
     let count = take(&mut rest)?;
     let mut found = Bits::none(texts);

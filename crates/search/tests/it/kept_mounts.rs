@@ -32,10 +32,10 @@ fn change_and_check(tree: &Tree, both: &Both) {
 }
 
 /// Something mounted, until the test ends.
-struct Mounted(PathBuf);
+pub(crate) struct Mounted(PathBuf);
 
 impl Mounted {
-    fn new(arguments: &[&str], on: PathBuf) -> Option<Self> {
+    pub(crate) fn new(arguments: &[&str], on: PathBuf) -> Option<Self> {
         let mount = haft_testkit::command("mount")
             .args(arguments)
             .arg(&on)

@@ -11,6 +11,9 @@ mod grep;
 mod kept;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+mod kept_disk;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod kept_mounts;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
