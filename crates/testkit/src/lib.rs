@@ -6,7 +6,7 @@
 //! - [`toys`]: tools that read, write, patch, wait and panic on command
 //! - [`bash`]: one in the place of Bash, which runs nothing; [`testing_permission`]: one that asks in every mode
 //! - [`contract`]: what every tool must keep to, as one function
-//! - [`http`]: a server with prepared replies; [`anthropic`]: such replies; [`strict`]: what providers refuse
+//! - [`http`]: a server with prepared replies; [`pages`]: one for real browsers; [`anthropic`]: such replies; [`strict`]: what providers refuse
 //! - [`obedient`]: a model that does what prompts ask for; [`model_line`]: one that a benchmark steers
 //! - [`measure`]: what benchmarks report
 //! - [`tasks`]: one in the background; [`tmux`]: a real terminal
@@ -20,6 +20,7 @@ pub mod http;
 pub mod measure;
 pub mod model_line;
 pub mod obedient;
+pub mod pages;
 pub mod project;
 pub mod skip;
 pub mod strict;
@@ -32,6 +33,7 @@ pub mod wait;
 pub use bash::Bash;
 pub use control_file::ControlFile;
 pub use model_line::ModelLine;
+pub use pages::PageServer;
 pub use project::TempProject;
 pub use skip::skip;
 pub use testing_permission::TestingPermission;

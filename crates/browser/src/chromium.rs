@@ -1,0 +1,414 @@
+//! A running Chromium: what is said to it, its tabs.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    error::{ChromiumError, Result, unusable},
+    events,
+    judge::{RequestJudge, SERVED_HOST},
+    state::{Download, PageDialog, State},
+    tab::Tab,
+    wire::{Messages, Nothing, Wire, within},
+};
+
+/// How long the program may take for a command of ours that involves no page.
+pub(crate) const ANSWERS: Duration = Duration::from_secs(20);
+/// A dialog that nothing answers is dismissed.
+const DIALOG_WAITS: Duration = Duration::from_secs(60);
+const VIEWPORT: (u32, u32) = (1280, 800);
+
+/// What a browser is given beside its pipe.
+pub struct ChromiumOptions {
+    /// Decides where pages go.
+    pub judge: Arc<dyn RequestJudge>,
+    /// Where downloads are put, as the program sees it; without one they are refused.
+    pub downloads: Option<String>,
+}
+
+/// One browser. When the last handle is dropped its pipe closes, and the program ends.
+#[derive(Clone)]
+pub struct Chromium {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) wire: Wire,
+    state: Mutex<State>,
+    changes: watch::Sender<u64>,
+    pub(crate) judge: Arc<dyn RequestJudge>,
+}
+
+/// A tab, as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TabInfo {
+    /// Its number, which no other tab of this browser gets.
+    pub number: u32,
+    /// Its address.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// Actions go to it.
+    pub selected: bool,
+    /// What it waits for.
+    pub dialog: Option<PageDialog>,
+}
+
+impl Chromium {
+    /// Begins to speak with a Chromium that was started with `--remote-debugging-pipe`: `reader` is what it
+    /// writes, `writer` what it reads.
+    ///
+    /// # Errors
+    /// It ends or does not answer.
+    pub async fn connect(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        options: ChromiumOptions,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            wire: Wire::new(writer),
+            state: Mutex::default(),
+            changes: watch::Sender::new(0),
+            judge: options.judge,
+        });
+        tokio::spawn(read(Messages::new(reader), Arc::downgrade(&shared)));
+        let this = Self { shared };
+        this.call("Browser.getVersion", json!({})).await?;
+        // Nothing is granted, so every permission is denied.
+        this.call("Browser.grantPermissions", json!({"permissions": []}))
+            .await?;
+        let downloads = match options.downloads {
+            Some(folder) => {
+                json!({"behavior": "allowAndName", "downloadPath": folder, "eventsEnabled": true})
+            }
+            None => json!({"behavior": "deny"}),
+        };
+        this.call("Browser.setDownloadBehavior", downloads).await?;
+        this.call("Target.setDiscoverTargets", json!({"discover": true}))
+            .await?;
+        this.call(
+            "Target.setAutoAttach",
+            json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true}),
+        )
+        .await?;
+        Ok(this)
+    }
+
+    async fn call(&self, method: &str, params: Value) -> Result<()> {
+        let answer = self.shared.wire.call::<Nothing>(None, method, params);
+        within(ANSWERS, method, answer).await.map(drop)
+    }
+
+    /// Whether the program is gone.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.shared.wire.ended()
+    }
+
+    /// Asks the program to end. The pipe's end does the same.
+    pub async fn close(&self) {
+        let answer = self
+            .shared
+            .wire
+            .call::<Nothing>(None, "Browser.close", json!({}));
+        drop(within(Duration::from_secs(2), "close", answer).await);
+    }
+
+    /// All tabs.
+    #[must_use]
+    pub fn tabs(&self) -> Vec<TabInfo> {
+        let state = self.shared.state();
+        let info = |(number, tab): (&u32, &crate::state::TabState)| TabInfo {
+            number: *number,
+            url: tab.url(),
+            title: tab.title.clone(),
+            selected: *number == state.selected,
+            dialog: tab.dialog.clone(),
+        };
+        state.tabs.iter().map(info).collect()
+    }
+
+    /// What happened since this was last asked: alerts, new tabs, refused files.
+    #[must_use]
+    pub fn take_notes(&self) -> Vec<String> {
+        self.shared.state().take_notes()
+    }
+
+    /// The downloads that have ended since this was last asked.
+    #[must_use]
+    pub fn take_downloads(&self) -> Vec<Download> {
+        let mut state = self.shared.state();
+        let all = std::mem::take(&mut state.downloads);
+        let (running, ended) = all
+            .into_iter()
+            .partition(|download| download.state == crate::state::DownloadState::Running);
+        state.downloads = running;
+        ended
+    }
+
+    /// The tab that actions go to; one is opened if there is none.
+    ///
+    /// # Errors
+    /// The program ended or does not answer.
+    pub async fn selected(&self) -> Result<Tab> {
+        let number = {
+            let state = self.shared.state();
+            Some(state.selected).filter(|number| state.tabs.contains_key(number))
+        };
+        match number {
+            Some(number) => self.ready(number).await,
+            None => self.open().await,
+        }
+    }
+
+    /// Opens an empty tab and selects it.
+    ///
+    /// # Errors
+    /// The program ended or does not answer.
+    pub async fn open(&self) -> Result<Tab> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Created {
+            target_id: String,
+        }
+        let created = self.shared.wire.call::<Created>(
+            None,
+            "Target.createTarget",
+            json!({"url": "about:blank"}),
+        );
+        let created = within(ANSWERS, "a new tab", created).await?;
+        let found = self.shared.until(Instant::now() + ANSWERS, |state| {
+            let tab = state
+                .tabs
+                .iter()
+                .find(|(_, tab)| tab.target == created.target_id);
+            tab.map(|(number, _)| *number)
+        });
+        let number = found
+            .await?
+            .ok_or_else(|| unusable("the tab was not opened: too many are open. Close one."))?;
+        self.ready(number).await?;
+        self.select(number).await
+    }
+
+    /// Makes a tab the one that actions go to.
+    ///
+    /// # Errors
+    /// There is none of this number, or the program does not answer.
+    pub async fn select(&self, number: u32) -> Result<Tab> {
+        let tab = self.ready(number).await?;
+        self.shared.state().selected = number;
+        tab.bring_to_front().await?;
+        Ok(tab)
+    }
+
+    /// Closes a tab.
+    ///
+    /// # Errors
+    /// There is none of this number, or the program does not answer.
+    pub async fn close_tab(&self, number: u32) -> Result<()> {
+        let target = {
+            let state = self.shared.state();
+            let tab = state.tabs.get(&number);
+            tab.map(|tab| tab.target.clone())
+                .ok_or_else(|| no_tab(number))?
+        };
+        self.call("Target.closeTarget", json!({"targetId": target}))
+            .await?;
+        let gone = self
+            .shared
+            .until(Instant::now() + Duration::from_secs(5), |state| {
+                (!state.tabs.contains_key(&number)).then_some(())
+            });
+        gone.await?
+            .ok_or_else(|| unusable(format!("tab {number} does not close")))
+    }
+
+    async fn ready(&self, number: u32) -> Result<Tab> {
+        let ready = self.shared.until(Instant::now() + ANSWERS, |state| {
+            match state.tabs.get(&number) {
+                None => Some(Err(no_tab(number))),
+                Some(tab) if tab.ready || tab.crashed => Some(Ok(tab.session.clone())),
+                Some(_) => None,
+            }
+        });
+        let session = ready.await?.ok_or_else(|| ChromiumError::Timeout {
+            what: format!("tab {number}"),
+            after: ANSWERS,
+        })??;
+        Ok(Tab {
+            shared: Arc::clone(&self.shared),
+            number,
+            session,
+        })
+    }
+}
+
+fn no_tab(number: u32) -> ChromiumError {
+    unusable(format!(
+        "There is no tab {number}; the action tabs lists them."
+    ))
+}
+
+async fn read(mut messages: Messages<impl AsyncRead + Unpin>, shared: Weak<Shared>) {
+    while let Some(message) = messages.next().await {
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        if let Some(event) = shared.wire.take(message) {
+            events::apply(&shared, event);
+        }
+    }
+    if let Some(shared) = shared.upgrade() {
+        shared.wire.end();
+        shared.changed();
+    }
+}
+
+impl Shared {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn changed(&self) {
+        self.changes
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Waits until `find` finds something; none at the deadline.
+    pub(crate) async fn until<T>(
+        &self,
+        deadline: Instant,
+        mut find: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let mut changes = self.changes.subscribe();
+        loop {
+            changes.mark_unchanged();
+            if let Some(found) = find(&mut self.state()) {
+                return Ok(Some(found));
+            }
+            if self.wire.ended() {
+                return Err(ChromiumError::Ended);
+            }
+            match timeout_at(deadline, changes.changed()).await {
+                Ok(_) => {}
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Sends a command whose answer is of no interest.
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        session: Option<String>,
+        method: &'static str,
+        params: Value,
+    ) {
+        let shared = Arc::clone(self);
+        tokio::spawn(async move {
+            let answer = shared
+                .wire
+                .call::<Nothing>(session.as_deref(), method, params);
+            drop(within(ANSWERS, method, answer).await);
+        });
+    }
+
+    /// Everything that is wanted of a tab, before anything in it runs.
+    pub(crate) async fn prepare_tab(self: &Arc<Self>, number: u32) {
+        let Some(session) = self
+            .state()
+            .tabs
+            .get(&number)
+            .map(|tab| tab.session.clone())
+        else {
+            return;
+        };
+        let commands = [
+            ("Page.enable", json!({})),
+            (
+                "Page.setInterceptFileChooserDialog",
+                json!({"enabled": true}),
+            ),
+            ("Runtime.enable", json!({})),
+            ("Log.enable", json!({})),
+            (
+                "Network.enable",
+                json!({"maxTotalBufferSize": 20 << 20, "maxResourceBufferSize": 5 << 20}),
+            ),
+            ("DOM.enable", json!({})),
+            (
+                "Fetch.enable",
+                json!({"patterns": [
+                    {"resourceType": "Document"},
+                    {"urlPattern": format!("http://{SERVED_HOST}/*")},
+                    {"urlPattern": format!("https://{SERVED_HOST}/*")},
+                ]}),
+            ),
+            (
+                "Emulation.setFocusEmulationEnabled",
+                json!({"enabled": true}),
+            ),
+            (
+                "Emulation.setDeviceMetricsOverride",
+                json!({"width": VIEWPORT.0, "height": VIEWPORT.1, "deviceScaleFactor": 1, "mobile": false}),
+            ),
+        ];
+        // A page that waits to be run answers some of these only then, so none is waited for.
+        for (method, params) in commands {
+            self.wire.post(&session, method, params).await;
+        }
+        for (method, params) in [
+            ("Runtime.runIfWaitingForDebugger", json!({})),
+            ("Page.getFrameTree", json!({})),
+        ] {
+            let call = self.wire.call::<Value>(Some(&session), method, params);
+            let Ok(Ok(answer)) = tokio::time::timeout(ANSWERS, call).await else {
+                continue;
+            };
+            let frame = &answer["frameTree"]["frame"];
+            let text = |name: &str| frame[name].as_str().unwrap_or_default().to_owned();
+            if let Some(tab) = self.state().tabs.get_mut(&number)
+                && frame.is_object()
+            {
+                tab.main = text("id");
+                let known = tab.frames.entry(text("id")).or_default();
+                if known.loader.is_empty() {
+                    known.loader = text("loaderId");
+                    known.url = text("url");
+                }
+            }
+        }
+        if let Some(tab) = self.state().tabs.get_mut(&number) {
+            tab.ready = true;
+        }
+        self.changed();
+    }
+
+    pub(crate) async fn dismiss_later(self: Arc<Self>, number: u32, session: String, dialogs: u64) {
+        let answered = self.until(Instant::now() + DIALOG_WAITS, |state| {
+            match state.tabs.get(&number) {
+                Some(tab) if tab.dialog.is_some() && tab.dialogs == dialogs => None,
+                _ => Some(()),
+            }
+        });
+        if matches!(answered.await, Ok(None)) {
+            let no = json!({"accept": false});
+            self.state()
+                .note("a dialog that waited for 60 s was dismissed".to_owned());
+            let answer =
+                self.wire
+                    .call::<Nothing>(Some(&session), "Page.handleJavaScriptDialog", no);
+            drop(within(ANSWERS, "the dialog", answer).await);
+        }
+    }
+}

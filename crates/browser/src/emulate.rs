@@ -1,0 +1,71 @@
+//! Other screens and circumstances, for one tab.
+
+use serde_json::json;
+
+use crate::{error::Result, tab::Tab, wire::Nothing};
+
+/// What a tab is to take for granted; what is not given stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Emulation {
+    /// CSS pixels.
+    pub width: Option<u32>,
+    /// CSS pixels.
+    pub height: Option<u32>,
+    /// A telephone: touch, its own viewport.
+    pub mobile: Option<bool>,
+    /// The person prefers dark colours.
+    pub dark: Option<bool>,
+    /// There is no network.
+    pub offline: Option<bool>,
+}
+
+impl Tab {
+    /// Sets what is given; it holds for the tab.
+    ///
+    /// # Errors
+    /// The page does not answer.
+    pub async fn emulate(&self, wanted: &Emulation) -> Result<Emulation> {
+        let now = self.with(|tab| tab.emulated.clone().unwrap_or_default())?;
+        let all = Emulation {
+            width: wanted
+                .width
+                .map(|width| width.clamp(100, 4_000))
+                .or(now.width),
+            height: wanted
+                .height
+                .map(|height| height.clamp(100, 4_000))
+                .or(now.height),
+            mobile: wanted.mobile.or(now.mobile),
+            dark: wanted.dark.or(now.dark),
+            offline: wanted.offline.or(now.offline),
+        };
+        let mobile = all.mobile == Some(true);
+        let (width, height) = if mobile { (390, 844) } else { (1280, 800) };
+        let screen = json!({
+            "width": all.width.unwrap_or(width), "height": all.height.unwrap_or(height),
+            "deviceScaleFactor": 1, "mobile": mobile,
+        });
+        self.call::<Nothing>("Emulation.setDeviceMetricsOverride", screen)
+            .await?;
+        self.call::<Nothing>(
+            "Emulation.setTouchEmulationEnabled",
+            json!({"enabled": mobile}),
+        )
+        .await?;
+        let scheme = match all.dark {
+            Some(true) => "dark",
+            Some(false) => "light",
+            None => "",
+        };
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.call::<Nothing>("Emulation.setEmulatedMedia", media)
+            .await?;
+        let network = json!({
+            "offline": all.offline == Some(true), "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1,
+        });
+        self.call::<Nothing>("Network.emulateNetworkConditions", network)
+            .await?;
+        self.with(|tab| tab.emulated = Some(all.clone()))?;
+        Ok(all)
+    }
+}

@@ -1,0 +1,125 @@
+//! Scripts in the page's own world.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    error::{ChromiumError, Result, unusable},
+    logs,
+    tab::Tab,
+    wire::Nothing,
+};
+
+/// A script that was stopped has this long to end.
+const STOPS: Duration = Duration::from_secs(3);
+
+impl Tab {
+    /// The value of `script`: of an expression, of statements with `return`, or of a function, which is called with
+    /// the element of `on` if there is one. Promises are awaited. At the limit the script is stopped.
+    ///
+    /// # Errors
+    /// It throws, does not end, or the page cannot answer.
+    pub async fn evaluate(&self, script: &str, on: Option<u32>, limit: Duration) -> Result<Value> {
+        let before = self.before()?;
+        let answer = match on {
+            None => self.run(script, limit).await?,
+            Some(number) => {
+                let element = self.element(number).await?;
+                // The same node in the page's own world.
+                let node: Value = self
+                    .call(
+                        "DOM.resolveNode",
+                        json!({"backendNodeId": element.entry.node}),
+                    )
+                    .await?;
+                let params = json!({
+                    "functionDeclaration": format!(
+                        "function() {{ const el = this; const value = (\n{script}\n); \
+                         return typeof value === 'function' ? value.call(this, this) : value; }}"
+                    ),
+                    "objectId": node["object"]["objectId"], "awaitPromise": true, "returnByValue": true,
+                    "userGesture": true,
+                });
+                self.stopped_at(limit, "Runtime.callFunctionOn", params)
+                    .await?
+            }
+        };
+        self.settle(before).await?;
+        value(&answer)
+    }
+
+    async fn run(&self, script: &str, limit: Duration) -> Result<Value> {
+        let evaluate = |expression: String, awaits_itself: bool| {
+            let params = json!({
+                "expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true,
+                "allowUnsafeEvalBlockedByCSP": true, "replMode": awaits_itself,
+            });
+            self.stopped_at(limit, "Runtime.evaluate", params)
+        };
+        let answer = evaluate(format!("{script}\n"), false).await?;
+        let exception = &answer["exceptionDetails"]["exception"]["description"];
+        let refused = |words: &str| {
+            exception
+                .as_str()
+                .is_some_and(|text| text.starts_with(words))
+        };
+        if refused("SyntaxError: Illegal return") {
+            return evaluate(format!("(async () => {{\n{script}\n}})()"), false).await;
+        }
+        if refused("SyntaxError: await is only valid") {
+            return evaluate(format!("{script}\n"), true).await;
+        }
+        if answer["result"]["type"] == "function" {
+            let function = script.trim().trim_end_matches(';');
+            return evaluate(format!("({function})()"), false).await;
+        }
+        Ok(answer)
+    }
+
+    async fn stopped_at(&self, limit: Duration, method: &str, params: Value) -> Result<Value> {
+        let call = self.call_within::<Value>(limit, method, params);
+        match call.await {
+            Err(ChromiumError::Timeout { .. }) => {
+                let stop =
+                    self.call_within::<Nothing>(STOPS, "Runtime.terminateExecution", json!({}));
+                drop(stop.await);
+                Err(ChromiumError::Timeout {
+                    what: "the script".to_owned(),
+                    after: limit,
+                })
+            }
+            other => other,
+        }
+    }
+}
+
+fn value(answer: &Value) -> Result<Value> {
+    if let Some(details) = answer.get("exceptionDetails") {
+        let place = match (
+            details["lineNumber"].as_u64(),
+            details["columnNumber"].as_u64(),
+        ) {
+            (Some(line), Some(column)) => format!(" (line {}, column {})", line + 1, column + 1),
+            _ => String::new(),
+        };
+        return Err(unusable(format!(
+            "The script failed: {}{place}",
+            crate::text::one_line(&logs::exception_text(details), 500)
+        )));
+    }
+    let result = &answer["result"];
+    if let Some(value) = result.get("value") {
+        return Ok(value.clone());
+    }
+    Ok(
+        match (
+            result["type"].as_str(),
+            result["unserializableValue"].as_str(),
+        ) {
+            (_, Some(value)) => json!(value),
+            (Some("undefined"), _) => json!("undefined"),
+            _ => result["description"].clone(),
+        },
+    )
+}

@@ -1,0 +1,443 @@
+//! What each event changes.
+
+use std::{sync::Arc, time::Instant};
+
+use serde_json::{Value, json};
+
+use crate::{
+    chromium::Shared,
+    judge::{BrowserRequest, Verdict},
+    state::{Download, DownloadState, Frame, PageDialog, State, TabState},
+    text::one_line,
+    wire::{Happening, Nothing},
+};
+
+/// More are closed as they open.
+const MOST_TABS: usize = 8;
+const LARGEST_DOWNLOAD: u64 = 100 << 20;
+const MOST_DOWNLOADS: usize = 100;
+const MOST_FRAMES: usize = 500;
+/// Alerts of one action; a page that shows more is told no, and the reader hears of it.
+const MOST_ALERTS: u32 = 50;
+
+pub(crate) fn apply(shared: &Arc<Shared>, event: Happening) {
+    let params = &event.params;
+    let mut state = shared.state();
+    let tab = event
+        .session
+        .as_ref()
+        .and_then(|session| state.sessions.get(session).copied());
+    match (event.method.as_str(), tab) {
+        ("Target.attachedToTarget", _) => attached(shared, &mut state, params),
+        ("Target.detachedFromTarget", _) => {
+            let session = params["sessionId"].as_str().unwrap_or_default();
+            if let Some(tab) = state.sessions.remove(session) {
+                state.tabs.remove(&tab);
+                if state.selected == tab {
+                    state.selected = state.tabs.keys().next().copied().unwrap_or(0);
+                }
+            }
+        }
+        ("Target.targetInfoChanged", _) => {
+            let info = &params["targetInfo"];
+            let tab = state
+                .tabs
+                .values_mut()
+                .find(|tab| info["targetId"] == tab.target.as_str());
+            if let Some(tab) = tab {
+                tab.title = one_line(info["title"].as_str().unwrap_or_default(), 200);
+            }
+        }
+        ("Target.targetCrashed", _) => {
+            let tab = state
+                .tabs
+                .values_mut()
+                .find(|tab| params["targetId"] == tab.target.as_str());
+            if let Some(tab) = tab {
+                tab.crashed = true;
+            }
+        }
+        ("Browser.downloadWillBegin", _) => download_begins(&mut state, params),
+        ("Browser.downloadProgress", _) => download_goes_on(shared, &mut state, params),
+        (method, Some(number)) => of_tab(shared, &mut state, number, method, params),
+        _ => {}
+    }
+    drop(state);
+    shared.changed();
+}
+
+fn attached(shared: &Arc<Shared>, state: &mut State, params: &Value) {
+    let info = &params["targetInfo"];
+    let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
+    let target = info["targetId"].as_str().unwrap_or_default().to_owned();
+    if info["type"] != "page" {
+        // Workers and the like run as they would without us.
+        let shared = Arc::clone(shared);
+        tokio::spawn(async move {
+            let wire = &shared.wire;
+            drop(
+                wire.call::<Nothing>(Some(&session), "Runtime.runIfWaitingForDebugger", json!({}))
+                    .await,
+            );
+            drop(
+                wire.call::<Nothing>(
+                    None,
+                    "Target.detachFromTarget",
+                    json!({"sessionId": session}),
+                )
+                .await,
+            );
+        });
+        return;
+    }
+    if state.tabs.len() >= MOST_TABS {
+        state.note(format!(
+            "a page wanted another tab: closed, {MOST_TABS} are open"
+        ));
+        shared.send(None, "Target.closeTarget", json!({"targetId": target}));
+        return;
+    }
+    state.last_tab += 1;
+    let number = state.last_tab;
+    if let Some(opener) = info["openerId"].as_str() {
+        let opener = state
+            .tabs
+            .iter()
+            .find(|(_, tab)| tab.target == opener)
+            .map(|(number, _)| *number);
+        let by = opener.map_or_else(|| "the page".to_owned(), |number| format!("tab {number}"));
+        state.note(format!("{by} opened tab {number} (not selected)"));
+    }
+    let mut tab = TabState::new(target, session.clone());
+    let main = tab.main.clone();
+    tab.frames.insert(
+        main,
+        Frame {
+            url: info["url"].as_str().unwrap_or("about:blank").to_owned(),
+            ..Frame::default()
+        },
+    );
+    state.tabs.insert(number, tab);
+    state.sessions.insert(session, number);
+    if state.selected == 0 {
+        state.selected = number;
+    }
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move { shared.prepare_tab(number).await });
+}
+
+fn download_begins(state: &mut State, params: &Value) {
+    let text = |name: &str| params[name].as_str().unwrap_or_default();
+    if state.downloads.len() == MOST_DOWNLOADS {
+        state.downloads.remove(0);
+    }
+    state.downloads.push(Download {
+        guid: text("guid").to_owned(),
+        name: one_line(text("suggestedFilename"), 200),
+        url: one_line(text("url"), 500),
+        bytes: 0,
+        state: DownloadState::Running,
+    });
+}
+
+fn download_goes_on(shared: &Arc<Shared>, state: &mut State, params: &Value) {
+    let guid = params["guid"].as_str().unwrap_or_default();
+    let Some(download) = state
+        .downloads
+        .iter_mut()
+        .find(|download| download.guid == guid)
+    else {
+        return;
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count of bytes"
+    )]
+    let bytes = params["receivedBytes"].as_f64().unwrap_or(0.0).max(0.0) as u64;
+    download.bytes = bytes;
+    match params["state"].as_str() {
+        Some("completed") => download.state = DownloadState::Complete,
+        Some("canceled") => download.state = DownloadState::Canceled,
+        _ if bytes > LARGEST_DOWNLOAD => {
+            shared.send(None, "Browser.cancelDownload", json!({"guid": guid}));
+            let words = format!(
+                "a download was broken off: larger than {} MB",
+                LARGEST_DOWNLOAD >> 20
+            );
+            state.note(words);
+        }
+        _ => {}
+    }
+}
+
+fn of_tab(shared: &Arc<Shared>, state: &mut State, number: u32, method: &str, params: &Value) {
+    if method == "Page.javascriptDialogOpening" {
+        return dialog(shared, state, number, params);
+    }
+    if method == "Page.fileChooserOpened" {
+        return state.note(
+            "the page wants a file: use the action upload with the ref of its field".to_owned(),
+        );
+    }
+    if method == "Fetch.requestPaused" {
+        return paused(shared, state, number, params);
+    }
+    let Some(tab) = state.tabs.get_mut(&number) else {
+        return;
+    };
+    let text = |name: &str| params[name].as_str().unwrap_or_default();
+    match method {
+        "Page.javascriptDialogClosed" => tab.dialog = None,
+        "Page.frameAttached" if tab.frames.len() < MOST_FRAMES => {
+            let frame = tab.frames.entry(text("frameId").to_owned()).or_default();
+            frame.parent = params["parentFrameId"].as_str().map(str::to_owned);
+        }
+        "Page.frameDetached" if text("frameId") != tab.main => {
+            tab.frames.remove(text("frameId"));
+        }
+        "Page.frameNavigated" => frame_navigated(tab, &params["frame"]),
+        "Page.navigatedWithinDocument" => {
+            if let Some(frame) = tab.frames.get_mut(text("frameId")) {
+                frame.url = text("url").to_owned();
+            }
+        }
+        "Page.frameStartedNavigating" | "Page.frameRequestedNavigation" => {
+            let within = matches!(
+                text("navigationType"),
+                "sameDocument" | "historySameDocument"
+            );
+            if text("frameId") == tab.main && !within {
+                tab.begun += 1;
+            }
+        }
+        "Page.domContentEventFired" => tab.dom_ready = true,
+        "Inspector.targetCrashed" => tab.crashed = true,
+        "Runtime.consoleAPICalled" => tab.console.called(params),
+        "Runtime.exceptionThrown" => tab.console.thrown(params),
+        "Log.entryAdded" => tab.console.logged(params),
+        "Input.dragIntercepted" => tab.drag = Some(params["data"].clone()),
+        "Network.requestWillBeSent" => {
+            tab.last_request = Instant::now();
+            let is_page = text("type") == "Document" && text("frameId") == tab.main;
+            if is_page && params.get("redirectResponse").is_none() {
+                tab.document_request = Some(text("requestId").to_owned());
+            }
+            tab.requests.sent(params);
+        }
+        "Network.responseReceived" => {
+            tab.last_request = Instant::now();
+            if tab.document_request.as_deref() == params["requestId"].as_str() {
+                let status = &params["response"]["status"];
+                tab.status = status
+                    .as_u64()
+                    .and_then(|status| u16::try_from(status).ok());
+            }
+            tab.requests.answered(params);
+        }
+        "Network.loadingFinished" => {
+            tab.last_request = Instant::now();
+            tab.requests.finished(params);
+        }
+        "Network.loadingFailed" => {
+            tab.last_request = Instant::now();
+            tab.requests.failed(params);
+        }
+        "Network.webSocketCreated" => tab.requests.websocket(params),
+        "Network.webSocketFrameError" | "Network.webSocketClosed" => tab.requests.failed(params),
+        _ => {}
+    }
+}
+
+fn frame_navigated(tab: &mut TabState, frame: &Value) {
+    let text = |name: &str| frame[name].as_str().unwrap_or_default().to_owned();
+    let id = text("id");
+    let parent = frame["parentId"].as_str().map(str::to_owned);
+    if parent.is_none() {
+        tab.main.clone_from(&id);
+        tab.frames.retain(|name, _| *name == id);
+        tab.committed += 1;
+        tab.dom_ready = false;
+        tab.crashed = false;
+        tab.console.clear();
+        let document = tab.document_request.clone();
+        tab.requests.clear(document.as_deref());
+    } else if tab.frames.len() >= MOST_FRAMES && !tab.frames.contains_key(&id) {
+        return;
+    }
+    let url = match frame["unreachableUrl"].as_str() {
+        Some(url) if !url.is_empty() => url.to_owned(),
+        _ => text("url") + frame["urlFragment"].as_str().unwrap_or_default(),
+    };
+    tab.frames.insert(
+        id,
+        Frame {
+            parent,
+            url,
+            loader: text("loaderId"),
+            world: None,
+        },
+    );
+}
+
+/// Alerts say something and wait for nothing; the other kinds wait for an answer.
+fn dialog(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) {
+    let kind = params["type"].as_str().unwrap_or_default().to_owned();
+    let message = one_line(params["message"].as_str().unwrap_or_default(), 500);
+    let Some(tab) = state.tabs.get_mut(&number) else {
+        return;
+    };
+    let session = tab.session.clone();
+    if matches!(kind.as_str(), "alert" | "beforeunload") {
+        tab.alerts += 1;
+        if tab.alerts <= MOST_ALERTS {
+            let words = match kind.as_str() {
+                "alert" => format!("an alert said \"{message}\" (accepted)"),
+                _ => "the page asked whether to leave it (left)".to_owned(),
+            };
+            state.note(words);
+        } else if tab.alerts == MOST_ALERTS + 1 {
+            state.note("more alerts followed".to_owned());
+        }
+        shared.send(
+            Some(session),
+            "Page.handleJavaScriptDialog",
+            json!({"accept": true}),
+        );
+        return;
+    }
+    tab.dialogs += 1;
+    tab.dialog = Some(PageDialog { kind, message });
+    let (shared, dialogs) = (Arc::clone(shared), tab.dialogs);
+    tokio::spawn(async move { shared.dismiss_later(number, session, dialogs).await });
+}
+
+/// A request waits for a verdict, which another task finds.
+fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) {
+    let Some(tab) = state.tabs.get_mut(&number) else {
+        return;
+    };
+    let text = |name: &str| params[name].as_str().unwrap_or_default();
+    let is_page = text("resourceType") == "Document" && text("frameId") == tab.main;
+    tab.judging += 1;
+    if is_page {
+        tab.begun += 1;
+    }
+    let fragment = params["request"]["urlFragment"]
+        .as_str()
+        .unwrap_or_default();
+    let request = BrowserRequest {
+        url: params["request"]["url"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+            + fragment,
+        method: params["request"]["method"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+        is_page,
+        from: tab.url(),
+    };
+    let (id, session) = (text("requestId").to_owned(), tab.session.clone());
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let verdict = shared.judge.judge(&request).await;
+        let (method, answer) = match &verdict {
+            Verdict::Pass => {
+                if is_page {
+                    let ignore = json!({"ignore": is_loopback_url(&request.url)});
+                    let call = shared.wire.call::<Nothing>(
+                        Some(&session),
+                        "Security.setIgnoreCertificateErrors",
+                        ignore,
+                    );
+                    drop(call.await);
+                }
+                ("Fetch.continueRequest", json!({"requestId": id}))
+            }
+            // Aborted, so that the page that asked stays.
+            Verdict::Refuse(_) => (
+                "Fetch.failRequest",
+                json!({"requestId": id, "errorReason": if is_page { "Aborted" } else { "BlockedByClient" }}),
+            ),
+            Verdict::Serve(file) => (
+                "Fetch.fulfillRequest",
+                json!({
+                    "requestId": id,
+                    "responseCode": file.status,
+                    "responseHeaders": [
+                        {"name": "Content-Type", "value": file.content_type},
+                        {"name": "Cache-Control", "value": "no-store"},
+                        {"name": "X-Content-Type-Options", "value": "nosniff"},
+                    ],
+                    "body": data_encoding::BASE64.encode(&file.body),
+                }),
+            ),
+        };
+        if let Some(tab) = shared.state().tabs.get_mut(&number) {
+            tab.judging = tab.judging.saturating_sub(1);
+            tab.last_request = Instant::now();
+            if let Verdict::Refuse(why) = verdict
+                && is_page
+                && tab.refusals.len() < 10
+            {
+                tab.refusals.push(why);
+            }
+        }
+        shared.changed();
+        drop(
+            shared
+                .wire
+                .call::<Nothing>(Some(&session), method, answer)
+                .await,
+        );
+    });
+}
+
+/// Whether an address names this machine.
+#[must_use]
+pub fn is_loopback_url(url: &str) -> bool {
+    let Some((_, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(six) => six.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    let address = host.parse::<std::net::IpAddr>();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_known_by_its_host() {
+        for yes in [
+            "http://localhost:3000/x",
+            "https://127.0.0.1/",
+            "http://[::1]:80/",
+            "http://haft.localhost/a",
+            "http://LOCALHOST./",
+            "http://user@127.0.0.1:1/",
+        ] {
+            assert!(is_loopback_url(yes), "{yes}");
+        }
+        for no in [
+            "http://localhost.example.com/",
+            "http://127.0.0.1@evil.example/",
+            "about:blank",
+            "http://evil.example/?http://localhost/",
+            "http://evil.example\\@localhost/",
+        ] {
+            assert!(!is_loopback_url(no), "{no}");
+        }
+    }
+}

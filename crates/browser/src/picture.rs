@@ -1,0 +1,150 @@
+//! Pictures of pages, of a size that models take, and PDFs.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    error::{Result, unusable},
+    tab::Tab,
+};
+
+/// The long edge of a picture.
+const LONGEST_EDGE: f64 = 1_568.0;
+/// What of a page is shown at most, in CSS pixels.
+const LONGEST_PAGE: f64 = 8_000.0;
+/// A larger PNG becomes a JPEG.
+const LARGEST_PNG: usize = 500 << 10;
+
+/// A picture of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// `image/png` or `image/jpeg`.
+    pub media_type: &'static str,
+    /// What of the page it shows, in CSS pixels.
+    pub shows: (u32, u32),
+    /// How large the page is, where that is more.
+    pub cut_from: Option<(u32, u32)>,
+}
+
+/// What a picture shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureOf {
+    /// What is in view.
+    View,
+    /// All of the page.
+    Page,
+    /// One element.
+    Element(u32),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMetrics {
+    css_visual_viewport: Value,
+    css_content_size: Value,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    data: String,
+}
+
+impl Tab {
+    /// Takes a picture.
+    ///
+    /// # Errors
+    /// The page does not answer, or the element is gone.
+    pub async fn picture(&self, of: PictureOf) -> Result<Picture> {
+        let metrics: PageMetrics = self.call("Page.getLayoutMetrics", json!({})).await?;
+        let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or(0.0);
+        let view = &metrics.css_visual_viewport;
+        let (page_x, page_y) = (number(view, "pageX"), number(view, "pageY"));
+        let (x, y, width, height) = match of {
+            PictureOf::View => (
+                page_x,
+                page_y,
+                number(view, "clientWidth"),
+                number(view, "clientHeight"),
+            ),
+            PictureOf::Page => {
+                let size = &metrics.css_content_size;
+                (0.0, 0.0, number(size, "width"), number(size, "height"))
+            }
+            PictureOf::Element(number) => {
+                let element = self.element(number).await?;
+                self.on(&element, "function() { this.scrollIntoView({block: 'nearest', inline: 'nearest', behavior: 'instant'}) }", json!([]))
+                    .await?;
+                let model: Value = self
+                    .call("DOM.getBoxModel", json!({"objectId": element.object}))
+                    .await
+                    .map_err(|_| {
+                        unusable(format!(
+                            "e{number} cannot be seen: it has no place on the page."
+                        ))
+                    })?;
+                let metrics: PageMetrics = self.call("Page.getLayoutMetrics", json!({})).await?;
+                let view = &metrics.css_visual_viewport;
+                let border = |at: usize| model["model"]["border"][at].as_f64().unwrap_or(0.0);
+                let x = view["pageX"].as_f64().unwrap_or(0.0) + border(0);
+                let y = view["pageY"].as_f64().unwrap_or(0.0) + border(1);
+                let side = |name: &str| model["model"][name].as_f64().unwrap_or(0.0);
+                (x.max(0.0), y.max(0.0), side("width"), side("height"))
+            }
+        };
+        if width < 1.0 || height < 1.0 {
+            return Err(unusable(
+                "There is nothing to take a picture of: it has no size.",
+            ));
+        }
+        let shown = (width.min(LONGEST_PAGE), height.min(LONGEST_PAGE));
+        let scale = (LONGEST_EDGE / shown.0.max(shown.1)).min(1.0);
+        let beyond = of != PictureOf::View;
+        let take = |format: &'static str| {
+            let mut params = json!({
+                "format": format, "captureBeyondViewport": beyond, "optimizeForSpeed": false,
+                "clip": {"x": x, "y": y, "width": shown.0, "height": shown.1, "scale": scale},
+            });
+            if format == "jpeg" {
+                params["quality"] = json!(80);
+            }
+            self.call::<Data>("Page.captureScreenshot", params)
+        };
+        let png = decode(&take("png").await?.data)?;
+        let (bytes, media_type) = if png.len() > LARGEST_PNG {
+            (decode(&take("jpeg").await?.data)?, "image/jpeg")
+        } else {
+            (png, "image/png")
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "sizes of a page"
+        )]
+        let whole = |width: f64, height: f64| (width.round() as u32, height.round() as u32);
+        Ok(Picture {
+            bytes,
+            media_type,
+            shows: whole(shown.0, shown.1),
+            cut_from: (shown != (width, height)).then(|| whole(width, height)),
+        })
+    }
+
+    /// The page as a PDF.
+    ///
+    /// # Errors
+    /// The page does not answer.
+    pub async fn pdf(&self) -> Result<Vec<u8>> {
+        let printed: Data = self
+            .call("Page.printToPDF", json!({"printBackground": true}))
+            .await?;
+        decode(&printed.data)
+    }
+}
+
+fn decode(base64: &str) -> Result<Vec<u8>> {
+    data_encoding::BASE64
+        .decode(base64.as_bytes())
+        .map_err(|error| unusable(format!("the browser sent no picture: {error}")))
+}

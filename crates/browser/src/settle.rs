@@ -1,0 +1,153 @@
+//! Waiting until what an action or a navigation did has come to rest.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::{
+    error::{ChromiumError, Result},
+    tab::Tab,
+};
+
+/// A page that loads is given this long to become quiet, and is quiet after this long without requests.
+pub(crate) const LOADS: Duration = Duration::from_secs(10);
+const NO_REQUESTS: Duration = Duration::from_millis(500);
+/// The same for one that was acted on, by changes of its elements.
+const CHANGES: Duration = Duration::from_secs(2);
+const NO_CHANGES_MS: u64 = 200;
+
+/// Where the tab stands before something is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before {
+    pub(crate) begun: u64,
+    pub(crate) committed: u64,
+}
+
+impl Tab {
+    /// Waits for the document and then for half a second without requests. False at the limit.
+    pub(crate) async fn loaded(&self, limit: Duration) -> Result<bool> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let quiet = self.with(|tab| {
+                if tab.crashed {
+                    return Err(ChromiumError::Crashed);
+                }
+                if let Some(dialog) = &tab.dialog {
+                    return Err(ChromiumError::DialogOpen {
+                        kind: dialog.kind.clone(),
+                        message: dialog.message.clone(),
+                    });
+                }
+                let calm = tab.dom_ready && tab.judging == 0 && tab.requests.open.is_empty();
+                Ok(calm.then(|| tab.last_request.elapsed()))
+            })??;
+            let step = match quiet {
+                Some(quiet) if quiet >= NO_REQUESTS => return Ok(true),
+                Some(quiet) => NO_REQUESTS - quiet,
+                None => NO_REQUESTS,
+            };
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            let next = deadline.min(Instant::now() + step);
+            // Ends with the first change that matters, or when it is time to look again.
+            let was_calm = quiet.is_some();
+            self.shared
+                .until(next, |state| {
+                    let tab = state.tabs.get(&self.number);
+                    let Some(tab) = tab else { return Some(()) };
+                    let calm = tab.dom_ready && tab.judging == 0 && tab.requests.open.is_empty();
+                    (tab.crashed || tab.dialog.is_some() || calm != was_calm).then_some(())
+                })
+                .await?;
+        }
+    }
+
+    pub(crate) fn before(&self) -> Result<Before> {
+        self.with(|tab| {
+            tab.refusals.clear();
+            tab.alerts = 0;
+            Before {
+                begun: tab.begun,
+                committed: tab.committed,
+            }
+        })
+    }
+
+    /// Waits until what an action did has come to rest. True if the tab shows another page now.
+    pub(crate) async fn settle(&self, before: Before) -> Result<bool> {
+        let deadline = Instant::now() + CHANGES;
+        let quiet = self.no_changes();
+        let begun = self.shared.until(deadline, |state| {
+            let tab = state.tabs.get(&self.number)?;
+            (tab.begun > before.begun || tab.committed > before.committed || tab.crashed)
+                .then_some(())
+        });
+        let navigates = tokio::select! {
+            biased;
+            begun = begun => begun?.is_some(),
+            quiet = quiet => match quiet {
+                Err(ChromiumError::Protocol { .. } | ChromiumError::Timeout { .. }) | Ok(()) => {
+                    self.with(|tab| tab.begun > before.begun || tab.committed > before.committed)?
+                }
+                Err(other) => return Err(other),
+            },
+        };
+        if !navigates {
+            return Ok(false);
+        }
+        let arrived = self.unless_judging(LOADS, "the navigation", async {
+            let far = Instant::now() + LOADS;
+            let arrived = self.shared.until(far, |state| {
+                let Some(tab) = state.tabs.get(&self.number) else {
+                    return Some(());
+                };
+                (tab.committed > before.committed || !tab.refusals.is_empty() || tab.crashed)
+                    .then_some(())
+            });
+            arrived.await.map(drop)
+        });
+        arrived.await?;
+        let (refused, committed) =
+            self.with(|tab| (tab.refusals.pop(), tab.committed > before.committed))?;
+        if let Some(why) = refused {
+            return Err(ChromiumError::Refused(why));
+        }
+        self.loaded(LOADS).await?;
+        Ok(committed)
+    }
+
+    /// Waits for 200 ms in which no element changed, or for two seconds; requests that began meanwhile are
+    /// waited for too.
+    async fn no_changes(&self) -> Result<()> {
+        let script = format!(
+            "() => new Promise(done => {{
+                let timer = 0;
+                const end = () => {{ observer.disconnect(); done(); }};
+                const again = () => {{ clearTimeout(timer); timer = setTimeout(end, {NO_CHANGES_MS}); }};
+                const observer = new MutationObserver(again);
+                observer.observe(document, {{subtree: true, childList: true, attributes: true, characterData: true}});
+                again();
+                setTimeout(end, {});
+            }})",
+            CHANGES.as_millis()
+        );
+        let deadline = Instant::now() + CHANGES;
+        loop {
+            let main = self.with(|tab| tab.main.clone())?;
+            self.in_frame(&main, &script, CHANGES + Duration::from_secs(3))
+                .await?;
+            let open = self.with(|tab| !tab.requests.open.is_empty())?;
+            if !open || Instant::now() >= deadline {
+                return Ok(());
+            }
+            self.shared
+                .until(deadline, |state| {
+                    let tab = state.tabs.get(&self.number);
+                    tab.is_none_or(|tab| tab.requests.open.is_empty())
+                        .then_some(())
+                })
+                .await?;
+        }
+    }
+}

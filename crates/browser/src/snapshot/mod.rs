@@ -1,0 +1,270 @@
+//! What a page shows, as a tree of lines: Chromium's accessibility trees of all frames, put together, without
+//! what says nothing.
+
+mod diff;
+mod print;
+mod tree;
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    error::{Result, unusable},
+    refs::RefEntry,
+    tab::Tab,
+};
+
+pub(crate) use tree::Node;
+use tree::{AxTree, Frames};
+
+/// A page of more frames than this shows the others as lines only.
+const MOST_FRAMES: usize = 50;
+/// How long the program may take for the tree of a very large page.
+const LOOKS: Duration = Duration::from_secs(60);
+
+/// The lines of a page when it was last looked at.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    lines: Arc<Vec<String>>,
+    url: String,
+}
+
+/// What of a page is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct SnapshotPart {
+    /// The ref of an element: what is in it.
+    pub within: Option<u32>,
+    /// Lines around these words.
+    pub find: Option<String>,
+    /// Characters at most.
+    pub most: usize,
+}
+
+#[derive(Deserialize)]
+struct Captured {
+    documents: Vec<CapturedDocument>,
+}
+
+#[derive(Deserialize)]
+struct CapturedDocument {
+    nodes: CapturedNodes,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CapturedNodes {
+    #[serde(default)]
+    backend_node_id: Vec<i64>,
+    is_clickable: Option<RareFlags>,
+}
+
+#[derive(Deserialize)]
+struct RareFlags {
+    index: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owner {
+    backend_node_id: i64,
+}
+
+impl Tab {
+    /// The page, or a part of it. The whole is kept, so that later only what changed need be told.
+    ///
+    /// # Errors
+    /// The page does not answer, or the ref is gone.
+    pub async fn snapshot(&self, part: &SnapshotPart) -> Result<String> {
+        let root = self.look().await?;
+        let lines = self.remember(&root)?;
+        let root = match part.within {
+            None => &root,
+            Some(number) => {
+                let node = self.element(number).await?.entry.node;
+                root.find_node(node)
+                    .ok_or_else(|| unusable(format!("e{number} shows nothing: it is hidden.")))?
+            }
+        };
+        if let Some(words) = &part.find {
+            return Ok(match part.within {
+                None => print::around(&lines, words, part.most),
+                Some(_) => print::around(&print::lines(root), words, part.most),
+            });
+        }
+        let budget = print::Budget {
+            tab: self,
+            most: part.most,
+        };
+        Ok(budget.print(root))
+    }
+
+    /// What is other than when the page was last looked at.
+    ///
+    /// # Errors
+    /// The page does not answer.
+    pub async fn difference(&self, most: usize) -> Result<String> {
+        let before = self.with(|tab| tab.seen.clone())?;
+        let root = self.look().await?;
+        let lines = self.remember(&root)?;
+        match before {
+            Some(before) if before.url == self.url() || !before.lines.is_empty() => {
+                Ok(diff::difference(&before.lines, &lines, most))
+            }
+            _ => Ok(print::Budget { tab: self, most }.print(&root)),
+        }
+    }
+
+    /// How long the program takes for what a snapshot asks it. For benchmarks.
+    ///
+    /// # Errors
+    /// The page does not answer.
+    #[doc(hidden)]
+    pub async fn answer_time(&self) -> Result<Duration> {
+        let main = self.with(|tab| tab.main.clone())?;
+        let began = std::time::Instant::now();
+        let captured = self.call_within::<crate::wire::Nothing>(
+            LOOKS,
+            "DOMSnapshot.captureSnapshot",
+            json!({"computedStyles": [], "includePaintOrder": false}),
+        );
+        let whole = self.call_within::<crate::wire::Nothing>(
+            LOOKS,
+            "Accessibility.getFullAXTree",
+            json!({"frameId": main}),
+        );
+        let (captured, whole) = tokio::join!(captured, whole);
+        captured?;
+        whole?;
+        Ok(began.elapsed())
+    }
+
+    /// The lines of the page that are like `words`.
+    pub(crate) async fn near(&self, words: &str) -> Result<Vec<String>> {
+        let root = self.look().await?;
+        Ok(print::near(&print::lines(&root), words))
+    }
+
+    /// The line of one element.
+    pub(crate) async fn line_of(&self, node: i64) -> Result<Option<String>> {
+        let root = self.look().await?;
+        let line = root.find_owner(node).map(|node| {
+            let mut node = node.shallow();
+            if node.number.is_none() {
+                node.number = node
+                    .backend
+                    .and_then(|backend| self.give_ref(node.frame.as_ref(), backend));
+            }
+            node.line()
+        });
+        Ok(line)
+    }
+
+    fn remember(&self, root: &Node) -> Result<Arc<Vec<String>>> {
+        let lines = Arc::new(print::lines(root));
+        let kept = Arc::clone(&lines);
+        let url = self.url();
+        self.with(|tab| tab.seen = Some(Seen { lines: kept, url }))?;
+        Ok(lines)
+    }
+
+    pub(crate) fn give_ref(&self, frame: &str, node: i64) -> Option<u32> {
+        let mut state = self.shared.state();
+        let tab = state.tabs.get(&self.number)?;
+        let loader = tab.frames.get(frame)?.loader.clone();
+        let entry = RefEntry {
+            tab: self.number,
+            frame: frame.to_owned(),
+            loader,
+            url: tab.url(),
+            node,
+        };
+        Some(state.refs.of(entry))
+    }
+
+    /// All trees at once, put together.
+    async fn look(&self) -> Result<Node> {
+        let (main, mut frames) = self.with(|tab| {
+            let frames: Vec<String> = tab
+                .frames
+                .keys()
+                .filter(|frame| **frame != tab.main)
+                .cloned()
+                .collect();
+            (tab.main.clone(), frames)
+        })?;
+        frames.sort();
+        frames.truncate(MOST_FRAMES);
+        let captured = self.call_within::<Captured>(
+            LOOKS,
+            "DOMSnapshot.captureSnapshot",
+            json!({"computedStyles": [], "includePaintOrder": false}),
+        );
+        let whole = self.call_within::<AxTree>(
+            LOOKS,
+            "Accessibility.getFullAXTree",
+            json!({"frameId": main}),
+        );
+        let (captured, whole) = tokio::join!(captured, whole);
+        let mut clickable = HashSet::new();
+        for document in captured?.documents {
+            let nodes = document.nodes;
+            let indexes = nodes
+                .is_clickable
+                .map(|flags| flags.index)
+                .unwrap_or_default();
+            clickable.extend(
+                indexes
+                    .iter()
+                    .filter_map(|&at| nodes.backend_node_id.get(at)),
+            );
+        }
+        let mut trees = Frames::new(main.clone(), whole?, clickable);
+        for frame in frames {
+            // A frame may go while it is looked at.
+            let owner = self.call::<Owner>("DOM.getFrameOwner", json!({"frameId": frame}));
+            let tree = self.call_within::<AxTree>(
+                LOOKS,
+                "Accessibility.getFullAXTree",
+                json!({"frameId": frame}),
+            );
+            let (owner, tree) = tokio::join!(owner, tree);
+            if let (Ok(owner), Ok(tree)) = (owner, tree) {
+                trees.add(owner.backend_node_id, frame, tree);
+            }
+        }
+        let mut root = trees.build();
+        self.give_refs(&mut root);
+        Ok(root)
+    }
+
+    fn give_refs(&self, root: &mut Node) {
+        let mut state = self.shared.state();
+        let Some(tab) = state.tabs.get(&self.number) else {
+            return;
+        };
+        let url = tab.url();
+        let loaders: std::collections::HashMap<String, String> = tab
+            .frames
+            .iter()
+            .map(|(name, frame)| (name.clone(), frame.loader.clone()))
+            .collect();
+        let (number, refs) = (self.number, &mut state.refs);
+        root.visit(&mut |node| {
+            let (true, Some(backend)) = (node.acts, node.backend) else {
+                return;
+            };
+            let Some(loader) = loaders.get(node.frame.as_ref()) else {
+                return;
+            };
+            node.number = Some(refs.of(RefEntry {
+                tab: number,
+                frame: node.frame.as_ref().to_owned(),
+                loader: loader.clone(),
+                url: url.clone(),
+                node: backend,
+            }));
+        });
+    }
+}

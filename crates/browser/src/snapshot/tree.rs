@@ -1,0 +1,467 @@
+//! Accessibility trees as Chromium sends them, and the tree of lines that is made of them.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::text::{one_line, quoted};
+
+/// Names are cut here; text of the page later.
+const LONGEST_NAME: usize = 200;
+const LONGEST_TEXT: usize = 1_000;
+/// Nodes of one page; what comes after them is left out and counted.
+const MOST_NODES: usize = 60_000;
+/// Nodes inside each other.
+const DEEPEST: usize = 250;
+
+#[derive(Deserialize)]
+pub(super) struct AxTree {
+    nodes: Vec<AxNode>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AxNode {
+    node_id: String,
+    #[serde(default)]
+    ignored: bool,
+    role: Option<AxValue>,
+    name: Option<AxValue>,
+    value: Option<AxValue>,
+    #[serde(default)]
+    properties: Vec<AxProperty>,
+    #[serde(default)]
+    child_ids: Vec<String>,
+    #[serde(rename = "backendDOMNodeId")]
+    backend: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct AxValue {
+    #[serde(default)]
+    value: Value,
+}
+
+#[derive(Deserialize)]
+struct AxProperty {
+    name: String,
+    value: AxValue,
+}
+
+impl AxNode {
+    fn role(&self) -> &str {
+        text_of(self.role.as_ref())
+    }
+
+    fn property(&self, name: &str) -> Option<&Value> {
+        let found = self
+            .properties
+            .iter()
+            .find(|property| property.name == name);
+        found.map(|property| &property.value.value)
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.property(name)
+            .is_some_and(|value| value == true || value == "true")
+    }
+}
+
+fn text_of(value: Option<&AxValue>) -> &str {
+    value
+        .and_then(|value| value.value.as_str())
+        .unwrap_or_default()
+}
+
+/// One line and what is below it.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) role: String,
+    pub(crate) name: String,
+    pub(crate) value: Option<String>,
+    pub(crate) states: Vec<String>,
+    pub(crate) backend: Option<i64>,
+    pub(crate) frame: Arc<str>,
+    /// It can be acted on, so it has a ref.
+    pub(crate) acts: bool,
+    pub(crate) number: Option<u32>,
+    pub(crate) children: Vec<Node>,
+}
+
+impl Node {
+    pub(crate) fn line(&self) -> String {
+        let mut line = format!("- {}", self.role);
+        if !self.name.is_empty() {
+            line.push(' ');
+            line.push_str(&quoted(&self.name));
+        }
+        if let Some(number) = self.number {
+            line.push_str(&format!(" [ref=e{number}]"));
+        }
+        if let Some(value) = &self.value {
+            line.push_str(" value=");
+            line.push_str(&quoted(value));
+        }
+        for state in &self.states {
+            line.push_str(&format!(" [{state}]"));
+        }
+        line
+    }
+
+    /// Without what is below.
+    pub(super) fn shallow(&self) -> Self {
+        Self {
+            role: self.role.clone(),
+            name: self.name.clone(),
+            value: self.value.clone(),
+            states: self.states.clone(),
+            backend: self.backend,
+            frame: Arc::clone(&self.frame),
+            acts: self.acts,
+            number: self.number,
+            children: Vec::new(),
+        }
+    }
+
+    pub(super) fn visit(&mut self, each: &mut impl FnMut(&mut Self)) {
+        each(self);
+        for child in &mut self.children {
+            child.visit(each);
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        1 + self.children.iter().map(Self::count).sum::<usize>()
+    }
+
+    pub(super) fn find_node(&self, backend: i64) -> Option<&Self> {
+        if self.backend == Some(backend) {
+            return Some(self);
+        }
+        self.children
+            .iter()
+            .find_map(|child| child.find_node(backend))
+    }
+
+    /// The node, or the first one that has something to say of it.
+    pub(super) fn find_owner(&self, backend: i64) -> Option<&Self> {
+        self.find_node(backend)
+    }
+}
+
+/// The trees of a page's frames.
+pub(super) struct Frames {
+    main: (Arc<str>, Tree),
+    /// By the node of the element that holds the frame.
+    others: HashMap<i64, (Arc<str>, Tree)>,
+    clickable: HashSet<i64>,
+}
+
+struct Tree {
+    nodes: Vec<AxNode>,
+    by_id: HashMap<String, usize>,
+}
+
+impl Tree {
+    fn new(tree: AxTree) -> Self {
+        let by_id = tree
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(at, node)| (node.node_id.clone(), at))
+            .collect();
+        Self {
+            nodes: tree.nodes,
+            by_id,
+        }
+    }
+}
+
+struct Builder<'a> {
+    frames: &'a Frames,
+    left: usize,
+    dropped: usize,
+}
+
+impl Frames {
+    pub(super) fn new(main: String, tree: AxTree, clickable: HashSet<i64>) -> Self {
+        Self {
+            main: (Arc::from(main), Tree::new(tree)),
+            others: HashMap::new(),
+            clickable,
+        }
+    }
+
+    pub(super) fn add(&mut self, owner: i64, frame: String, tree: AxTree) {
+        self.others
+            .insert(owner, (Arc::from(frame), Tree::new(tree)));
+    }
+
+    pub(super) fn build(&self) -> Node {
+        let mut builder = Builder {
+            frames: self,
+            left: MOST_NODES,
+            dropped: 0,
+        };
+        let (frame, tree) = &self.main;
+        let mut children = Vec::new();
+        if !tree.nodes.is_empty() {
+            builder.below(tree, frame, 0, "", &mut children, 0);
+        }
+        if builder.dropped > 0 {
+            children.push(text_node(
+                frame,
+                format!("… {} more nodes: find them by text", builder.dropped),
+            ));
+        }
+        Node {
+            role: "page".to_owned(),
+            name: String::new(),
+            value: None,
+            states: Vec::new(),
+            backend: tree.nodes.first().and_then(|root| root.backend),
+            frame: Arc::clone(frame),
+            acts: false,
+            number: None,
+            children,
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Adds what node `at` shows to `into`: itself, or, where it says nothing, what is below it.
+    fn below(
+        &mut self,
+        tree: &Tree,
+        frame: &Arc<str>,
+        at: usize,
+        above: &str,
+        into: &mut Vec<Node>,
+        depth: usize,
+    ) {
+        let ax = &tree.nodes[at];
+        if self.left == 0 || depth > DEEPEST {
+            self.dropped += 1;
+            return;
+        }
+        let role = ax.role();
+        if role == "InlineTextBox" || role == "LineBreak" {
+            return;
+        }
+        if role == "StaticText" || role == "ListMarker" {
+            let text = one_line(text_of(ax.name.as_ref()), LONGEST_TEXT);
+            if text.is_empty() || text == above {
+                return;
+            }
+            self.left -= 1;
+            // Text that is in parts in the page is one text for its reader.
+            if let Some(last) = into
+                .last_mut()
+                .filter(|last| last.role == "text" && last.backend.is_none())
+                && last.name.chars().count() < LONGEST_TEXT
+            {
+                last.name = one_line(&format!("{} {text}", last.name), LONGEST_TEXT);
+                return;
+            }
+            into.push(text_node(frame, text));
+            return;
+        }
+        let name = one_line(text_of(ax.name.as_ref()), LONGEST_NAME);
+        let clicks = ax
+            .backend
+            .is_some_and(|node| self.frames.clickable.contains(&node));
+        let acts = !ax.ignored && depth > 0 && self.acts(ax, role, clicks);
+        let says_nothing = ax.ignored && !clicks
+            || depth == 0
+            || !acts
+                && name.is_empty()
+                && matches!(
+                    role,
+                    "generic"
+                        | "none"
+                        | "presentation"
+                        | ""
+                        | "LayoutTable"
+                        | "LayoutTableRow"
+                        | "LayoutTableCell"
+                        | "Section"
+                        | "GenericContainer"
+                        | "group"
+                )
+            || role == "RootWebArea";
+        let mut children = Vec::new();
+        let named = if name.is_empty() {
+            above
+        } else {
+            name.as_str()
+        };
+        let list = if says_nothing {
+            &mut *into
+        } else {
+            &mut children
+        };
+        for child in &ax.child_ids {
+            if let Some(&child) = tree.by_id.get(child.as_str()) {
+                self.below(tree, frame, child, named, list, depth + 1);
+            }
+        }
+        if let Some((inner, tree)) = ax.backend.and_then(|node| self.frames.others.get(&node)) {
+            self.below(tree, inner, 0, "", list, depth + 1);
+        }
+        if says_nothing {
+            return;
+        }
+        self.left = self.left.saturating_sub(1);
+        let mut node = Node {
+            role: role_word(role, ax.ignored),
+            name,
+            value: value_of(ax, role),
+            states: states(ax),
+            backend: ax.backend,
+            frame: Arc::clone(frame),
+            acts: acts || ax.ignored && clicks,
+            number: None,
+            children,
+        };
+        // An element with nothing in it but text has that for its name.
+        if node.name.is_empty() && node.children.len() == 1 && node.children[0].role == "text" {
+            node.name = std::mem::take(&mut node.children[0].name);
+            node.children.clear();
+        }
+        let nothing =
+            node.name.is_empty() && node.children.is_empty() && node.value.is_none() && !node.acts;
+        if !(nothing
+            && matches!(
+                role,
+                "paragraph" | "list" | "listitem" | "generic" | "image" | "img" | "figure"
+            ))
+        {
+            into.push(node);
+        }
+    }
+
+    fn acts(&self, ax: &AxNode, role: &str, clicks: bool) -> bool {
+        clicks
+            || matches!(
+                role,
+                "button"
+                    | "link"
+                    | "textbox"
+                    | "searchbox"
+                    | "combobox"
+                    | "listbox"
+                    | "option"
+                    | "checkbox"
+                    | "radio"
+                    | "switch"
+                    | "slider"
+                    | "spinbutton"
+                    | "menuitem"
+                    | "menuitemcheckbox"
+                    | "menuitemradio"
+                    | "tab"
+                    | "treeitem"
+                    | "Iframe"
+                    | "IframePresentational"
+                    | "DisclosureTriangle"
+                    | "ColorWell"
+                    | "Date"
+                    | "DateTime"
+                    | "InputTime"
+                    | "PopUpButton"
+                    | "ToggleButton"
+                    | "MenuListPopup"
+                    | "MenuListOption"
+                    | "Video"
+                    | "Audio"
+            )
+            || (ax.is("focusable") && role != "RootWebArea")
+            || ax
+                .property("editable")
+                .is_some_and(|value| value.is_string())
+                && ax.is("focusable")
+    }
+}
+
+fn text_node(frame: &Arc<str>, text: String) -> Node {
+    Node {
+        role: "text".to_owned(),
+        name: text,
+        value: None,
+        states: Vec::new(),
+        backend: None,
+        frame: Arc::clone(frame),
+        acts: false,
+        number: None,
+        children: Vec::new(),
+    }
+}
+
+/// Roles by the words that people who write pages use.
+fn role_word(role: &str, ignored: bool) -> String {
+    match role {
+        "Iframe" | "IframePresentational" => "iframe".to_owned(),
+        "generic" | "" => "clickable".to_owned(),
+        "none" | "presentation" if ignored => "clickable".to_owned(),
+        other => {
+            let mut word = one_line(other, 40);
+            if let Some(first) = word.get_mut(..1) {
+                first.make_ascii_lowercase();
+            }
+            word
+        }
+    }
+}
+
+fn value_of(ax: &AxNode, role: &str) -> Option<String> {
+    let value = ax.value.as_ref().map(|value| match &value.value {
+        Value::String(text) => one_line(text, LONGEST_NAME),
+        Value::Null => String::new(),
+        plain => plain.to_string(),
+    })?;
+    let is_field = matches!(
+        role,
+        "textbox" | "searchbox" | "combobox" | "slider" | "spinbutton" | "progressbar" | "meter"
+    ) || ax.property("editable").is_some();
+    (is_field && !value.is_empty()).then_some(value)
+}
+
+fn states(ax: &AxNode) -> Vec<String> {
+    let mut states = Vec::new();
+    for property in &ax.properties {
+        let value = &property.value.value;
+        let on = value == true || value == "true";
+        match property.name.as_str() {
+            "level" => {
+                if let Some(level) = value.as_i64() {
+                    states.push(format!("level={level}"));
+                }
+            }
+            "checked" | "pressed" => {
+                if on {
+                    states.push(property.name.clone());
+                } else if value == "mixed" {
+                    states.push(format!("{}=mixed", property.name));
+                }
+            }
+            "expanded" => states.push(if on { "expanded" } else { "collapsed" }.to_owned()),
+            "invalid" if value != "false" && value != false => {
+                states.push("invalid".to_owned());
+            }
+            "focused" | "disabled" | "selected" | "required" | "readonly" | "modal" | "busy"
+                if on =>
+            {
+                states.push(property.name.clone());
+            }
+            _ => {}
+        }
+    }
+    if ax.role() == "RootWebArea" {
+        states.clear();
+    }
+    states
+}

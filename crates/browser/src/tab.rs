@@ -1,0 +1,500 @@
+//! One tab: commands to it, navigation, and waiting until a page is quiet.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{
+    chromium::{ANSWERS, Shared},
+    error::{ChromiumError, Result, unusable},
+    logs::{ConsoleLevel, ConsoleLine, NetworkEntry},
+    refs::RefEntry,
+    settle::{Before, LOADS},
+    state::{PageDialog, TabState},
+    wire::{Nothing, within},
+};
+
+/// A handle on one tab.
+#[derive(Clone)]
+pub struct Tab {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) number: u32,
+    pub(crate) session: String,
+}
+
+/// Where a navigation ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// The address.
+    pub url: String,
+    /// The page's title.
+    pub title: String,
+    /// What the server answered.
+    pub status: Option<u16>,
+    /// The page loads still.
+    pub busy: bool,
+}
+
+/// An element on which something is to be done.
+#[derive(Debug, Clone)]
+pub(crate) struct Element {
+    pub(crate) number: u32,
+    pub(crate) entry: RefEntry,
+    /// The element in our world.
+    pub(crate) object: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Evaluated {
+    result: Value,
+    exception_details: Option<Value>,
+}
+
+impl Tab {
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The address it shows.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.with(|tab| tab.url()).unwrap_or_default()
+    }
+
+    /// The title of its page.
+    #[must_use]
+    pub fn title(&self) -> String {
+        self.with(|tab| tab.title.clone()).unwrap_or_default()
+    }
+
+    /// What it waits for.
+    #[must_use]
+    pub fn dialog(&self) -> Option<PageDialog> {
+        self.with(|tab| tab.dialog.clone()).ok().flatten()
+    }
+
+    /// What the page said since its last navigation, down to `worst`, and how many lines were dropped.
+    #[must_use]
+    pub fn console(&self, worst: ConsoleLevel) -> (Vec<ConsoleLine>, u64) {
+        self.with(|tab| (tab.console.lines(worst), tab.console.dropped))
+            .unwrap_or_default()
+    }
+
+    /// What the page loaded, and how many requests were dropped.
+    #[must_use]
+    pub fn network(&self) -> (Vec<NetworkEntry>, u64) {
+        self.with(|tab| (tab.requests.list(), tab.requests.dropped))
+            .unwrap_or_default()
+    }
+
+    /// The body of an answer, if it is text.
+    ///
+    /// # Errors
+    /// It is not kept any more.
+    pub async fn body(&self, entry: &NetworkEntry) -> Result<Option<String>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Body {
+            body: String,
+            base64_encoded: bool,
+        }
+        let body: Body = self
+            .call(
+                "Network.getResponseBody",
+                json!({"requestId": entry.request}),
+            )
+            .await?;
+        Ok((!body.base64_encoded).then_some(body.body))
+    }
+
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut TabState) -> T) -> Result<T> {
+        let mut state = self.shared.state();
+        let tab = state
+            .tabs
+            .get_mut(&self.number)
+            .filter(|tab| tab.session == self.session);
+        tab.map(look).ok_or(ChromiumError::TabClosed(self.number))
+    }
+
+    /// A command to the page. It ends early when the page cannot answer: a dialog is open, it crashed.
+    pub(crate) async fn call<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T> {
+        self.call_within(ANSWERS, method, params).await
+    }
+
+    pub(crate) async fn call_within<T: DeserializeOwned>(
+        &self,
+        limit: Duration,
+        method: &str,
+        params: Value,
+    ) -> Result<T> {
+        tokio::select! {
+            biased;
+            cannot = self.cannot_answer() => Err(cannot),
+            answer = within(limit, method, self.shared.wire.call(Some(&self.session), method, params)) => answer,
+        }
+    }
+
+    /// Ends when the page will not answer.
+    async fn cannot_answer(&self) -> ChromiumError {
+        let far = Instant::now() + Duration::from_secs(3600);
+        let found = self
+            .shared
+            .until(far, |state| match state.tabs.get(&self.number) {
+                None => Some(ChromiumError::TabClosed(self.number)),
+                Some(tab) if tab.crashed => Some(ChromiumError::Crashed),
+                Some(tab) => tab.dialog.as_ref().map(|dialog| ChromiumError::DialogOpen {
+                    kind: dialog.kind.clone(),
+                    message: dialog.message.clone(),
+                }),
+            });
+        match found.await {
+            Ok(Some(cannot)) => cannot,
+            Ok(None) | Err(_) => ChromiumError::Ended,
+        }
+    }
+
+    pub(crate) async fn bring_to_front(&self) -> Result<()> {
+        self.call::<Nothing>("Page.bringToFront", json!({}))
+            .await
+            .map(drop)
+    }
+
+    /// Answers the dialog that is open.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn answer_dialog(&self, accept: bool, text: Option<&str>) -> Result<()> {
+        if self.dialog().is_none() {
+            return Err(unusable("No dialog is open."));
+        }
+        let mut params = json!({"accept": accept});
+        if let Some(text) = text {
+            params["promptText"] = json!(text);
+        }
+        let before = self.before()?;
+        let call = self.shared.wire.call::<Nothing>(
+            Some(&self.session),
+            "Page.handleJavaScriptDialog",
+            params,
+        );
+        within(ANSWERS, "the dialog", call).await?;
+        let closed = self
+            .shared
+            .until(Instant::now() + Duration::from_secs(2), |state| {
+                let open = state
+                    .tabs
+                    .get(&self.number)
+                    .is_some_and(|tab| tab.dialog.is_some());
+                (!open).then_some(())
+            });
+        closed.await?;
+        self.settle(before).await.map(drop)
+    }
+
+    /// Goes to `url` and waits until the page is quiet.
+    ///
+    /// # Errors
+    /// It was refused, cannot be reached, or takes longer than `limit`.
+    pub async fn navigate(&self, url: &str, limit: Duration) -> Result<Arrival> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Navigated {
+            error_text: Option<String>,
+            #[serde(default)]
+            is_download: bool,
+        }
+        let before = self.before()?;
+        self.with(|tab| tab.crashed = false)?;
+        let call = self.shared.wire.call::<Navigated>(
+            Some(&self.session),
+            "Page.navigate",
+            json!({"url": url}),
+        );
+        let navigated = self.unless_judging(limit, url, call).await;
+        let refused = self.with(|tab| tab.refusals.pop())?;
+        if let Some(why) = refused {
+            return Err(ChromiumError::Refused(why));
+        }
+        let navigated = navigated?;
+        if navigated.is_download {
+            return Err(unusable(format!("{url} is a download, not a page.")));
+        }
+        if let Some(error) = navigated.error_text {
+            return Err(ChromiumError::Unreachable {
+                error,
+                url: url.to_owned(),
+            });
+        }
+        self.arrive(before, limit).await
+    }
+
+    /// Back (-1), forward (1) in the history of the tab.
+    ///
+    /// # Errors
+    /// There is nothing there, or as with [`Tab::navigate`].
+    pub async fn go(&self, by: i64, limit: Duration) -> Result<Arrival> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct History {
+            current_index: i64,
+            entries: Vec<HistoryEntry>,
+        }
+        #[derive(Deserialize)]
+        struct HistoryEntry {
+            id: i64,
+        }
+        let history: History = self.call("Page.getNavigationHistory", json!({})).await?;
+        let wanted = usize::try_from(history.current_index + by).ok();
+        let entry = wanted
+            .and_then(|at| history.entries.get(at))
+            .ok_or_else(|| {
+                unusable(if by < 0 {
+                    "There is no page before this one."
+                } else {
+                    "There is no page after this one."
+                })
+            })?;
+        let before = self.before()?;
+        self.call::<Nothing>("Page.navigateToHistoryEntry", json!({"entryId": entry.id}))
+            .await?;
+        self.arrive(before, limit).await
+    }
+
+    /// Loads the page again.
+    ///
+    /// # Errors
+    /// As with [`Tab::navigate`].
+    pub async fn reload(&self, limit: Duration) -> Result<Arrival> {
+        let before = self.before()?;
+        self.with(|tab| tab.crashed = false)?;
+        self.call::<Nothing>("Page.reload", json!({})).await?;
+        self.arrive(before, limit).await
+    }
+
+    /// A command that waits for a verdict on a request may take as long as that.
+    pub(crate) async fn unless_judging<T>(
+        &self,
+        limit: Duration,
+        what: &str,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        tokio::pin!(call);
+        let mut left = limit;
+        loop {
+            let step = Duration::from_millis(500).min(left);
+            tokio::select! {
+                biased;
+                answer = &mut call => return answer,
+                cannot = self.cannot_answer() => return Err(cannot),
+                () = tokio::time::sleep(step) => {}
+            }
+            if self.with(|tab| tab.judging)? == 0 {
+                left = left.saturating_sub(step);
+            }
+            if left.is_zero() {
+                return Err(ChromiumError::Timeout {
+                    what: what.to_owned(),
+                    after: limit,
+                });
+            }
+        }
+    }
+
+    async fn arrive(&self, before: Before, limit: Duration) -> Result<Arrival> {
+        let committed = self.unless_judging(limit, "the navigation", async {
+            let far = Instant::now() + Duration::from_secs(3600);
+            let arrived = self.shared.until(far, |state| {
+                let tab = state.tabs.get(&self.number)?;
+                (tab.committed > before.committed || !tab.refusals.is_empty()).then_some(())
+            });
+            arrived.await.map(drop)
+        });
+        committed.await?;
+        if let Some(why) = self.with(|tab| tab.refusals.pop())? {
+            return Err(ChromiumError::Refused(why));
+        }
+        let busy = !self.loaded(LOADS.min(limit)).await?;
+        // The title comes by an event of the browser, which another task of the program sends.
+        let info: Result<Value> = self
+            .call_within(Duration::from_secs(2), "Target.getTargetInfo", json!({}))
+            .await;
+        if let Ok(info) = info {
+            let title = info["targetInfo"]["title"].as_str().unwrap_or_default();
+            self.with(|tab| tab.title = crate::text::one_line(title, 200))?;
+        }
+        self.with(|tab| Arrival {
+            url: tab.url(),
+            title: tab.title.clone(),
+            status: tab.status,
+            busy,
+        })
+    }
+
+    /// The context of our own world in a frame.
+    pub(crate) async fn world(&self, frame: &str) -> Result<i64> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct World {
+            execution_context_id: i64,
+        }
+        let (known, loader) = self.with(|tab| {
+            let frame = tab.frames.get(frame);
+            (
+                frame.and_then(|frame| frame.world),
+                frame.map(|frame| frame.loader.clone()),
+            )
+        })?;
+        if let Some(world) = known {
+            return Ok(world);
+        }
+        let params = json!({"frameId": frame, "worldName": "haft"});
+        let world: World = self.call("Page.createIsolatedWorld", params).await?;
+        self.with(|tab| {
+            if let Some(frame) = tab.frames.get_mut(frame)
+                && Some(&frame.loader) == loader.as_ref()
+            {
+                frame.world = Some(world.execution_context_id);
+            }
+        })?;
+        Ok(world.execution_context_id)
+    }
+
+    /// Calls a function of ours in a frame, where the page has changed nothing.
+    pub(crate) async fn in_frame(
+        &self,
+        frame: &str,
+        function: &str,
+        limit: Duration,
+    ) -> Result<Value> {
+        let world = self.world(frame).await?;
+        let params = json!({
+            "functionDeclaration": function, "executionContextId": world,
+            "awaitPromise": true, "returnByValue": true,
+        });
+        value_of(
+            self.call_within(limit, "Runtime.callFunctionOn", params)
+                .await?,
+        )
+    }
+
+    /// Calls a function of ours on an element.
+    pub(crate) async fn on(
+        &self,
+        element: &Element,
+        function: &str,
+        arguments: Value,
+    ) -> Result<Value> {
+        let params = json!({
+            "functionDeclaration": function, "objectId": element.object, "arguments": arguments,
+            "awaitPromise": true, "returnByValue": true, "userGesture": true,
+        });
+        value_of(self.call("Runtime.callFunctionOn", params).await?)
+    }
+
+    /// The element that a ref stands for, if it is still there.
+    pub(crate) async fn element(&self, number: u32) -> Result<Element> {
+        let (entry, was_given) = {
+            let state = self.shared.state();
+            (
+                state.refs.get(number).cloned(),
+                state.refs.was_given(number),
+            )
+        };
+        let gone = |why: &str| ChromiumError::Gone {
+            number,
+            why: why.to_owned(),
+        };
+        let Some(entry) = entry else {
+            return Err(if was_given {
+                gone("its page is gone")
+            } else {
+                unusable(format!(
+                    "e{number} is no ref of a snapshot. Take a snapshot."
+                ))
+            });
+        };
+        if entry.tab != self.number {
+            return Err(unusable(format!(
+                "e{number} belongs to tab {}; select it with the action tabs.",
+                entry.tab
+            )));
+        }
+        let (loader, url) = self.with(|tab| {
+            let frame = tab.frames.get(&entry.frame);
+            (frame.map(|frame| frame.loader.clone()), tab.url())
+        })?;
+        if loader.as_ref() != Some(&entry.loader) {
+            let why = if url == entry.url {
+                format!("the page at {url} was loaded again")
+            } else {
+                format!("the page navigated from {} to {url}", entry.url)
+            };
+            return Err(gone(&why));
+        }
+        let object = self.object(entry.node, &entry.frame).await;
+        let object = match object {
+            Ok(object) => object,
+            Err(ChromiumError::Protocol { .. }) => {
+                return Err(gone("its element is no more in the page"));
+            }
+            Err(other) => return Err(other),
+        };
+        let element = Element {
+            number,
+            entry,
+            object,
+        };
+        let connected = self
+            .on(
+                &element,
+                "function() { return this.isConnected }",
+                json!([]),
+            )
+            .await;
+        match connected {
+            Ok(Value::Bool(true)) => Ok(element),
+            Ok(_) | Err(ChromiumError::Protocol { .. }) => {
+                Err(gone("its element is no more in the page"))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// A node in our world of its frame.
+    pub(crate) async fn object(&self, node: i64, frame: &str) -> Result<String> {
+        let world = self.world(frame).await?;
+        let params = json!({"backendNodeId": node, "executionContextId": world});
+        let found: Value = self.call("DOM.resolveNode", params).await?;
+        let object = found["object"]["objectId"].as_str();
+        object
+            .map(str::to_owned)
+            .ok_or_else(|| ChromiumError::Protocol {
+                method: "DOM.resolveNode".to_owned(),
+                message: "no object".to_owned(),
+            })
+    }
+}
+
+fn value_of(evaluated: Value) -> Result<Value> {
+    let evaluated: Evaluated =
+        serde_json::from_value(evaluated).map_err(|error| ChromiumError::Protocol {
+            method: "Runtime.callFunctionOn".to_owned(),
+            message: error.to_string(),
+        })?;
+    match evaluated.exception_details {
+        Some(details) => Err(ChromiumError::Protocol {
+            method: "Runtime.callFunctionOn".to_owned(),
+            message: crate::logs::exception_text(&details),
+        }),
+        None => Ok(evaluated
+            .result
+            .get("value")
+            .cloned()
+            .unwrap_or(Value::Null)),
+    }
+}
