@@ -94,7 +94,12 @@ fn put(
 
 /// Why the person is asked, and what they could agree to.
 fn why(question: &ApprovalRequest) -> String {
-    let reason = show::distinct_line(&question.reason);
+    // What is about no call has its contents on the card alone.
+    let reason = match question.asked {
+        Some(_) => &question.reason,
+        None => question.because.first().unwrap_or(&question.reason),
+    };
+    let reason = show::distinct_line(reason);
     let mut text = format!("  needs your permission: {reason}");
     let rules = show::distinct_line(&question.rules.join(", "));
     match question.rules.len() {

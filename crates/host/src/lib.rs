@@ -112,7 +112,7 @@ pub use data::{
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
     SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustReport, TrustedThing, UndoEntry,
     UndoReport, UndoWhich, accept_trust, exchanges, key_report, outside_imports, remove_key,
-    session_entries, store_key, trust_report,
+    session_entries, store_key, trust_changes, trust_report,
 };
 pub use environment::Environment;
 pub use error::{OpenError, error_in_words};

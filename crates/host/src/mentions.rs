@@ -18,6 +18,8 @@ use crate::event::Events;
 
 /// At most this many of them come with one prompt.
 const MOST: usize = 20;
+/// So much of a resource comes with a prompt, in characters.
+const LONGEST_RESOURCE: usize = 100_000;
 
 /// What a mention stands for.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,7 +80,7 @@ async fn resource(mention: &str, servers: &Servers, events: &Events) -> Option<C
                 .collect();
             let text = match texts.is_empty() {
                 true => "(no text; ReadMcpResourceTool keeps its bytes in a file)".to_owned(),
-                false => texts.join("\n"),
+                false => short(&texts.join("\n")),
             };
             Some(Content::text(format!(
                 "Contents of {uri} of the MCP server {server}:\n{text}"
@@ -90,6 +92,17 @@ async fn resource(mention: &str, servers: &Servers, events: &Events) -> Option<C
                 "{mention} was named, and is not here: {why}"
             )))
         }
+    }
+}
+
+/// As much of a resource as one result may have.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_RESOURCE) {
+        None => text.to_owned(),
+        Some((end, _)) => format!(
+            "{}\n(cut after {LONGEST_RESOURCE} characters; ReadMcpResourceTool reads all of it)",
+            &text[..end]
+        ),
     }
 }
 
@@ -186,6 +199,14 @@ fn picture(ran: &NestedResult) -> Option<Content> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_resource_comes_with_a_prompt_up_to_a_length() {
+        assert_eq!(short("as it is"), "as it is");
+        let cut = short(&"é".repeat(LONGEST_RESOURCE + 1));
+        assert!(cut.starts_with(&"é".repeat(LONGEST_RESOURCE)));
+        assert!(cut.ends_with("ReadMcpResourceTool reads all of it)"));
+    }
 
     #[test]
     fn names_are_files_folders_or_lines_of_files() {

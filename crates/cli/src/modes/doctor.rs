@@ -130,6 +130,7 @@ impl Row {
 fn servers(list: &haft_host::ServerList) -> Section {
     let named = list.servers.iter().map(|server| {
         let (state, what) = match (server.status, &server.error) {
+            ("connected", _) if server.unapproved.is_some() => (CheckState::Note, String::new()),
             ("connected", _) => (CheckState::Good, String::new()),
             ("failed", Some(error)) => (CheckState::Bad, format!(": {error}")),
             (_, Some(error)) => (CheckState::Note, format!(": {error}")),
@@ -143,6 +144,9 @@ fn servers(list: &haft_host::ServerList) -> Section {
             let tokens = mcp_tokens(server);
             let count = tools.len();
             text += &format!("; revision {revision}, {count} tools, about {tokens} tokens");
+        }
+        if let Some(unapproved) = &server.unapproved {
+            text += &format!("; {unapproved}");
         }
         Row::new(show::clean(&server.name), state, text)
     });

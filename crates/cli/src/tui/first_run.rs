@@ -19,12 +19,12 @@ pub(crate) fn trust_facts(report: &TrustReport) -> Option<TrustFacts> {
         .iter()
         .map(|thing| thing.name.clone())
         .collect();
-    things.extend(
-        report
-            .changed
-            .iter()
-            .map(|change| format!("since then: {change}")),
-    );
+    for change in &report.changed {
+        let mut lines = change.lines();
+        let first = lines.next().unwrap_or_default();
+        things.push(format!("since then: {first}"));
+        things.extend(lines.map(|line| format!("  {line}")));
+    }
     let contents = report.things.iter();
     let contents = contents.map(|thing| (thing.name.clone(), thing.contents.clone()));
     Some(TrustFacts {

@@ -39,7 +39,14 @@ fn list(input: &SessionInput) -> String {
     let servers = list.servers.into_iter().map(|server| {
         let offers = match (&server.error, &server.tools) {
             (Some(error), _) => short(error, 80),
-            (None, Some(tools)) => format!("{} tools", tools.len()),
+            (None, Some(tools)) => match server.unapproved {
+                Some(_) => format!(
+                    "{} tools; not all approved: /mcp {}",
+                    tools.len(),
+                    server.name
+                ),
+                None => format!("{} tools", tools.len()),
+            },
             (None, None) => String::new(),
         };
         vec![server.name, server.status.to_owned(), server.target, offers]
@@ -69,6 +76,9 @@ fn one(input: &SessionInput, name: &str) -> CommandAnswer {
         let said = tool["description"].as_str().unwrap_or_default();
         let name = tool["name"].as_str().unwrap_or_default();
         text += &format!("\n  {name}  {}", short(said, 80));
+    }
+    if let Some(unapproved) = server.unapproved {
+        text += &format!("\n{unapproved}");
     }
     if !server.log.is_empty() {
         text += "\nlog, the last lines";

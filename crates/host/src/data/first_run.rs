@@ -1,18 +1,19 @@
 //! What a person is asked and told before a session: whether the directory is trusted, and where the key is.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::PathBuf,
 };
 
-use haft_engine::settings::{Flags, Settings, Trust, TrustFile, trust};
+use haft_engine::settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust};
+use serde_json::Value;
 
 use crate::{
     Environment, ModelProvider, OpenError, Permitted, SessionConfig, extensions::Extensions,
-    key_helper, model,
+    key_helper, mcp::project_server_changes, model,
 };
 
 /// What of a directory would run or loosen something, and whether that is trusted.
@@ -22,7 +23,7 @@ pub struct TrustReport {
     pub directory: PathBuf,
     /// It is, as it is now; also where there is nothing to trust.
     pub is_trusted: bool,
-    /// What has changed since it was trusted.
+    /// What has changed since it was trusted; lines below the first show how.
     pub changed: Vec<String>,
     /// What would count.
     pub things: Vec<TrustedThing>,
@@ -62,7 +63,7 @@ pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
     let settings = settings(config);
     let places = &settings.places;
     let running = settings.running_things();
-    let known = TrustFile::read(places).changes(places, &running);
+    let known = trust_changes(config, places, &running);
     let trusted = Trust::of(places, &config.settings, &running);
     let loosening = settings.loosening_things();
     let mut things: Vec<TrustedThing> = Vec::new();
@@ -94,6 +95,30 @@ pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
         changed,
         things,
     })
+}
+
+/// What differs from what was trusted, of these things; `None` if the directory never was. Lines below the first show the
+/// difference, where it is known.
+pub fn trust_changes(
+    config: &SessionConfig,
+    places: &SettingsPlaces,
+    things: &BTreeMap<String, Value>,
+) -> Option<Vec<String>> {
+    let changed = TrustFile::read(places).changes(places, things)?;
+    let with_difference = |change: String| {
+        let thing = things
+            .iter()
+            .find(|(name, _)| change == format!("{name} has changed"));
+        let server = thing.and_then(|(name, entry)| {
+            let name = name.strip_prefix(".mcp.json server ")?;
+            Some(project_server_changes(config, name, entry))
+        });
+        match server.filter(|difference| !difference.is_empty()) {
+            Some(difference) => format!("{change}\n{difference}"),
+            None => change,
+        }
+    };
+    Some(changed.into_iter().map(with_difference).collect())
 }
 
 /// Files outside of the project that its memory files import, and that no one has agreed to yet.

@@ -14,7 +14,7 @@ pub use costs::{CostLine, CostReport};
 pub(crate) use first_run::stored_key;
 pub use first_run::{
     KeyPlace, KeyReport, TrustReport, TrustedThing, accept_trust, key_report, outside_imports,
-    remove_key, store_key, trust_report,
+    remove_key, store_key, trust_changes, trust_report,
 };
 pub use memory_places::{MemoryPlace, MemoryScope};
 pub use rules::RuleInfo;

@@ -5,27 +5,28 @@
 //! |---|---|---|
 //! | the project's | the trust in the directory ends | asked |
 //! | a plugin's | asked before it is started | asked |
-//! | the person's own | said, with the difference | asked |
+//! | the person's own | asked, or said where no one is there | asked |
 //! | given with this very run, an administrator's | – | – |
 //!
 //! Lists of tools are pinned the first time they are seen: no one could say more of them before they were called, and
 //! each call is still asked about as rules say.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, CardPiece,
     approval::NobodyToAsk,
 };
 use haft_engine::settings::trust;
-use haft_mcp::client::{ServerEntry, ServerScope, ToolApprovals};
+use haft_mcp::client::{ApprovedTools, ServerEntry, ServerScope, ToolApprovals};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,14 +63,21 @@ type Pins = BTreeMap<String, BTreeMap<String, Vec<PinnedServer>>>;
 pub(crate) enum Decides {
     /// A person, if there is one.
     Person(Arc<dyn Approver>, Arc<dyn Fn(&str) + Send + Sync>),
-    /// Everything is approved as it is now.
-    Approve,
+    /// Everything is approved as it is now; what differs from before is gathered here.
+    Approve(Arc<Mutex<Vec<String>>>),
 }
 
 impl Decides {
     /// No one is asked, and nothing is said: what changed is left out.
     pub(crate) fn no_one() -> Self {
         Self::Person(Arc::new(NobodyToAsk), Arc::new(|_| {}))
+    }
+
+    fn can_ask(&self) -> bool {
+        match self {
+            Self::Person(approver, _) => approver.is_there(),
+            Self::Approve(_) => true,
+        }
     }
 
     fn say(&self, text: &str) {
@@ -84,8 +92,8 @@ pub(crate) struct PinnedTools {
     pub(crate) file: PathBuf,
     pub(crate) directory: String,
     pub(crate) decides: Decides,
-    /// One change of the file at a time.
-    pub(crate) lock: Mutex<()>,
+    /// What was refused, or said, in this session: it is not asked again.
+    pub(crate) asked: Mutex<BTreeSet<String>>,
 }
 
 impl ToolApprovals for PinnedTools {
@@ -104,28 +112,25 @@ impl ToolApprovals for PinnedTools {
             }
             let name = &entry.name;
             let what = differences::lines(&last.text, &now.text);
+            let reason = format!(
+                "the MCP server {name} would be started or reached in another way than you approved"
+            );
             match entry.scope {
                 // The trust in the directory knows it, and has asked.
                 ServerScope::Project => Ok(()),
-                ServerScope::Plugin => {
-                    let reason = format!(
-                        "the MCP server {name} would be started or reached in another way than you approved:\n{what}"
-                    );
-                    match self.agrees(name, reason).await {
-                        true => Ok(()),
-                        false => Err(format!(
-                            "it would be started or reached in another way than you approved. Look at it and approve \
-                             it with `haft mcp approve {name}`:\n{what}"
-                        )),
-                    }
-                }
-                // They wrote it themselves, and may have been someone else.
-                _ => {
-                    self.decides.say(&format!(
-                        "MCP server {name}: its entry is another one than last time:\n{what}"
-                    ));
+                // They wrote it themselves, or it was someone else: who is there is asked.
+                ServerScope::Local | ServerScope::User if !self.decides.can_ask() => {
+                    let said = other_entry(name, &last.text, &now.text);
+                    self.decides.say(&format!("MCP server {name}: {said}"));
                     Ok(())
                 }
+                _ => match self.agrees(name, reason, &what).await {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "it would be started or reached in another way than you approved. Look at it and approve \
+                         it with `haft mcp approve {name}`:\n{what}"
+                    )),
+                },
             }
         })
     }
@@ -134,36 +139,54 @@ impl ToolApprovals for PinnedTools {
         &'a self,
         entry: &'a ServerEntry,
         tools: Vec<Value>,
-    ) -> BoxFuture<'a, Vec<Value>> {
+    ) -> BoxFuture<'a, ApprovedTools> {
         Box::pin(async move {
             if !is_pinned(entry.scope) {
-                return tools;
+                return tools.into();
             }
             let now = PinnedServer {
                 tools: pins(&tools),
                 ..pinned_entry(entry)
             };
             let known = self.read(entry);
-            let Some(before) = known.into_iter().find(|one| one.hash == now.hash) else {
-                self.pin(entry, now);
-                return tools;
+            let is_same = |one: &PinnedServer| one.hash == now.hash;
+            let Some(before) = known.iter().find(|one| is_same(one)) else {
+                // What no person has seen is not approved by being used.
+                let unseen = known.last().filter(|_| !self.decides.can_ask());
+                let unapproved = unseen
+                    .filter(|_| entry.scope != ServerScope::Project)
+                    .map(|last| other_entry(&entry.name, &last.text, &now.text));
+                if unapproved.is_none() {
+                    self.pin(entry, now);
+                }
+                return ApprovedTools { tools, unapproved };
             };
             let changes = changes(&before.tools, &now.tools);
             if changes.is_empty() {
-                return tools;
+                return tools.into();
             }
             let (name, what) = (&entry.name, changes.join("\n"));
-            let reason = format!(
-                "the MCP server {name} offers other tools than those you approved:\n{what}"
-            );
-            if self.agrees(name, reason).await {
-                self.pin(entry, now);
-                return tools;
-            }
-            self.decides.say(&format!(
-                "MCP server {name}: these tools are others than you approved, and are left out. Approve them with \
+            let unapproved = format!(
+                "these tools are others than you approved, and are left out. Approve them with \
                  `haft mcp approve {name}`:\n{what}"
-            ));
+            );
+            // A server may say again and again that its list is another one.
+            let likeness = Self::likeness(&now);
+            if !self.asked().contains(&likeness) {
+                let reason =
+                    format!("the MCP server {name} offers other tools than those you approved");
+                if self.agrees(name, reason, &what).await {
+                    self.pin(entry, now);
+                    return tools.into();
+                }
+                self.asked().insert(likeness);
+                match self.decides.can_ask() {
+                    true => self.decides.say(&format!(
+                        "MCP server {name}: its changed tools are left out; `haft mcp approve {name}` approves them"
+                    )),
+                    false => self.decides.say(&format!("MCP server {name}: {unapproved}")),
+                }
+            }
             let is_known = |tool: &Value| {
                 let name = tool["name"].as_str().unwrap_or_default();
                 before
@@ -171,7 +194,10 @@ impl ToolApprovals for PinnedTools {
                     .get(name)
                     .is_some_and(|pin| now.tools.get(name).is_some_and(|own| own.hash == pin.hash))
             };
-            tools.into_iter().filter(is_known).collect()
+            ApprovedTools {
+                tools: tools.into_iter().filter(is_known).collect(),
+                unapproved: Some(unapproved),
+            }
         })
     }
 }
@@ -193,13 +219,23 @@ impl PinnedTools {
             file: places.user.join("haft/mcp-approvals.json"),
             directory: trust::directory(&places).to_string_lossy().into_owned(),
             decides,
-            lock: Mutex::default(),
+            asked: Mutex::default(),
         }
+    }
+
+    /// What was asked about is known by this.
+    fn likeness(server: &PinnedServer) -> String {
+        let tools = server.tools.iter().map(|(name, pin)| (name, &pin.hash));
+        format!("{} {:?}", server.hash, tools.collect::<Vec<_>>())
+    }
+
+    fn asked(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets what was approved of the servers of this directory. Says whether there was anything.
     pub(crate) fn forget(&self) -> io::Result<bool> {
-        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.locked()?;
         let mut all = self.all();
         match all.remove(&self.directory) {
             None => Ok(false),
@@ -207,13 +243,45 @@ impl PinnedTools {
         }
     }
 
-    fn write(&self, all: &Pins) -> io::Result<()> {
+    /// Forgets one server: the person has just written it anew.
+    pub(crate) fn forget_server(&self, entry: &ServerEntry) -> io::Result<()> {
+        let _lock = self.locked()?;
+        let mut all = self.all();
+        let of_place = all.get_mut(self.place(entry));
+        match of_place.and_then(|servers| servers.remove(&entry.name)) {
+            None => Ok(()),
+            Some(_) => self.write(&all),
+        }
+    }
+
+    /// How an entry differs from the one that was used last; empty: it does not, or none was.
+    pub(crate) fn entry_changes(&self, entry: &ServerEntry) -> String {
+        let now = pinned_entry(entry);
+        match self.read(entry).last() {
+            Some(last) if last.hash != now.hash => differences::lines(&last.text, &now.text),
+            _ => String::new(),
+        }
+    }
+
+    /// The right to change the file, across sessions and processes; one that dies lets go of it.
+    fn locked(&self) -> io::Result<fs::File> {
         if let Some(folder) = self.file.parent() {
             fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
                 .create(folder)?;
         }
+        let lock = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.file.with_extension("lock"))?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        Ok(lock)
+    }
+
+    fn write(&self, all: &Pins) -> io::Result<()> {
         let new = self
             .file
             .with_extension(format!("{}.new", std::process::id()));
@@ -227,9 +295,14 @@ impl PinnedTools {
         fs::rename(new, &self.file)
     }
 
-    async fn agrees(&self, server: &str, reason: String) -> bool {
+    /// Does the person agree, who sees what is another one?
+    async fn agrees(&self, server: &str, reason: String, what: &str) -> bool {
         let approver = match &self.decides {
-            Decides::Approve => return true,
+            Decides::Approve(approved) => {
+                let mut approved = approved.lock().unwrap_or_else(PoisonError::into_inner);
+                approved.push(format!("{reason}:\n{what}"));
+                return true;
+            }
             Decides::Person(approver, _) => approver,
         };
         if !approver.is_there() {
@@ -239,8 +312,15 @@ impl PinnedTools {
             kind: ApprovalKind::Permission,
             call: CallId::new(),
             tool: format!("mcp__{server}"),
-            card: Card::default(),
-            reason,
+            card: Card {
+                title: "MCP server".to_owned(),
+                subject: server.to_owned(),
+                summary: String::new(),
+                body: vec![CardPiece::Text(what.to_owned())],
+            },
+            // Programs that show no card show this.
+            reason: format!("{reason}:\n{what}"),
+            because: vec![reason],
             ..ApprovalRequest::default()
         };
         matches!(
@@ -269,15 +349,18 @@ impl PinnedTools {
     }
 
     fn pin(&self, entry: &ServerEntry, server: PinnedServer) {
-        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = self.all();
-        let of_place = all.entry(self.place(entry).to_owned()).or_default();
-        let known = of_place.entry(entry.name.clone()).or_default();
-        known.retain(|one| one.hash != server.hash);
-        known.push(server);
-        let over = known.len().saturating_sub(MOST_ENTRIES);
-        known.drain(..over);
-        if let Err(error) = self.write(&all) {
+        let keep = || -> io::Result<()> {
+            let _lock = self.locked()?;
+            let mut all = self.all();
+            let of_place = all.entry(self.place(entry).to_owned()).or_default();
+            let known = of_place.entry(entry.name.clone()).or_default();
+            known.retain(|one| one.hash != server.hash);
+            known.push(server);
+            let over = known.len().saturating_sub(MOST_ENTRIES);
+            known.drain(..over);
+            self.write(&all)
+        };
+        if let Err(error) = keep() {
             tracing::warn!(%error, server = entry.name, "its approval is not kept");
         }
     }
@@ -321,6 +404,14 @@ fn pins(tools: &[Value]) -> PinnedList {
         Some((tool["name"].as_str()?.to_owned(), pin))
     });
     pins.collect()
+}
+
+/// How an entry is another one, for people.
+fn other_entry(name: &str, before: &str, now: &str) -> String {
+    let what = differences::lines(before, now);
+    format!(
+        "its entry is another one than you approved; `haft mcp approve {name}` approves it:\n{what}"
+    )
 }
 
 /// What a tool says of itself: its description first, the rest of it behind that.

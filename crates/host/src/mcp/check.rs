@@ -1,9 +1,16 @@
 //! Looking at servers without a session: what is named, and what comes of connecting it.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use haft_contract::{BoxFuture, CancellationToken};
-use haft_mcp::client::{ClientHost, Elicitation, ElicitationAnswer, ServerList, Servers};
+use haft_mcp::client::{
+    ClientHost, Elicitation, ElicitationAnswer, ServerEntry, ServerList, ServerScope, Servers,
+};
+use serde_json::Value;
 
 use super::{
     approvals::{Decides, PinnedTools},
@@ -24,8 +31,8 @@ pub async fn check_servers(
     Ok(check(config, only).await?)
 }
 
-/// Approves the tools of a server as they are now.
-pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<(), OpenError> {
+/// Approves a server and its tools as they are now. Says how they differ from what was approved before.
+pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<Vec<String>, OpenError> {
     Ok(approve(config, name).await?)
 }
 
@@ -36,12 +43,24 @@ pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
     Ok(forgotten.map_err(anyhow::Error::from)?)
 }
 
-async fn approve(config: &SessionConfig, name: &str) -> anyhow::Result<()> {
-    let (_, servers) = checked(config, Some(name), Decides::Approve).await?;
+/// How a server of the project differs from the one that was used last; empty: that is not known.
+pub(crate) fn project_server_changes(config: &SessionConfig, name: &str, entry: &Value) -> String {
+    match ServerEntry::read(name, entry, ServerScope::Project) {
+        Ok(entry) => PinnedTools::of(config, Decides::no_one()).entry_changes(&entry),
+        Err(_) => String::new(),
+    }
+}
+
+async fn approve(config: &SessionConfig, name: &str) -> anyhow::Result<Vec<String>> {
+    let approved = Arc::new(Mutex::default());
+    let decides = Decides::Approve(Arc::clone(&approved));
+    let (_, servers) = checked(config, Some(name), decides).await?;
     let server = servers.server(name).map_err(anyhow::Error::msg)?;
     let connected = server.connected().await.map(drop);
     servers.close().await;
-    connected.map_err(|why| anyhow::anyhow!("{name}: {why}"))
+    connected.map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
+    let mut approved = approved.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::take(&mut *approved))
 }
 
 async fn check(config: &SessionConfig, only: Option<&str>) -> anyhow::Result<ServerList> {

@@ -11,7 +11,10 @@ use anyhow::Context;
 use haft_mcp::client::{ServerEntry, ServerScope};
 use serde_json::{Map, Value, json};
 
-use super::sources::{UserFile, project_file, project_keys};
+use super::{
+    approvals::{Decides, PinnedTools},
+    sources::{UserFile, project_file, project_keys},
+};
 use crate::SessionConfig;
 
 /// Names a server in the file of a scope; the file.
@@ -26,9 +29,8 @@ pub fn add_server(
         !name.is_empty() && name.chars().all(fits),
         "{name:?}: the name of a server has letters, digits, - and _ only"
     );
-    if let Err(skipped) = ServerEntry::read(name, entry, scope) {
-        anyhow::bail!("{name}: {}", skipped.message);
-    }
+    let named = ServerEntry::read(name, entry, scope)
+        .map_err(|skipped| anyhow::anyhow!("{name}: {}", skipped.message))?;
     let file = file_of(config, scope)?;
     let mut document = read(&file)?;
     let servers = servers_of(&mut document, config, scope)?;
@@ -39,6 +41,10 @@ pub fn add_server(
     );
     servers.insert(name.to_owned(), entry.clone());
     write(&file, &document)?;
+    // Who writes an entry of their own has approved it. The project's are for others, too.
+    if scope != ServerScope::Project {
+        PinnedTools::of(config, Decides::no_one()).forget_server(&named)?;
+    }
     Ok(file)
 }
 

@@ -26,6 +26,7 @@ mod sources;
 pub use account::{login_server, logout_server};
 pub(crate) use agent_servers::AgentServers;
 pub(crate) use approvals::Decides;
+pub(crate) use check::project_server_changes;
 pub use check::{approve_server, check_servers, forget_approvals, named_servers};
 pub use edit::{add_server, remove_server};
 pub(crate) use elicitation_hooks::ElicitationHooks;

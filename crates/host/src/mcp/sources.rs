@@ -127,8 +127,11 @@ fn project(servers: &Servers, config: &SessionConfig, permitted: &Permitted) {
     };
     let trusted = permitted.settings.trust.runs;
     let read = of_file(&file, ServerScope::Project).into_iter();
-    let read = read.filter(|read| !matches!(read, Ok(entry) if is_rejected(&entry.name)));
     let read = read.map(|read| match read {
+        Ok(entry) if is_rejected(&entry.name) => {
+            let why = "disabledMcpjsonServers in the settings names it";
+            Err(SkippedServer::rejected(&entry.name, why))
+        }
         Ok(entry) if !trusted => {
             let why = format!(
                 "it is the project's (.mcp.json), and the directory is not trusted, or .mcp.json has changed since; \

@@ -5,6 +5,24 @@ use serde_json::Value;
 
 use super::ServerEntry;
 
+/// What of a server's tools may be offered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ApprovedTools {
+    /// Those that may.
+    pub tools: Vec<Value>,
+    /// What is not as it was approved, how it differs, and how it is approved, for people.
+    pub unapproved: Option<String>,
+}
+
+impl From<Vec<Value>> for ApprovedTools {
+    fn from(tools: Vec<Value>) -> Self {
+        Self {
+            tools,
+            unapproved: None,
+        }
+    }
+}
+
 /// Decides which tools of a server are offered: those that a person has approved as they are now.
 pub trait ToolApprovals: Send + Sync {
     /// May a server be started or reached as its entry says now? The error says why not. May ask a person.
@@ -15,5 +33,5 @@ pub trait ToolApprovals: Send + Sync {
         &'a self,
         entry: &'a ServerEntry,
         tools: Vec<Value>,
-    ) -> BoxFuture<'a, Vec<Value>>;
+    ) -> BoxFuture<'a, ApprovedTools>;
 }

@@ -51,7 +51,8 @@ impl Definition {
         let called = listed["name"].as_str().filter(|name| !name.is_empty())?;
         let annotations = &listed["annotations"];
         let meta = &listed["_meta"];
-        let reads = annotations["readOnlyHint"] == true;
+        // Hints make a call more careful, never less: who says both is not taken at their word.
+        let reads = annotations["readOnlyHint"] == true && annotations["destructiveHint"] != true;
         let (input_schema, told) = schema::fitting(&listed["inputSchema"]);
         let said = listed["description"].as_str().unwrap_or_default().trim();
         let mut description = match said {
@@ -81,6 +82,7 @@ impl Definition {
                     origin: ToolOrigin::Server(server.to_owned().into()),
                     search_hint: hint.to_owned().into(),
                     deferred: defaults.deferred && meta["anthropic/alwaysLoad"] != true,
+                    contacts_others: annotations["openWorldHint"] != false,
                     access: if reads {
                         Access::Reads
                     } else {
@@ -148,6 +150,12 @@ pub(super) fn name(server: &str, tool: &str) -> String {
     format!("{}_{hash:08x}", &name[..KEPT_NAME])
 }
 
+/// Can this be the name of something of that server?
+pub(super) fn may_be_of(named: &str, server: &str) -> bool {
+    let beginning = name(server, "");
+    named.starts_with(&beginning[..beginning.len().min(KEPT_NAME)])
+}
+
 /// FNV-1a: the same in every build and session, so that rules keep their meaning.
 fn fnv(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| {
@@ -183,6 +191,9 @@ mod tests {
         assert!(cut.starts_with("mcp__calc__ttt"));
         assert_ne!(cut, name("calc", &format!("{long}x")));
         assert_ne!(cut, name("calc2", &long));
+        assert!(may_be_of(&cut, "calc") && !may_be_of(&cut, "calc2"));
+        assert!(may_be_of("mcp__my_server__t", "my server"));
+        assert!(may_be_of(&name(&long, "t"), &long));
     }
 
     #[test]
@@ -206,6 +217,27 @@ mod tests {
         assert_eq!(bare.spec.profile.result_cap, Some(100));
         assert!(bare.effects().exclusive && !bare.effects().patches);
         assert!(Definition::new("calc", &json!({"name": ""}), DEFAULTS).is_none());
+    }
+
+    #[test]
+    fn hints_never_make_a_call_less_careful_than_the_others_say() {
+        let effects = |annotations: Value| {
+            let listed = json!({"name": "x", "annotations": annotations});
+            let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
+            (
+                made.effects() == Effects::READS,
+                made.spec.profile.contacts_others,
+            )
+        };
+        assert_eq!(effects(json!({})), (false, true));
+        assert_eq!(effects(json!({"readOnlyHint": true})), (true, true));
+        let closed =
+            json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false});
+        assert_eq!(effects(closed), (true, false));
+        let both = json!({"readOnlyHint": true, "destructiveHint": true});
+        assert_eq!(effects(both), (false, true));
+        assert_eq!(effects(json!({"destructiveHint": false})), (false, true));
+        assert_eq!(effects(json!({"readOnlyHint": "true"})), (false, true));
     }
 
     #[test]

@@ -134,7 +134,19 @@ impl SkippedServer {
             message: message.into(),
         }
     }
+
+    /// One that a person's settings reject: it is listed, and no problem.
+    pub fn rejected(name: &str, message: impl Into<String>) -> Self {
+        Self::new(name, REJECTED, message)
+    }
+
+    /// Is it worth a warning?
+    pub fn is_problem(&self) -> bool {
+        self.category != REJECTED
+    }
 }
+
+const REJECTED: &str = "rejected";
 
 /// The entries of a map from names to servers.
 pub fn entries(

@@ -38,7 +38,7 @@ mod stdio;
 mod tool;
 mod transport;
 
-pub use approval::ToolApprovals;
+pub use approval::{ApprovedTools, ToolApprovals};
 pub use connection::{Connection, ServerFacts};
 pub use entry::{
     RemoteServer, ServerEntry, ServerKind, ServerSandbox, ServerScope, SkippedServer, entries,

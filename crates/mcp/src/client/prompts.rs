@@ -49,22 +49,41 @@ impl Servers {
         servers.iter().flat_map(|server| server.prompts()).collect()
     }
 
-    /// What a prompt says with these arguments, in the order that it names them. `None`: there is no such prompt.
+    /// What a prompt says with these arguments, in the order that it names them. Waits for a server that may
+    /// have it and is being connected. `None`: there is no such prompt.
     pub async fn prompt(
         &self,
         command: &str,
         given: &[String],
         folder: &Path,
     ) -> Option<Result<Vec<Content>, String>> {
+        if let Some((server, prompt)) = self.found(command) {
+            return Some(said(&server, &prompt, given, folder).await);
+        }
+        // Those that may have it, and are not there yet.
+        let mut why = None;
         for server in self.all() {
-            for prompt in server.listed_prompts() {
-                let name = prompt["name"].as_str().unwrap_or_default();
-                if definition::name(server.name(), name) == command {
-                    return Some(said(&server, &prompt, given, folder).await);
-                }
+            if definition::may_be_of(command, server.name())
+                && let Err(error) = server.connected().await
+            {
+                why = Some(Err(format!("the server {}: {error}", server.name())));
             }
         }
-        None
+        match self.found(command) {
+            Some((server, prompt)) => Some(said(&server, &prompt, given, folder).await),
+            None => why,
+        }
+    }
+
+    fn found(&self, command: &str) -> Option<(Arc<ServerHandle>, Value)> {
+        self.all().into_iter().find_map(|server| {
+            let prompts = server.listed_prompts().into_iter();
+            let mut found = prompts.filter(|prompt| {
+                let name = prompt["name"].as_str().unwrap_or_default();
+                definition::name(server.name(), name) == command
+            });
+            found.next().map(|prompt| (Arc::clone(&server), prompt))
+        })
     }
 }
 

@@ -11,8 +11,8 @@ use data_encoding::BASE64;
 use haft_contract::{CallId, Content, ToolOutput, output::MediaSource};
 use serde_json::Value;
 
-/// Pictures that models can see.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// What providers take of one picture at most, as text.
+const LONGEST_PICTURE: usize = 5 * 1024 * 1024;
 
 /// The output of a call. What is neither text nor a picture is kept in `folder`.
 pub(super) fn output(answer: &Value, folder: &Path) -> ToolOutput {
@@ -85,29 +85,55 @@ fn resource(resource: &Value, folder: &Path) -> Content {
 }
 
 fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
-    if PICTURES.contains(&kind) {
+    let bytes = match BASE64.decode(data.as_bytes()) {
+        Ok(bytes) => bytes,
+        Err(error) => return Content::text(format!("[{kind}: not valid base 64: {error}]")),
+    };
+    // What it is, is what its bytes say: a provider refuses all that is said after a picture that is none.
+    let is = picture(&bytes);
+    if let Some(media_type) = is.filter(|_| data.len() <= LONGEST_PICTURE) {
         return Content::Image {
             source: MediaSource::Base64 {
-                media_type: kind.to_owned(),
+                media_type: media_type.to_owned(),
                 data: data.to_owned(),
             },
         };
     }
-    let told = match BASE64.decode(data.as_bytes()) {
-        Err(error) => format!("[{kind}: not valid base 64: {error}]"),
-        Ok(bytes) => match keep(&bytes, kind, folder) {
-            Ok(path) => format!(
-                "[{kind}, {} bytes, kept in {}]",
-                bytes.len(),
-                path.display()
-            ),
-            Err(error) => format!(
-                "[{kind}, {} bytes, could not be kept: {error}]",
-                bytes.len()
-            ),
-        },
+    let remark = match (is, kind) {
+        (Some(_), _) => ", too large to be shown at once: Read shows it smaller",
+        (None, kind) if kind.starts_with("image/") => ", not a picture that can be shown",
+        _ => "",
     };
-    Content::text(told)
+    let size = bytes.len();
+    Content::text(match keep(&bytes, is.unwrap_or(kind), folder) {
+        Ok(path) => format!("[{kind}, {size} bytes{remark}, kept in {}]", path.display()),
+        Err(error) => format!("[{kind}, {size} bytes{remark}, could not be kept: {error}]"),
+    })
+}
+
+/// The media type of a picture that models can see, by how it begins.
+fn picture(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
 }
 
 /// No two files of a session have the same name.
@@ -152,6 +178,43 @@ mod tests {
 
     use super::*;
 
+    const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+
+    #[test]
+    fn a_picture_is_what_its_bytes_say_whatever_it_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let shown = |data: &str, kind: &str| {
+            let block = json!({"type": "image", "data": data, "mimeType": kind});
+            match content(&block, dir.path()) {
+                Content::Image {
+                    source: MediaSource::Base64 { media_type, .. },
+                } => media_type,
+                Content::Text { text } => text,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(shown(PIXEL, "image/jpeg"), "image/png");
+        assert_eq!(shown(PIXEL, "IMAGE/PNG"), "image/png");
+        assert_eq!(shown(PIXEL, ""), "image/png");
+        for (bytes, kind) in [
+            (&b"<html>an error page</html>"[..], "image/png"),
+            (b"", "image/gif"),
+            (b"<svg/>", "image/svg+xml"),
+        ] {
+            let said = shown(&BASE64.encode(bytes), kind);
+            assert!(said.contains("not a picture that can be shown"), "{said}");
+            let path = said.rsplit_once("kept in ").unwrap().1;
+            assert_eq!(fs::read(path.trim_end_matches(']')).unwrap(), bytes);
+        }
+        let said = shown("iVBORw0KGgo?", "image/png");
+        assert!(said.contains("not valid base 64"), "{said}");
+        let mut large = BASE64.decode(PIXEL.as_bytes()).unwrap();
+        large.resize(LONGEST_PICTURE, 0);
+        let said = shown(&BASE64.encode(&large), "image/png");
+        assert!(said.contains("too large"), "{said}");
+        assert!(said.ends_with(".png]"), "{said}");
+    }
+
     #[test]
     fn texts_are_joined_pictures_shown_and_the_rest_kept() {
         let dir = tempfile::tempdir().unwrap();
@@ -160,11 +223,11 @@ mod tests {
         let answer = json!({"content": [
             {"type": "text", "text": "one"},
             {"type": "text", "text": "two"},
-            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            {"type": "image", "data": PIXEL, "mimeType": "image/png"},
             {"type": "audio", "data": sound, "mimeType": "audio/wav"},
             {"type": "resource_link", "name": "r", "uri": "file:///r", "description": "More."},
             {"type": "resource", "resource": {"uri": "x:/y", "text": "inside"}},
-            {"type": "resource", "resource": {"uri": "x:/z", "mimeType": "image/png", "blob": "aGk="}},
+            {"type": "resource", "resource": {"uri": "x:/z", "mimeType": "image/png", "blob": PIXEL}},
             {"type": "audio", "data": "?", "mimeType": "audio/wav"},
             {"type": "odd"},
         ]});

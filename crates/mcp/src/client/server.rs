@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::{
-    ClientHost, ClientOptions, Connection, ServerEntry, ServerKind, ServerLink,
+    ApprovedTools, ClientHost, ClientOptions, Connection, ServerEntry, ServerKind, ServerLink,
     cache::{self, KeptList},
     connection::Greeting,
     definition::{Defaults, Definition},
@@ -98,13 +98,16 @@ struct Greeted {
     connection: Arc<Connection>,
     news: watch::Receiver<ServerNews>,
     /// What it offers, approved or not.
-    offered: Offered,
+    tools: Vec<Value>,
+    prompts: Vec<Value>,
 }
 
 /// What a server offers.
 #[derive(Default, Clone)]
 struct Offered {
     tools: Vec<Value>,
+    /// What of it is not as it was approved.
+    unapproved: Option<String>,
     prompts: Vec<Value>,
 }
 
@@ -143,7 +146,13 @@ impl ServerHandle {
             .shared
             .get()
             .map_or(super::options::CONNECT, |shared| shared.options.connect);
-        let settled = timeout(limit, status.wait_for(|status| !status.is_pending())).await;
+        // One that went away is there until its supervisor has seen it.
+        let is_settled = |status: &ServerStatus| match status {
+            ServerStatus::Pending => false,
+            ServerStatus::Connected(connection) => !connection.is_closed(),
+            _ => true,
+        };
+        let settled = timeout(limit, status.wait_for(is_settled)).await;
         let Ok(Ok(status)) = settled else {
             return Err("it is not connected yet; try again later".to_owned());
         };
@@ -200,6 +209,11 @@ impl ServerHandle {
     /// Its tools as it lists them; those of the last time until it is connected.
     pub(super) fn listed_tools(&self) -> Vec<Value> {
         self.offered().tools.clone()
+    }
+
+    /// What of it is not as it was approved.
+    pub(super) fn unapproved(&self) -> Option<String> {
+        self.offered().unapproved.clone()
     }
 
     /// What it said last beside its answers.
@@ -262,7 +276,7 @@ impl ServerHandle {
         if let Some(kept) = self.kept_list(&shared) {
             *self.offered() = Offered {
                 tools: kept.tools,
-                prompts: Vec::new(),
+                ..Offered::default()
             };
             self.version.fetch_add(1, Ordering::AcqRel);
         }
@@ -281,7 +295,7 @@ impl ServerHandle {
             tokio::select! {
                 biased;
                 () = ended.cancelled() => {}
-                () = server.supervise(&shared) => {}
+                () = server.supervise(&shared, &stop) => {}
             }
         });
     }
@@ -305,9 +319,7 @@ impl ServerHandle {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .cancel();
-        let connection = self.connection();
-        self.status.send_replace(status);
-        if let Some(connection) = connection {
+        if let ServerStatus::Connected(connection) = self.status.send_replace(status) {
             connection.close().await;
         }
     }
@@ -317,12 +329,24 @@ impl ServerHandle {
         self.halt(ServerStatus::Disabled).await;
     }
 
+    /// Says how it is, unless it was halted: then someone else says it.
+    fn set_status(&self, status: ServerStatus, stop: &CancellationToken) {
+        self.status.send_if_modified(|is| {
+            // It is halted before its status is replaced, which waits for this.
+            let counts = !stop.is_cancelled();
+            if counts {
+                *is = status;
+            }
+            counts
+        });
+    }
+
     /// Connects it, and again whenever it goes away, until that makes no sense any more.
-    async fn supervise(&self, shared: &Arc<ClientShared>) {
+    async fn supervise(&self, shared: &Arc<ClientShared>, stop: &CancellationToken) {
         if let Some(approvals) = &shared.options.approvals
             && let Err(why) = approvals.may_start(&self.entry).await
         {
-            self.failed(shared, &PeerError::Transport(why));
+            self.failed(shared, &PeerError::Transport(why), stop);
             return;
         }
         let (mut failures, mut has_lived) = (0, false);
@@ -335,13 +359,9 @@ impl ServerHandle {
                 )))
             });
             match attempt {
-                Ok(Greeted {
-                    connection,
-                    news,
-                    offered,
-                }) => {
+                Ok(greeted) => {
                     // A person may be asked, who takes as long as it takes.
-                    self.take_over(shared, &connection, offered).await;
+                    let (connection, news) = self.take_over(shared, greeted, stop).await;
                     let began = Instant::now();
                     let why = self.attend(shared, &connection, news).await;
                     if began.elapsed() > LIVED {
@@ -354,13 +374,13 @@ impl ServerHandle {
                         ));
                     }
                     has_lived = true;
-                    self.status.send_replace(ServerStatus::Pending);
+                    self.set_status(ServerStatus::Pending, stop);
                 }
                 Err(error) => {
                     let is_over = failures >= MOST_RESTARTS || !is_passing(&error);
                     // Until it was there once, no one waits for it.
                     if is_over || !has_lived {
-                        self.failed(shared, &error);
+                        self.failed(shared, &error, stop);
                     }
                     if is_over {
                         return;
@@ -373,18 +393,19 @@ impl ServerHandle {
     }
 
     /// It is not to be waited for. Reported once.
-    fn failed(&self, shared: &ClientShared, error: &PeerError) {
+    fn failed(&self, shared: &ClientShared, error: &PeerError, stop: &CancellationToken) {
         if self.status.borrow().is_pending() {
             shared
                 .host
                 .warn(&format!("MCP server {}: {error}", self.name()));
-            self.status.send_replace(match error {
+            let status = match error {
                 PeerError::Unauthorized { challenge, .. } => ServerStatus::NeedsAuth {
                     why: error.to_string(),
                     challenge: challenge.clone(),
                 },
                 error => ServerStatus::Failed(error.to_string()),
-            });
+            };
+            self.set_status(status, stop);
             self.changed();
         }
     }
@@ -408,8 +429,11 @@ impl ServerHandle {
                     // One change seldom comes alone.
                     sleep(SETTLED).await;
                     let now = *news.borrow_and_update();
-                    self.refresh(shared, connection, seen, now).await;
-                    seen = now;
+                    // A person may be asked about what changed; the server may go meanwhile.
+                    tokio::select! {
+                        why = connection.closed() => return why,
+                        () = self.refresh(shared, connection, seen, now) => seen = now,
+                    }
                 }
             }
         }
@@ -427,9 +451,13 @@ impl ServerHandle {
         if now.tools != seen.tools {
             match connection.list_tools(limit).await {
                 Ok(tools) => {
-                    let tools = self.approved(shared, tools).await;
-                    self.keep_list(shared, connection, &tools);
-                    self.offered().tools = tools;
+                    let approved = self.approved(shared, tools).await;
+                    self.keep_list(shared, connection, &approved.tools);
+                    {
+                        let mut offered = self.offered();
+                        offered.tools = approved.tools;
+                        offered.unapproved = approved.unapproved;
+                    }
                     self.changed();
                 }
                 Err(error) => {
@@ -481,7 +509,8 @@ impl ServerHandle {
         Ok(Greeted {
             connection,
             news,
-            offered: Offered { tools, prompts },
+            tools,
+            prompts,
         })
     }
 
@@ -489,21 +518,31 @@ impl ServerHandle {
     async fn take_over(
         &self,
         shared: &ClientShared,
-        connection: &Arc<Connection>,
-        offered: Offered,
-    ) {
-        let tools = self.approved(shared, offered.tools).await;
-        self.keep_list(shared, connection, &tools);
-        *self.offered() = Offered { tools, ..offered };
-        self.status
-            .send_replace(ServerStatus::Connected(Arc::clone(connection)));
+        greeted: Greeted,
+        stop: &CancellationToken,
+    ) -> (Arc<Connection>, watch::Receiver<ServerNews>) {
+        let Greeted {
+            connection,
+            news,
+            tools,
+            prompts,
+        } = greeted;
+        let approved = self.approved(shared, tools).await;
+        self.keep_list(shared, &connection, &approved.tools);
+        *self.offered() = Offered {
+            tools: approved.tools,
+            unapproved: approved.unapproved,
+            prompts,
+        };
+        self.set_status(ServerStatus::Connected(Arc::clone(&connection)), stop);
         self.changed();
+        (connection, news)
     }
 
-    async fn approved(&self, shared: &ClientShared, tools: Vec<Value>) -> Vec<Value> {
+    async fn approved(&self, shared: &ClientShared, tools: Vec<Value>) -> ApprovedTools {
         match &shared.options.approvals {
             Some(approvals) => approvals.approved(&self.entry, tools).await,
-            None => tools,
+            None => tools.into(),
         }
     }
 

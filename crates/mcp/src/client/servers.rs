@@ -61,6 +61,8 @@ pub struct ServerDetails {
     pub instructions: Option<String>,
     /// Its tools as it lists them, once it is connected.
     pub tools: Option<Vec<Value>>,
+    /// What of it is not as it was approved, with the difference, and how it is approved.
+    pub unapproved: Option<String>,
     /// Its prompts, as the commands that people type, once it is connected.
     pub commands: Vec<String>,
     /// The last lines that it wrote beside its answers, or logged.
@@ -443,6 +445,9 @@ impl Servers {
     pub fn server(&self, name: &str) -> Result<Arc<ServerHandle>, String> {
         let state = self.state();
         state.find(name).cloned().ok_or_else(|| {
+            if let Some(left) = state.skipped.iter().find(|left| left.name == name) {
+                return format!("the MCP server {name} is left out: {}", left.message);
+            }
             let others: Vec<&str> = state.servers.iter().map(|server| server.name()).collect();
             match others.as_slice() {
                 [] => format!("there is no MCP server {name:?}, nor any other"),
@@ -519,6 +524,7 @@ impl Servers {
     pub fn left_out(&self) -> Vec<String> {
         let state = self.state();
         let skipped = state.skipped.iter();
+        let skipped = skipped.filter(|one| one.is_problem());
         let skipped =
             skipped.map(|one| format!("MCP server {} is left out: {}", one.name, one.message));
         skipped.collect()
@@ -549,6 +555,7 @@ impl Servers {
                     details.revision = Some(connection.revision().as_str());
                     details.instructions.clone_from(&facts.instructions);
                     details.tools = Some(server.listed_tools());
+                    details.unapproved = server.unapproved();
                     let prompts = server.prompts().into_iter();
                     details.commands = prompts.map(|prompt| prompt.command).collect();
                 }

@@ -19,8 +19,11 @@ def fail(request, code, text):
 
 
 def tools():
+    about = "Says it again."
+    if "described" in modes and os.path.exists("described"):
+        about = open("described").read()
     listed = [
-        {"name": "echo", "description": "Says it again.", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}},
+        {"name": "echo", "description": about, "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}},
         {"name": "act", "inputSchema": {"type": "object", "properties": {"what": {"type": "string"}}}},
         {"name": "pid", "annotations": {"readOnlyHint": True}, "inputSchema": {"type": "object"}},
     ]

@@ -1,7 +1,16 @@
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use haft_contract::{CallContext, Update};
+use haft_contract::{BoxFuture, CallContext, Update};
+use haft_mcp::client::{ApprovedTools, ServerEntry, ToolApprovals};
 use serde_json::{Value, json};
+use tokio::{sync::Notify, time::timeout};
 
 use crate::setting::{Setting, entry, text};
 
@@ -162,6 +171,52 @@ async fn a_crash_is_reported_once_and_the_server_started_again() {
     let after = setting.call("mcp__s__pid", json!({})).await.unwrap();
     assert_ne!(text(&before), text(&after));
     assert_eq!(setting.person.notices.lock().unwrap().len(), 1);
+}
+
+/// Someone who thinks about each changed list until they are let go.
+#[derive(Default)]
+struct SlowPerson {
+    thinks: AtomicBool,
+    asked: Notify,
+}
+
+impl ToolApprovals for SlowPerson {
+    fn may_start<'a>(&'a self, _: &'a ServerEntry) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn approved<'a>(
+        &'a self,
+        _: &'a ServerEntry,
+        tools: Vec<Value>,
+    ) -> BoxFuture<'a, ApprovedTools> {
+        Box::pin(async move {
+            if self.thinks.load(Ordering::SeqCst) {
+                self.asked.notify_one();
+                std::future::pending::<()>().await;
+            }
+            tools.into()
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_crashes_while_a_person_is_asked_about_it_is_started_again() {
+    let person = Arc::new(SlowPerson::default());
+    let approvals = Arc::clone(&person) as Arc<dyn ToolApprovals>;
+    let named = json!({"s": entry(&[])});
+    let setting = Setting::with(&named, |options| options.approvals = Some(approvals));
+    let setting = setting.settled().await;
+    person.thinks.store(true, Ordering::SeqCst);
+    assert_eq!(setting.act("grow").await, "grown");
+    let asked = timeout(Duration::from_secs(60), person.asked.notified()).await;
+    asked.expect("the changed list is asked about");
+    person.thinks.store(false, Ordering::SeqCst);
+    let crashed = setting.act("crash").await;
+    assert!(crashed.contains("went away while it worked"), "{crashed}");
+    let after = setting.call("mcp__s__echo", json!({"text": "here"})).await;
+    assert_eq!(text(&after.unwrap()), "here");
+    setting.servers.close().await;
 }
 
 #[tokio::test]

@@ -150,7 +150,8 @@ pub(super) fn servers_in_short(list: &ServerList) -> Vec<ServerState<'_>> {
 
 /// Entries that were left out.
 pub(super) fn servers_left_out(list: &ServerList) -> Vec<ServerProblem<'_>> {
-    let told = list.skipped.iter().map(|one| ServerProblem {
+    let problems = list.skipped.iter().filter(|one| one.is_problem());
+    let told = problems.map(|one| ServerProblem {
         name: (&one.name).into(),
         category: one.category.into(),
         message: (&one.message).into(),

@@ -36,7 +36,11 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
             said("Removed", &name, "from", &file)?;
         }
         McpServers::Approve { name } => {
-            approve_server(&config, &name).await?;
+            for change in approve_server(&config, &name).await? {
+                for line in change.lines() {
+                    show::line(&show::distinct_line(line))?;
+                }
+            }
             show::line(&format!(
                 "The tools of {} are approved as they are now",
                 show::clean(&name)
@@ -195,6 +199,12 @@ fn table(list: &ServerList) -> String {
             ); // into a text
         }
     }
+    for server in &list.servers {
+        if let Some(unapproved) = &server.unapproved {
+            let name = show::clean(&server.name);
+            let _ = write!(text, "\n{name}: {}", show::distinct(unapproved)); // into a text
+        }
+    }
     for left in &list.skipped {
         let (name, why) = (show::clean(&left.name), show::clean(&left.message));
         let _ = write!(text, "\n{name} is left out ({}): {why}", left.category); // into a text
@@ -255,13 +265,15 @@ fn one(list: &ServerList, name: &str, as_json: bool) -> anyhow::Result<Exit> {
                     .chars()
                     .take(90)
                     .collect();
-                add(
-                    "",
-                    &format!("{}  {about}", tool["name"].as_str().unwrap_or_default()),
-                );
+                let name = tool["name"].as_str().unwrap_or_default();
+                let cost = tool.to_string().len() / TOKEN;
+                add("", &format!("{name}  {about} ({cost} tokens)"));
             }
         }
         show::line(&show::clean(&text))?;
+        if let Some(unapproved) = &server.unapproved {
+            show::line(&show::distinct(unapproved))?;
+        }
     }
     Ok(match server.status {
         "connected" => Exit::Success,
@@ -296,5 +308,6 @@ fn details(server: &ServerDetails) -> Value {
         "serverInfo": server.info,
         "tools": server.tools.as_ref().map(|_| tools.collect::<Vec<_>>()),
         "tokens": server.tools.as_ref().map(|_| tokens(server)),
+        "unapproved": server.unapproved,
     })
 }

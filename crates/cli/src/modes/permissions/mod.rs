@@ -8,7 +8,7 @@ mod list;
 use std::io::{self, IsTerminal};
 
 use haft::engine::settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust::directory};
-use haft_host::{SessionConfig, outside_imports, settings_warnings};
+use haft_host::{SessionConfig, outside_imports, settings_warnings, trust_changes};
 
 use crate::{
     args::{Permissions, SessionArgs},
@@ -36,7 +36,8 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     let things = settings.running_things();
     let shown = show::distinct_line(&directory(places).display().to_string());
     let loosens = settings.loosening_things();
-    let imports = outside_imports(&SessionConfig::new(session::cwd(args)?))?;
+    let config = SessionConfig::new(session::cwd(args)?);
+    let imports = outside_imports(&config)?;
     if loosens.is_empty() && things.is_empty() && imports.is_empty() {
         show::line(&format!("{shown} has no settings that wait for trust."))?;
     } else {
@@ -55,10 +56,12 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
             show::line(&format!("    {}", show::distinct(line)))?;
         }
     }
-    if let Some(changed) = TrustFile::read(places).changes(places, &things) {
-        for change in changed {
-            let change = show::distinct(&change);
-            show::line(&format!("  since you trusted it last, {change}"))?;
+    for change in trust_changes(&config, places, &things).unwrap_or_default() {
+        let mut lines = change.lines();
+        let change = show::distinct(lines.next().unwrap_or_default());
+        show::line(&format!("  since you trusted it last, {change}"))?;
+        for line in lines {
+            show::line(&format!("    {}", show::distinct(line)))?;
         }
     }
     if !yes {

@@ -25,7 +25,8 @@ pub(super) fn trust_lines(report: &TrustReport) -> Option<Vec<String>> {
         let ending = if count == 1 { "" } else { "s" };
         lines.push(format!("  {}, {count} line{ending}", thing.name));
     }
-    lines.extend(report.changed.iter().map(|changed| format!("  {changed}")));
+    let changed = report.changed.iter().flat_map(|change| change.lines());
+    lines.extend(changed.map(|line| format!("  {line}")));
     lines.push("1 yes, it counts".to_owned());
     lines.push("2 no, go on without it".to_owned());
     lines.push("3 show it first".to_owned());

@@ -32,6 +32,7 @@ mod hook_events;
 mod hook_vectors;
 mod hooks;
 mod mcp_agents;
+mod mcp_changes;
 mod mcp_elicitation;
 mod mcp_programs;
 mod mcp_sandbox;
