@@ -220,6 +220,7 @@ impl AcpServer {
         let mut config = self.agent.config.clone();
         config.cwd = cwd;
         config.one_result = false;
+        config.reports_idle = true;
         config.hooks_may_begin = false;
         for directory in list_of(&params["additionalDirectories"], "additionalDirectories")? {
             let path = directory.as_str().map(PathBuf::from);

@@ -29,6 +29,8 @@ pub(crate) struct HookWord {
     pub(crate) stop: Option<String>,
     /// What is said first, as if a person had said it.
     pub(crate) first_words: Option<String>,
+    /// What is shown in place of the model's words.
+    pub(crate) display: Option<String>,
 }
 
 /// A file that tells the model what to do, and that was read.
@@ -46,6 +48,15 @@ pub struct LoadedInstructions {
     pub trigger: Option<PathBuf>,
     /// The file that names it, if one does.
     pub parent: Option<PathBuf>,
+}
+
+/// A text of the model's, before it is shown.
+pub(crate) struct DisplayedText<'a> {
+    /// The message that it is in.
+    pub(crate) message: &'a str,
+    /// Which of the texts of that message.
+    pub(crate) index: usize,
+    pub(crate) text: &'a str,
 }
 
 /// A command of a person's that becomes a prompt.
@@ -218,20 +229,31 @@ impl HookRunner {
         self.fire(event, source, fields, to).await.block.is_some()
     }
 
-    /// The model's words are shown, all at once.
-    pub(crate) async fn displayed(&self, message: &str, text: &str, to: RunContext<'_>) {
-        if self.subagent().is_some() || text.trim().is_empty() {
-            return;
+    /// Do hooks want to see the model's words before a person does?
+    pub(crate) fn see_display(&self) -> bool {
+        let is_silent = self.engine.hooks().is_silent(HookMoment::MESSAGE_DISPLAY);
+        !is_silent && self.subagent().is_none()
+    }
+
+    /// A text of the model's is about to be shown. `Some`: what is shown in its place.
+    pub(crate) async fn display(
+        &self,
+        shown: &DisplayedText<'_>,
+        to: RunContext<'_>,
+    ) -> Option<String> {
+        if shown.text.trim().is_empty() {
+            return None;
         }
         let turn = self.engine.hooks().situation().prompt_id;
         let fields = json!({
             "turn_id": turn.unwrap_or_default(),
-            "message_id": message,
-            "index": 0,
+            "message_id": shown.message,
+            "index": shown.index,
             "final": true,
-            "delta": text,
+            "delta": shown.text,
         });
-        self.fire(HookMoment::MESSAGE_DISPLAY, "", fields, to).await;
+        let event = HookMoment::MESSAGE_DISPLAY;
+        self.fire(event, "", fields, to).await.display
     }
 
     /// Does a hook want skills looked for again? A subagent's launcher asks.
@@ -364,6 +386,7 @@ impl HookRunner {
                 self.transcript.set_title(&title);
             }
             word.first_words = word.first_words.or(said.first_words);
+            word.display = said.display.or(word.display);
         }
         word
     }

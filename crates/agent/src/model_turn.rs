@@ -14,13 +14,14 @@ use futures_util::StreamExt;
 use haft_contract::{CallId, CancellationToken, Card, CardPiece, Content, ToolUse};
 use haft_engine::{CallBatch, CallResult, Metadata, Scheduler, pipeline::INTERRUPTED};
 use haft_models::{
-    Assembler, Block, ErrorKind, Model, ModelError, ModelEvent, ModelRequest, Reply,
+    Assembler, Block, BlockStart, ErrorKind, Model, ModelError, ModelEvent, ModelRequest, Reply,
 };
 use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::{
     AgentEvent, ReplyBlock, Sink, clock,
+    hooks::{DisplayedText, HookRunner, RunContext},
     running_calls::{EVERY, Working},
     transcript::{Transcript, result_of},
 };
@@ -29,6 +30,8 @@ use crate::{
 pub(crate) struct Round<'a> {
     pub(crate) model: &'a dyn Model,
     pub(crate) transcript: &'a Arc<Transcript>,
+    /// Hooks that see texts before they are shown, if there are any.
+    pub(crate) display: Option<&'a HookRunner>,
     pub(crate) sink: &'a dyn Sink,
     pub(crate) cancel: &'a CancellationToken,
 }
@@ -44,6 +47,8 @@ pub(crate) struct Done {
     pub(crate) first_token: Option<Duration>,
     /// Messages whose images the provider does not take.
     pub(crate) refused_images: Vec<(Vec<usize>, String)>,
+    /// What was shown in place of the reply's text, if hooks said so.
+    pub(crate) shown: Option<String>,
 }
 
 /// How a round ended.
@@ -83,6 +88,17 @@ struct Listening<'a> {
     stands: bool,
     pushed: HashSet<String>,
     refused_images: Vec<(Vec<usize>, String)>,
+    withheld: WithheldText,
+}
+
+/// Texts that hooks see before a person does.
+#[derive(Default)]
+struct WithheldText {
+    /// Blocks that are under way.
+    open: HashSet<usize>,
+    /// Texts as they were shown, and whether one of them is not as the model wrote it.
+    shown: Vec<String>,
+    is_changed: bool,
 }
 
 impl Round<'_> {
@@ -110,6 +126,7 @@ impl Round<'_> {
             stands: false,
             pushed: HashSet::new(),
             refused_images: Vec::new(),
+            withheld: WithheldText::default(),
         };
         let mut stream = self.model.stream(request, self.cancel.child_token());
         let end = loop {
@@ -130,7 +147,7 @@ impl Round<'_> {
                     if matches!(event, ModelEvent::BlockStart { .. }) {
                         first_token.get_or_insert_with(|| started.elapsed());
                     }
-                    listening.hear(event, &mut turn);
+                    listening.hear(event, &mut turn).await;
                 }
             }
         };
@@ -138,6 +155,8 @@ impl Round<'_> {
         drop(stream);
         let api = started.elapsed();
         let refused_images = std::mem::take(&mut listening.refused_images);
+        let withheld = std::mem::take(&mut listening.withheld);
+        let shown = withheld.is_changed.then(|| withheld.shown.join("\n"));
         let (reply, answers, end) = listening.answer(turn, end, ticks).await;
         Done {
             reply,
@@ -146,13 +165,16 @@ impl Round<'_> {
             api,
             first_token,
             refused_images,
+            shown,
         }
     }
 }
 
 impl Listening<'_> {
-    fn hear(&mut self, event: ModelEvent, turn: &mut CallBatch<'_>) {
-        self.round.sink.on_event(&AgentEvent::Model(event.clone()));
+    async fn hear(&mut self, event: ModelEvent, turn: &mut CallBatch<'_>) {
+        if !self.withholds(&event) {
+            self.round.sink.on_event(&AgentEvent::Model(event.clone()));
+        }
         match &event {
             ModelEvent::Start { id, model } => {
                 if let Some(id) = id {
@@ -169,6 +191,7 @@ impl Listening<'_> {
             ModelEvent::Usage { usage } => self.usage = *usage,
             ModelEvent::Discard => {
                 self.untold.clear();
+                self.withheld = WithheldText::default();
                 self.begun = 0;
                 self.usage = haft_models::Usage::default();
                 self.unwritten.clear();
@@ -188,7 +211,8 @@ impl Listening<'_> {
             && let Some(block) = self.assembler.block(index)
             && let Some(position) = self.untold.remove(&index)
         {
-            self.tell(block, position);
+            let shown = self.displayed(index, &block).await;
+            self.tell(block, position, shown);
         }
         if let Some(call) = call {
             self.stands = true;
@@ -199,7 +223,57 @@ impl Listening<'_> {
         }
     }
 
-    fn tell(&mut self, block: Block, position: usize) {
+    /// Is this a piece of a text that hooks see first?
+    fn withholds(&mut self, event: &ModelEvent) -> bool {
+        if self.round.display.is_none() {
+            return false;
+        }
+        match event {
+            ModelEvent::BlockStart {
+                index,
+                block: BlockStart::Text,
+            } => self.withheld.open.insert(*index),
+            ModelEvent::Text { index, .. } | ModelEvent::BlockStop { index } => {
+                self.withheld.open.contains(index)
+            }
+            _ => false,
+        }
+    }
+
+    /// Hooks see a text that was withheld; then it is shown. `Some`: as it was shown.
+    async fn displayed(&mut self, index: usize, block: &Block) -> Option<Block> {
+        let Round { sink, cancel, .. } = *self.round;
+        let (Some(hooks), Block::Text { text }) = (self.round.display, block) else {
+            return None;
+        };
+        if !self.withheld.open.remove(&index) {
+            return None;
+        }
+        let whole = DisplayedText {
+            message: &self.message_id,
+            index: self.withheld.shown.len(),
+            text,
+        };
+        let replaced = hooks.display(&whole, RunContext::new(sink, cancel)).await;
+        self.withheld.is_changed |= replaced.is_some();
+        let text = replaced.unwrap_or_else(|| text.clone());
+        self.withheld.shown.push(text.clone());
+        let block = BlockStart::Text;
+        for event in [
+            ModelEvent::BlockStart { index, block },
+            ModelEvent::Text {
+                index,
+                text: text.clone(),
+            },
+            ModelEvent::BlockStop { index },
+        ] {
+            sink.on_event(&AgentEvent::Model(event));
+        }
+        Some(Block::Text { text })
+    }
+
+    /// A block is complete. What is shown of it may differ from what is kept.
+    fn tell(&mut self, block: Block, position: usize, shown: Option<Block>) {
         let said = ReplyBlock {
             uuid: clock::random_id(),
             message_id: self.message_id.clone(),
@@ -209,9 +283,11 @@ impl Listening<'_> {
             block,
             usage: self.usage,
         };
-        self.round
-            .sink
-            .on_event(&AgentEvent::Said(Box::new(said.clone())));
+        let mut seen = said.clone();
+        if let Some(shown) = shown {
+            seen.block = shown;
+        }
+        self.round.sink.on_event(&AgentEvent::Said(Box::new(seen)));
         self.unwritten.push(said);
     }
 

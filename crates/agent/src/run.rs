@@ -272,12 +272,13 @@ impl Agent {
         let round = Round {
             model: &*self.client.model,
             transcript: &self.dialogue.transcript,
+            display: self.hooks.see_display().then_some(&self.hooks),
             sink: to.sink,
             cancel: to.cancel,
         };
-        let done = round.run(&mut self.scheduler, request).await;
+        let mut done = round.run(&mut self.scheduler, request).await;
         self.note_place();
-        let message = done.reply.id.clone().unwrap_or_default();
+        let shown = done.shown.take();
         let Taken {
             end,
             answers,
@@ -291,9 +292,6 @@ impl Agent {
                 return Some(Left::badly(subtype, reason, what));
             }
         };
-        if matches!(end, End::Complete) {
-            self.hooks.displayed(&message, &text, to).await;
-        }
         match end {
             End::Interrupted => return Some(self.interrupted(!answers.is_empty(), to)),
             End::Failed(error) => return self.failed(error, course, to, tally).await,
@@ -304,7 +302,12 @@ impl Agent {
             End::Complete => {}
         }
         if answers.is_empty() {
-            return self.said_everything(text, stop, course, to, tally).await;
+            let said = text.clone();
+            let mut left = self.said_everything(text, stop, course, to, tally).await?;
+            if let Some(shown) = shown.filter(|_| left.text == said) {
+                left.text = shown;
+            }
+            return Some(left);
         }
         course.stop_blocks = 0;
         course.pauses = 0;
@@ -331,6 +334,7 @@ impl Agent {
             api,
             first_token,
             refused_images,
+            shown: _,
         } = done;
         tally.api += api;
         tally.first_token = tally.first_token.or(first_token);

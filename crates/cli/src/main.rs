@@ -70,7 +70,7 @@ fn run() -> anyhow::Result<Exit> {
         Command::Permissions(asked) => modes::permissions::run(&args.session, asked),
         Command::Doctor { json } => runtime::block_on(modes::doctor::run(args.session, json)),
         Command::Acp(flags) => runtime::block_on(modes::acp::run(args.session, *flags)),
-        Command::Login => modes::login::login(&args.session),
+        Command::Login => runtime::block_on(modes::login::login(args.session)),
         Command::Logout => modes::login::logout(),
         Command::Completions { shell } => modes::completions::run(&shell),
         Command::Man { directory } => modes::man::run(&directory),

@@ -5,7 +5,8 @@ use std::{env, path::PathBuf};
 use anyhow::Context;
 use haft::{Haft, Progress, engine::permissions::Scope, engine::settings::Problem};
 use haft_host::{
-    Questions, SessionConfig, SessionEvent, SessionParts, open_agent_tools, open_tools,
+    Questions, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, open_agent_tools,
+    open_tools,
 };
 
 use crate::{
@@ -54,8 +55,14 @@ pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
 }
 
 /// The tools of the session that the flags describe; the person at the terminal is asked, if there is one.
-pub(crate) async fn tools(session: &SessionArgs) -> anyhow::Result<Haft> {
+pub(crate) async fn tools(
+    session: &SessionArgs,
+    telemetry: Option<&ToolTelemetry>,
+) -> anyhow::Result<Haft> {
     let mut parts = SessionParts::new(warn);
+    if let Some(telemetry) = telemetry {
+        parts = parts.telemetry(telemetry.clone());
+    }
     if let Some(terminal) = Terminal::of_this_process() {
         parts = parts.questions(terminal);
     }
@@ -67,8 +74,10 @@ pub(crate) async fn asking(
     session: &SessionArgs,
     questions: impl Questions + 'static,
     progress: Progress,
+    telemetry: &ToolTelemetry,
 ) -> anyhow::Result<Haft> {
     let parts = SessionParts::new(warn)
+        .telemetry(telemetry.clone())
         .questions(questions)
         .progress(progress);
     Ok(open_tools(&config(session)?, parts).await?)

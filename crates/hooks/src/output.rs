@@ -48,6 +48,8 @@ pub struct HookOutput {
     pub reload_skills: bool,
     /// A call that was refused may be tried again.
     pub retry: bool,
+    /// What is shown in place of the model's words, for MessageDisplay.
+    pub display: Option<String>,
     /// The worktree it made.
     pub worktree: Option<PathBuf>,
     /// Everything should stop after this: why.
@@ -286,6 +288,8 @@ impl HookOutput {
             said.reload_skills = specific.get("reloadSkills") == Some(&Value::Bool(true));
         } else if event == HookMoment::PERMISSION_DENIED {
             said.retry = specific.get("retry") == Some(&Value::Bool(true));
+        } else if event == HookMoment::MESSAGE_DISPLAY {
+            said.display = text(specific, "displayContent")?;
         } else if event == HookMoment::WORKTREE_CREATE {
             said.worktree = text(specific, "worktreePath")?.map(PathBuf::from);
         } else if event == HookMoment::POST_TOOL_USE {

@@ -85,12 +85,23 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
     let events = Arc::new(Events::new(parts.events));
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
     let approver = questions::approver(&parts.asked, &questions, permitted.patience);
+    let telemetry = parts.telemetry.as_ref();
+    let telemetry = telemetry.and_then(|all| all.of(&config.environment, &events));
+    if let Some(telemetry) = &telemetry {
+        events.recorded_by(Arc::clone(telemetry));
+    }
     let additions = Additions {
         own: parts.tools,
         progress: parts.progress,
+        ear: telemetry.as_ref().map(|_| Arc::clone(&events) as _),
+        listener: telemetry.as_ref().map(|one| one.listener()),
         ..Additions::default()
     };
-    Ok(build(config, permitted, approver, &events, additions).await?)
+    let haft = build(config, permitted, approver, &events, additions).await?;
+    if let Some(telemetry) = telemetry {
+        telemetry.begins(haft.engine().session());
+    }
+    Ok(haft)
 }
 
 /// The same for a client of another program's, and the skills that people at it may call.

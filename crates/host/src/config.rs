@@ -80,6 +80,9 @@ pub struct SessionConfig {
     /// One result in all: what subagents come to in the background belongs to the message that launched
     /// them.
     pub one_result: bool,
+    /// Hooks learn when nothing was said for a minute after a turn (`Notification`, `idle_prompt`). Off where the face
+    /// reports it itself ([`SessionInput::waits_for_person`](crate::SessionInput::waits_for_person)).
+    pub reports_idle: bool,
     /// What a person chooses with `/model` and `/effort` is saved in their settings, for later sessions too.
     pub saves_choices: bool,
     /// Where the session keeps its state. None: in the folder of its project.

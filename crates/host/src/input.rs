@@ -10,6 +10,7 @@ use std::{
 
 use haft_agent::{Control, ModelSettings, Prompt, random_id};
 use haft_contract::{ApprovalAnswer, Content, PermissionMode};
+use haft_engine::hooks::HookMoment;
 use haft_mcp::client::Servers;
 use haft_models::Thinking;
 use serde_json::{Map, Value};
@@ -17,8 +18,8 @@ use uuid::Uuid;
 
 use crate::{
     AgentDetails, ContextUsage, Delivery, Environment, ExtensionDetails, ModelOption, Permitted,
-    QueuedKind, QueuedMessage, RewoundFiles, ServerChanges, ServerList, SessionConfig,
-    StartOptions, StopKind,
+    QueuedKind, QueuedMessage, RewoundFiles, ServerChanges, ServerList, SessionClock,
+    SessionConfig, StartOptions, StopKind,
     access::SessionAccess,
     budget::Budget,
     live_changes::ExtensionReload,
@@ -68,6 +69,7 @@ pub(crate) struct SharedState {
     pub(crate) doctor: Option<DoctorReport>,
     /// What is said later; `None` where nothing may be.
     pub(crate) schedules: Option<Arc<ScheduleBook>>,
+    pub(crate) clock: Arc<dyn SessionClock>,
     /// No one follows the session any longer.
     pub(crate) is_abandoned: AtomicBool,
 }
@@ -84,6 +86,27 @@ impl SharedState {
         match &self.schedules {
             Some(schedules) => schedules.wait().await,
             None => std::future::pending().await,
+        }
+    }
+
+    /// Are there hooks that might want to know that nothing is said?
+    pub(crate) fn has_idle_hooks(&self) -> bool {
+        let engine = self.access.engine();
+        engine.is_some_and(|(engine, _)| !engine.hooks().is_silent(HookMoment::NOTIFICATION))
+    }
+
+    /// Hooks learn that what is said next is waited for.
+    pub(crate) async fn report_idle(&self) {
+        if let Some((engine, context)) = self.access.engine() {
+            let message = "Nothing was said for a minute; haft waits for you";
+            engine.waits_for_person(message, &context.cwd).await;
+        }
+    }
+
+    /// Another conversation goes on: schedules follow it.
+    pub(crate) fn conversation_changed(&self) {
+        if let (Some(schedules), Some((engine, _))) = (&self.schedules, self.access.engine()) {
+            schedules.follow(&engine.conversation_folder());
         }
     }
 

@@ -85,6 +85,7 @@ pub mod session;
 mod settings;
 mod setup;
 mod shell_line;
+mod signed_in;
 mod skill_effects;
 mod slash;
 mod stop;
@@ -93,6 +94,7 @@ mod subagents;
 #[cfg_attr(not(feature = "otel"), path = "telemetry/absent.rs")]
 mod telemetry;
 mod tool_server;
+mod tool_telemetry;
 mod turns;
 #[cfg(feature = "web")]
 mod web;
@@ -165,6 +167,8 @@ pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
 pub use scheduled_prompt::ScheduledPrompt;
 pub use session::{AgentSession, SessionEnd};
 pub use settings::{Permitted, settings_warnings};
+pub use signed_in::notify_login;
 pub use stop::StopKind;
 pub use subagents::AgentDetails;
 pub use tool_server::ToolServer;
+pub use tool_telemetry::ToolTelemetry;

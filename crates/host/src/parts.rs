@@ -8,7 +8,8 @@ use haft_mcp::client::ServerLink;
 use haft_models::{Model, Scripted, scripted::ModelScript};
 
 use crate::{
-    ElicitationHost, EventSink, Questions, SessionClock, SessionEvents, SpeakingPace, clock,
+    ElicitationHost, EventSink, Questions, SessionClock, SessionEvents, SpeakingPace,
+    ToolTelemetry, clock,
 };
 
 /// What a session is given beside its [`SessionConfig`](crate::SessionConfig).
@@ -23,6 +24,7 @@ pub struct SessionParts {
     pub(crate) progress: Option<Progress>,
     pub(crate) doctor: Option<DoctorReport>,
     pub(crate) clock: Arc<dyn SessionClock>,
+    pub(crate) telemetry: Option<ToolTelemetry>,
 }
 
 /// Looks at everything there is to look at, and reports it as a text.
@@ -55,6 +57,7 @@ impl SessionParts {
             progress: None,
             doctor: None,
             clock: clock::of_machine(),
+            telemetry: None,
         }
     }
 
@@ -118,6 +121,12 @@ impl SessionParts {
     /// The clock that schedules go by. Default: that of the machine.
     pub fn clock(mut self, clock: Arc<dyn SessionClock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Sends what a session of tools does. Default: nothing is sent.
+    pub fn telemetry(mut self, telemetry: ToolTelemetry) -> Self {
+        self.telemetry = Some(telemetry);
         self
     }
 

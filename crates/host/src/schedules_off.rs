@@ -29,6 +29,10 @@ impl NoSchedules {
         match *self {}
     }
 
+    pub(crate) fn follow(&self, _: &Path) {
+        match *self {}
+    }
+
     pub(crate) async fn wait(&self) {
         match *self {}
     }

@@ -169,6 +169,7 @@ impl AgentSession {
                 opens: Some(self.opens()),
                 input: Some(self.input()),
             },
+            reports_idle: self.config.reports_idle,
         };
         let end = turns.run(first).await;
         ready.watches.end().await;
@@ -344,9 +345,11 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
     let user_folder = &permitted.settings.places.user;
+    let clock = Arc::clone(&parts.clock);
     let schedules = ScheduleBook::open(&config, user_folder, parts.clock, &events);
     let shared = Arc::new(SharedState {
         schedules,
+        clock,
         queue: Queue::default(),
         control: Control::default(),
         stop: Stop::default(),

@@ -10,7 +10,7 @@ use haft_mcp::server::{
 use serde_json::json;
 
 use crate::{
-    EventSink, SessionConfig, SessionEvent, SessionParts, client_roots::narrowed,
+    EventSink, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, client_roots::narrowed,
     compose::open_served_tools, elicitation::ElicitedQuestions, served_prompts::ServedPrompts,
 };
 
@@ -23,6 +23,7 @@ const INSTRUCTIONS: &str = "Tools that work on the files and with the commands o
 pub struct ToolServer {
     config: SessionConfig,
     events: Arc<dyn EventSink>,
+    telemetry: ToolTelemetry,
 }
 
 impl ToolServer {
@@ -33,7 +34,13 @@ impl ToolServer {
         Self {
             config,
             events: Arc::new(events),
+            telemetry: ToolTelemetry::default(),
         }
+    }
+
+    /// What its sessions send; to be closed when they are over.
+    pub fn telemetry(&self) -> ToolTelemetry {
+        self.telemetry.clone()
     }
 }
 
@@ -54,7 +61,8 @@ impl OpenSession for ToolServer {
             });
             let parts = parts
                 .questions(ElicitedQuestions::new(calls.clone()))
-                .progress(progress);
+                .progress(progress)
+                .telemetry(self.telemetry.clone());
             let opened = open_served_tools(&self.config, parts).await;
             let (haft, book) = opened.map_err(|error| error.to_string())?;
             let description = ServerDescription {

@@ -1,6 +1,6 @@
 //! One message after the other, each with one result.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use haft_agent::{Agent, EndReason, Prompt, RunResult, random_id};
 use serde_json::{Value, json};
@@ -27,7 +27,12 @@ pub(crate) struct Turns<'a> {
     /// One result in all.
     pub(crate) one_result: bool,
     pub(crate) commands: Commands,
+    /// Hooks learn that nothing is said for a while.
+    pub(crate) reports_idle: bool,
 }
+
+/// So long nothing is said before hooks learn that a person is waited for.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// Why the model is asked.
 pub(crate) enum Turn {
@@ -118,6 +123,8 @@ impl Turns<'_> {
     async fn next(&mut self) -> anyhow::Result<Option<Turn>> {
         let (queue, stop) = (&self.shared.queue, &self.shared.stop);
         let mut idle = false;
+        let mut reports_idle = self.reports_idle && self.shared.has_idle_hooks();
+        let waits_since = self.shared.clock.now();
         loop {
             if !idle && queue.is_empty() && self.background.is_quiet() {
                 idle = true;
@@ -138,6 +145,13 @@ impl Turns<'_> {
                         Some(due) => return Ok(Some(self.delivered(due))),
                         None => continue,
                     }
+                }
+                () = self.shared.clock.until(waits_since + IDLE), if idle && reports_idle && !queue.is_closed() => {
+                    if self.shared.clock.now() >= waits_since + IDLE {
+                        reports_idle = false;
+                        self.shared.report_idle().await;
+                    }
+                    continue;
                 }
                 () = self.background.agents_are_over(), if !idle => continue,
                 () = stop.wait() => return Ok(None),

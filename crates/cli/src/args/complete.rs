@@ -84,7 +84,7 @@ fn beginning_with(
 
 fn tools(current: &OsStr) -> Vec<CompletionCandidate> {
     let names = runtime::block_on(async {
-        let haft = session::tools(&SessionArgs::default()).await?;
+        let haft = session::tools(&SessionArgs::default(), None).await?;
         let pool = haft.pool();
         let names = pool.iter().map(|tool| (tool.spec().name.to_string(), None));
         Ok(names.collect())

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use haft::Haft;
+use haft_host::ToolTelemetry;
 use serde_json::{Map, Value, json};
 
 use super::exec::answer;
@@ -14,7 +15,8 @@ use crate::{
 
 pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Exit> {
     let input = input(&call.input)?;
-    let mut haft = session::tools(&args).await?;
+    let telemetry = ToolTelemetry::default();
+    let mut haft = session::tools(&args, Some(&telemetry)).await?;
     let cancel = haft.session_token();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
@@ -24,6 +26,7 @@ pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Ex
     let interrupted = haft.session_token();
     look_first(&mut haft, &call.name, &input).await;
     let finished = haft.call(&call.name, input).await;
+    telemetry.close(None).await;
     if call.json {
         show::json(&serde_json::to_string_pretty(&answer(
             &Value::Null,

@@ -5,7 +5,7 @@ use std::{
     os::fd::AsFd,
 };
 
-use haft_host::{Environment, key_report, remove_key, store_key};
+use haft_host::{Environment, key_report, notify_login, remove_key, store_key};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::{args::SessionArgs, exit::Exit, session, show};
@@ -14,20 +14,22 @@ use crate::{args::SessionArgs, exit::Exit, session, show};
 const LONGEST: u64 = 10_000;
 
 /// Keeps a key.
-pub(crate) fn login(args: &SessionArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn login(args: SessionArgs) -> anyhow::Result<Exit> {
     let key = key()?;
     let file = store_key(&Environment::of_process(), &key)?;
     let shown = show::clean(&file.display().to_string());
     show::line(&format!(
         "The key is kept in {shown}, which only you can read."
     ))?;
-    let report = key_report(&session::config(args)?)?;
+    let config = session::config(&args)?;
+    let report = key_report(&config)?;
     if let Some(other) = report.source.filter(|source| source != "haft login") {
         let other = show::clean(&other);
         show::line(&format!(
             "Sessions here use {other} instead, as long as it is set."
         ))?;
     }
+    notify_login(&config, "A key of the model's provider is kept").await;
     Ok(Exit::Success)
 }
 

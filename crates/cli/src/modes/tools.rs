@@ -11,7 +11,7 @@ use crate::{
 };
 
 pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit> {
-    let haft = session::tools(&args).await?;
+    let haft = session::tools(&args, None).await?;
     let pool = haft.pool();
     let format = tools
         .format

@@ -2,6 +2,7 @@
 
 use std::{fs, os::unix::fs::MetadataExt};
 
+use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use crate::binary::{haft, run};
@@ -35,4 +36,37 @@ fn a_key_is_kept_for_the_user_alone_and_forgotten_again() {
     assert!(gone.stdout.contains("is gone"), "{}", gone.stdout);
     assert!(!key_file.exists());
     assert_eq!(command("logout", b"").stdout, "No key was kept.\n");
+}
+
+#[test]
+fn hooks_learn_of_a_login() {
+    let dir = tempdir().unwrap();
+    let config = dir.path().join("config");
+    fs::create_dir(&config).unwrap();
+    let hooks = json!({"hooks": {"Notification": [
+        {"matcher": "auth_success", "hooks": [{"type": "command", "command": "cat > told.json; echo nothing; exit 2"}]},
+        {"matcher": "idle_prompt", "hooks": [{"type": "command", "command": "touch other"}]},
+    ]}});
+    fs::write(config.join("settings.json"), hooks.to_string()).unwrap();
+    let mut command = haft(dir.path());
+    let ran = run(
+        command.env("CLAUDE_CONFIG_DIR", &config).arg("login"),
+        b"sk-secret\n",
+    );
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let told = fs::read_to_string(dir.path().join("told.json")).unwrap();
+    assert!(!told.contains("sk-secret"), "{told}");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["hook_event_name"], "Notification");
+    assert_eq!(told["notification_type"], "auth_success");
+    assert!(!dir.path().join("other").exists());
+    // A key that is refused is no login.
+    fs::remove_file(dir.path().join("told.json")).unwrap();
+    let mut command = haft(dir.path());
+    let ran = run(
+        command.env("CLAUDE_CONFIG_DIR", &config).arg("login"),
+        b"two words\n",
+    );
+    assert_eq!(ran.code, 1);
+    assert!(!dir.path().join("told.json").exists());
 }

@@ -102,6 +102,11 @@ fn a_person_logs_in_is_connected_and_logs_out() {
     let url = format!("{}/mcp", server.url);
     let mcp = |args: &[&str]| run(haft(dir.path()).arg("mcp").args(args), b"");
     assert_eq!(mcp(&["add", "-t", "http", "s", &url]).code, 0);
+    let hooks = json!({"hooks": {"Notification": [
+        {"matcher": "auth_success", "hooks": [{"type": "command", "command": "cat > told.json"}]},
+    ]}});
+    fs::create_dir_all(dir.path().join(".claude")).unwrap();
+    fs::write(dir.path().join(".claude/settings.json"), hooks.to_string()).unwrap();
     let before = mcp(&["list"]).stdout;
     assert!(before.contains("needs-auth"), "{before}");
 
@@ -136,6 +141,10 @@ fn a_person_logs_in_is_connected_and_logs_out() {
     let ended = login.wait_with_output().unwrap();
     assert!(ended.status.success());
     assert!(String::from_utf8_lossy(&ended.stdout).contains("You are logged in to s"));
+    let told = fs::read_to_string(dir.path().join("told.json")).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["notification_type"], "auth_success");
+    assert_eq!(told["message"], "You are logged in to s");
 
     let tokens = dir.path().join(".claude/haft/mcp-tokens.json");
     let mode = fs::metadata(&tokens).unwrap().permissions().mode();

@@ -2,6 +2,8 @@
 //!
 //! `.ci/run` installs the official messages of OTLP; elsewhere the tests that need them are skipped.
 
+mod programs;
+
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},

@@ -13,6 +13,11 @@ use crate::{CallResult, hooks::Identity, pipeline::ApprovalSource};
 pub trait CallListener: Send + Sync {
     /// One is over.
     fn on_call_ended(&self, ended: &EndedCall<'_>);
+
+    /// One was answered before anything could be decided about it: it fits no tool.
+    fn on_call_unjudged(&self, result: &CallResult) {
+        let _ = result;
+    }
 }
 
 /// A call that is over.

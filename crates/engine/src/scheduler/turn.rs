@@ -306,7 +306,13 @@ impl Inner {
             unreachable!("a call is started once")
         };
         match prepared {
-            Err(settled) => Some(settled.finish(call.id, call.tool_use.0.clone())),
+            Err(settled) => {
+                let finished = settled.finish(call.id, call.tool_use.0.clone());
+                if let Some(listener) = &self.shared.engine.listener {
+                    listener.on_call_unjudged(&finished);
+                }
+                Some(finished)
+            }
             Ok(prepared) => {
                 self.spawn(index, call.id, call.cancel.clone(), prepared);
                 None

@@ -52,6 +52,7 @@ async fn clear(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     context.events.emit(&SessionEvent::Reset(id));
     context.agent.clear(next, context.events).await;
     context.commands.begins(id);
+    context.input.0.conversation_changed();
     Ok("The conversation is forgotten.".to_owned())
 }
 
@@ -88,6 +89,7 @@ async fn resume(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     context.events.emit(&SessionEvent::Reset(id));
     context.agent.take_up(next, context.events).await;
     context.commands.begins(id);
+    context.input.0.conversation_changed();
     let messages = context.agent.conversation().messages().len();
     Ok(format!(
         "The conversation {id} goes on: {messages} messages."

@@ -101,6 +101,61 @@ impl ElicitationHooks {
         }
     }
 
+    /// Hooks learn that a person is asked.
+    pub(crate) async fn asked(&self, asked: &Elicitation) {
+        let (kind, message) = match &asked.kind {
+            ElicitationKind::Form { .. } => (
+                "elicitation_dialog",
+                format!("The MCP server {} asks: {}", asked.server, asked.message),
+            ),
+            ElicitationKind::Url { url, .. } => (
+                "elicitation_url_dialog",
+                format!(
+                    "The MCP server {} wants you to visit {url}: {}",
+                    asked.server, asked.message
+                ),
+            ),
+        };
+        self.notify(kind, "A server asks", &message).await;
+    }
+
+    /// Hooks learn what a person answered.
+    pub(crate) async fn answered(&self, asked: &Elicitation, answer: &ElicitationAnswer) {
+        let action = match answer {
+            ElicitationAnswer::Accept(_) => HookFormAction::Accept,
+            ElicitationAnswer::Decline => HookFormAction::Decline,
+            ElicitationAnswer::Cancel => HookFormAction::Cancel,
+        };
+        let message = format!(
+            "The MCP server {} is answered: {}",
+            asked.server,
+            action.as_str()
+        );
+        self.notify("elicitation_response", "A server is answered", &message)
+            .await;
+    }
+
+    /// Hooks learn that what a server sent a person to an address for is done there.
+    pub(crate) fn completed(&self, server: &str, id: &str) {
+        let message = format!("What the MCP server {server} asked for is done ({id})");
+        let (session, title) = (self.session.clone(), "A server has what it asked for");
+        tokio::spawn(async move {
+            let set_up = session
+                .upgrade()
+                .and_then(|session| session.access.engine());
+            if let Some((engine, context)) = set_up {
+                let kind = "elicitation_complete";
+                engine.notify(kind, title, &message, &context.cwd).await;
+            }
+        });
+    }
+
+    async fn notify(&self, kind: &str, title: &str, message: &str) {
+        if let Some((engine, context)) = self.session() {
+            engine.notify(kind, title, message, &context.cwd).await;
+        }
+    }
+
     fn session(&self) -> Option<SetUp> {
         self.session.upgrade()?.access.engine()
     }

@@ -74,9 +74,15 @@ impl ClientHost for SessionHost {
             if let Some(answer) = self.hooks.before(&asked).await {
                 return answer;
             }
+            self.hooks.asked(&asked).await;
             let answer = self.ask(&asked).await;
+            self.hooks.answered(&asked, &answer).await;
             self.hooks.after(&asked, answer).await
         })
+    }
+
+    fn elicitation_completed(&self, server: &str, id: &str) {
+        self.hooks.completed(server, id);
     }
 }
 

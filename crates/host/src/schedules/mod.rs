@@ -135,6 +135,24 @@ impl ScheduleBook {
         self.changed.notify_one();
     }
 
+    /// Another conversation goes on in the session: its schedules go with it, and those that the other had are
+    /// taken over.
+    pub(crate) fn follow(&self, session_folder: &Path) {
+        let file = self.state().session_file.clone();
+        // Where nothing is kept, nothing is to be moved.
+        let Some(before) = file.filter(|file| !file.starts_with(session_folder)) else {
+            return;
+        };
+        self.belongs_to(session_folder);
+        // The conversation that ended must not say them too when it is taken up again.
+        if let Err(error) = write_session_jobs(&before, &[]) {
+            self.events.warn(format!(
+                "scheduled prompts stay in {}: {error}",
+                before.display()
+            ));
+        }
+    }
+
     /// Waits until something is due.
     pub(crate) async fn wait(&self) {
         loop {

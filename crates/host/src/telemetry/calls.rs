@@ -12,7 +12,7 @@ impl CallListener for SessionTelemetry {
         let result = ended.result;
         let parent = {
             let mut state = self.state();
-            if state.recorded.len() < MOST_OPEN {
+            if !self.is_of_tools && state.recorded.len() < MOST_OPEN {
                 state.recorded.insert(result.call);
             }
             let agent = ended.agent.id.as_ref();
@@ -47,6 +47,13 @@ impl CallListener for SessionTelemetry {
         ];
         self.log("haft.tool_decision", EventSeverity::Info, logged);
         self.record(result, ended.began, parent, attributes);
+    }
+
+    fn on_call_unjudged(&self, result: &CallResult) {
+        // Elsewhere it is recorded once it is answered, with what it belongs to.
+        if self.is_of_tools {
+            self.record_unjudged(result, None);
+        }
     }
 }
 

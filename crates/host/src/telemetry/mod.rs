@@ -16,7 +16,7 @@ use std::{
 };
 
 use haft_agent::{AgentEvent, Began};
-use haft_contract::{CallId, Content};
+use haft_contract::{CallId, Content, SessionId};
 use haft_engine::{
     CallListener, CallResult,
     hooks::{HookNews, HookStage},
@@ -44,6 +44,8 @@ const MOST_OPEN: usize = 10_000;
 pub(crate) struct SessionTelemetry {
     telemetry: Telemetry,
     state: Mutex<TraceState>,
+    /// There are calls alone: no run, no model, and no event that a call is answered.
+    is_of_tools: bool,
 }
 
 #[derive(Default)]
@@ -98,7 +100,25 @@ impl SessionTelemetry {
         Some(Arc::new(Self {
             telemetry,
             state: Mutex::default(),
+            is_of_tools: false,
         }))
+    }
+
+    /// That of a session of tools, which is sent with this one's.
+    pub(crate) fn of_tools(&self) -> Arc<Self> {
+        Arc::new(Self {
+            telemetry: self.telemetry.clone(),
+            state: Mutex::default(),
+            is_of_tools: true,
+        })
+    }
+
+    /// The session of tools has this name.
+    pub(crate) fn begins(&self, session: SessionId) {
+        self.state().session = Some(session.to_string());
+        let of = self.with_session(Vec::new());
+        self.telemetry
+            .count("haft.session.count", "{session}", of, 1.0);
     }
 
     fn state(&self) -> MutexGuard<'_, TraceState> {
@@ -109,10 +129,7 @@ impl SessionTelemetry {
     pub(crate) fn on_event(&self, event: &SessionEvent) {
         match event {
             SessionEvent::Ready(facts) => {
-                self.state().session = Some(facts.id.to_string());
-                let of = self.with_session(Vec::new());
-                self.telemetry
-                    .count("haft.session.count", "{session}", of, 1.0);
+                self.begins(facts.id);
             }
             SessionEvent::Reset(id) => self.state().session = Some(id.to_string()),
             SessionEvent::Activity(SessionActivity::Running) => {

@@ -240,3 +240,109 @@ async fn where_schedules_are_off_there_is_no_tool_for_them() {
         "{results:?}"
     );
 }
+
+/// The files of schedules that sessions keep, each with how many there are in it.
+fn kept(project: &TempProject) -> Vec<usize> {
+    let folders = fs::read_dir(project.path("home/.claude/projects")).unwrap();
+    let sessions = folders
+        .flatten()
+        .flat_map(|folder| fs::read_dir(folder.path()).unwrap());
+    let files = sessions
+        .flatten()
+        .map(|session| session.path().join("schedules.json"));
+    let mut counts: Vec<usize> = files
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .map(|text| text.matches("7 * * * *").count())
+        .collect();
+    counts.retain(|count| *count > 0);
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_follow_into_the_conversation_that_goes_on() {
+    let project = TempProject::new([]);
+    let (clock, recorded) = (clock(), Recorded::default());
+    let turns = json!([hourly(false), says("made"), says("new"), says("looked")]);
+    let first = session(config_in(&project), &clock, &recorded, turns);
+    let input = first.input();
+    let running = tokio::spawn(first.run());
+    input.prompt("every hour");
+    until("it is made", || recorded.answers().len() == 1).await;
+    assert_eq!(kept(&project), [1]);
+    input.prompt("/clear");
+    until("it is cleared", || recorded.answers().len() == 2).await;
+    assert_eq!(kept(&project), [1], "it is kept once");
+    input.prompt("go on");
+    until("the new conversation is there", || {
+        recorded.answers().len() == 3
+    })
+    .await;
+    clock.set(at(2 * HOUR));
+    until("it is said", || recorded.answers().len() == 4).await;
+    input.close();
+    in_time(running).await.unwrap().unwrap();
+    // The conversation that was gone on with has it, and says it.
+    let mut again = config_in(&project);
+    again.conversation.from = Some(haft_host::EarlierConversation::Newest);
+    let recorded = Recorded::default();
+    let second = session(
+        again,
+        &clock,
+        &recorded,
+        json!([says("back"), says("looked")]),
+    );
+    let input = second.input();
+    input.prompt("go on");
+    let running = tokio::spawn(second.run());
+    until("it is back", || recorded.answers() == ["back"]).await;
+    assert_eq!(input.tasks().len(), 1);
+    clock.set(at(4 * HOUR));
+    until("it is said", || recorded.answers() == ["back", "looked"]).await;
+    input.close();
+    in_time(running).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_learn_that_nothing_is_said_for_a_minute() {
+    let project = TempProject::new([]);
+    let command = "cat > told.tmp; mv told.tmp told.json; echo >> times";
+    let settings = json!({"hooks": {"Notification": [
+        {"matcher": "idle_prompt", "hooks": [{"type": "command", "command": command}]},
+    ]}});
+    project.write("home/.claude/settings.json", settings.to_string());
+    let times = || {
+        let times = fs::read_to_string(project.path("work/times"));
+        times.unwrap_or_default().lines().count()
+    };
+    let (clock, recorded) = (clock(), Recorded::default());
+    let mut config = config_in(&project);
+    config.reports_idle = true;
+    let turns = json!([says("done"), says("again")]);
+    let session = session(config, &clock, &recorded, turns);
+    let input = session.input();
+    let running = tokio::spawn(session.run());
+    input.prompt("go");
+    until("it is done", || recorded.answers().len() == 1).await;
+    until("it is idle", || {
+        let idle = |event: &SessionEvent| {
+            matches!(
+                event,
+                SessionEvent::Activity(haft_host::SessionActivity::Idle)
+            )
+        };
+        recorded.all().iter().any(idle)
+    })
+    .await;
+    clock.advance(Duration::from_secs(59));
+    clock.advance(Duration::from_secs(1));
+    until("hooks learn it", || times() == 1).await;
+    let told: Value = serde_json::from_str(&project.read("work/told.json")).unwrap();
+    assert_eq!(told["notification_type"], "idle_prompt");
+    // Once, until something is said.
+    clock.advance(Duration::from_secs(3_600));
+    input.prompt("again");
+    until("it answers", || recorded.answers().len() == 2).await;
+    assert_eq!(times(), 1);
+    input.close();
+    in_time(running).await.unwrap().unwrap();
+}

@@ -34,6 +34,11 @@ pub trait ClientHost: Send + Sync {
     /// A server wants to know something of a person.
     fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer>;
 
+    /// What a server sent a person to an address for is done there: the id of what it asked.
+    fn elicitation_completed(&self, server: &str, id: &str) {
+        let _ = (server, id);
+    }
+
     /// Is there someone to ask? Where not, it is not offered to servers.
     fn can_elicit(&self) -> bool;
 }
@@ -225,6 +230,16 @@ impl PeerHandler for ClientHandler {
         match method {
             "notifications/tools/list_changed" => self.news.send_modify(|news| news.tools += 1),
             "notifications/prompts/list_changed" => self.news.send_modify(|news| news.prompts += 1),
+            "notifications/elicitation/complete" => {
+                let id: String = params["elicitationId"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(200)
+                    .collect();
+                self.host.elicitation_completed(&self.server, &id);
+            }
             "notifications/message" => {
                 let level = params["level"].as_str().unwrap_or("info");
                 let text = match &params["data"] {

@@ -1,6 +1,6 @@
 //! From HTML to Markdown: the main content where there is one, else the whole page.
 
-use std::thread;
+use std::{num::NonZero, ops::Range, thread};
 
 use dom_smoothie::{Config, Readability};
 use htmd::{
@@ -18,6 +18,10 @@ const LEAST_SHARE: usize = 4;
 /// Trees are walked by functions that call themselves; how deep, `tame` bounds.
 const STACK: usize = 64 << 20;
 
+/// Parts of a large page: so many at once, each at least so long.
+const MOST_PARTS: usize = 4;
+const LEAST_PART: usize = 64 << 10;
+
 /// A page as Markdown.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct HtmlText {
@@ -31,11 +35,10 @@ pub(super) struct HtmlText {
 pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
     let base = Url::parse(url).ok();
     let page = tame(html, base.as_ref());
-    let converted = thread::scope(|scope| {
-        let builder = thread::Builder::new().stack_size(STACK);
-        let converting = builder.spawn_scoped(scope, || convert(&page));
-        converting.ok()?.join().ok()
-    });
+    let converted = match page.is_large {
+        true => large(&page, threads()),
+        false => beside([|| small(&page)]).and_then(|mut one| one.pop()),
+    };
     // It comes from elsewhere, and must not fail for it: then there is at least the text.
     let (text, is_main) = converted.unwrap_or_else(|| (bare(&page.html), false));
     HtmlText {
@@ -45,18 +48,52 @@ pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
     }
 }
 
-fn convert(page: &TamePage) -> (String, bool) {
+/// Runs these side by side, each on a stack of its own; `None` if one of them failed.
+fn beside<T: Send, F: FnOnce() -> T + Send>(work: impl IntoIterator<Item = F>) -> Option<Vec<T>> {
+    thread::scope(|scope| {
+        let start = |work| {
+            let builder = thread::Builder::new().stack_size(STACK);
+            builder.spawn_scoped(scope, work).ok()
+        };
+        // All of them begin before one is waited for.
+        let begun: Vec<_> = work.into_iter().map(start).collect();
+        let ended: Vec<_> = begun.into_iter().map(|one| one?.join().ok()).collect();
+        ended.into_iter().collect()
+    })
+}
+
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+fn small(page: &TamePage) -> (String, bool) {
     match main_content(page) {
         Some(content) => (markdown(&content), true),
         None => (markdown(&page.html), false),
     }
 }
 
-fn main_content(page: &TamePage) -> Option<String> {
-    if page.is_large {
-        let main = page.html.get(page.main.clone()?)?;
-        return (main.len() >= page.html.len() / LEAST_SHARE).then(|| main.to_owned());
+/// A large page is converted in as many parts as there are processors for it.
+fn large(page: &TamePage, threads: usize) -> Option<(String, bool)> {
+    let is_enough = |main: &Range<usize>| main.len() >= page.html.len() / LEAST_SHARE;
+    let main = page.main.clone().filter(is_enough);
+    let is_main = main.is_some();
+    let shown = main.unwrap_or(0..page.html.len());
+    let parts = threads.min(MOST_PARTS).min(shown.len() / LEAST_PART).max(1);
+    let mut edges = vec![shown.start];
+    for part in 1..parts {
+        let about = shown.start + shown.len() / parts * part;
+        let cut = page.cuts.iter().find(|cut| **cut >= about).copied();
+        edges.extend(cut.filter(|cut| *cut < shown.end && edges.last() < Some(cut)));
     }
+    edges.push(shown.end);
+    let parts = edges.windows(2).map(|edge| &page.html[edge[0]..edge[1]]);
+    let parts = beside(parts.map(|part| move || markdown(part)))?;
+    let parts: Vec<&str> = parts.iter().map(|part| part.trim()).collect();
+    Some((parts.join("\n\n"), is_main))
+}
+
+fn main_content(page: &TamePage) -> Option<String> {
     let config = Config {
         // They name the languages of code.
         keep_classes: true,
@@ -135,7 +172,7 @@ fn tidy(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::tame::tame_as, *};
 
     const DOCS: &str = r##"<!doctype html><html><head><title>A &amp; B</title><style>p{}</style></head><body>
 <nav><a href="/">Home</a><a href="/all">All</a></nav>
@@ -171,6 +208,63 @@ do not mean anything at all but are there all the same, because a page has words
         - [A](https://a.example/x/a.html)
         - [B](https://a.example/x/b.html)
         ");
+    }
+
+    /// Sections with everything that a page has, deep in containers.
+    fn long_page() -> String {
+        let mut page = String::from("<html><body><div id=x><main><p>Before.");
+        for number in 0..2_500 {
+            page += &format!(
+                "<section><h2>Part {number}</h2>plain text <b>bold</b><p>Words about {number}, \
+                 <a href=/{number}>a link</a>.<ul><li>one<li>two<ul><li>deeper</ul></ul>\
+                 <div><blockquote><p>quoted {number}</blockquote></div><ol><li>a<p>b</ol>\
+                 <pre><code class=language-sh>echo {number}\n\n  x</code></pre>\
+                 <table><tr><th>a<th>b<tr><td>{number}<td>2</table></section>\n"
+            );
+        }
+        page + "<p>After.</main></div><footer>end</footer>"
+    }
+
+    #[test]
+    fn a_large_page_reads_the_same_in_parts() {
+        let page = tame(&long_page(), None);
+        assert!(page.is_large && page.cuts.len() > 20, "{}", page.cuts.len());
+        let (whole, is_main) = large(&page, 1).unwrap();
+        assert!(is_main);
+        for threads in [2, 3, 4, 64] {
+            let (parts, _) = large(&page, threads).unwrap();
+            assert_eq!(tidy(&parts), tidy(&whole), "{threads}");
+        }
+        // Without a main content the whole page is shown.
+        let bare = long_page()
+            .replace("<main>", "<div>")
+            .replace("</main>", "</div>");
+        let page = tame(&bare, None);
+        let (whole, is_main) = large(&page, 1).unwrap();
+        assert!(!is_main);
+        assert_eq!(tidy(&large(&page, 4).unwrap().0), tidy(&whole));
+        // What cannot be cut is converted in one piece.
+        let one = tame(&format!("<table>{}", "<tr><td>x".repeat(80_000)), None);
+        assert!(one.is_large && one.cuts.is_empty());
+        assert!(large(&one, 4).unwrap().0.contains("x"));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(20))]
+
+        /// Wherever a page can be cut, the parts read as the whole.
+        #[test]
+        fn a_cut_changes_nothing(pieces in proptest::collection::vec(
+            "<(div|section|p|ul|li|b|pre|h2|table|td|blockquote|/div|/section|/p|/ul|/b|/pre|/table|/blockquote)>[a-z ]{0,6}", 1..12)) {
+            let filler = format!("<p>{}</p>", "word ".repeat(1_700));
+            let page = tame_as(&pieces.join(&filler), None, true);
+            let whole = tidy(&markdown(&page.html));
+            for cut in page.cuts.iter().take(6) {
+                let (before, behind) = page.html.split_at(*cut);
+                let parts = format!("{}\n\n{}", markdown(before).trim(), markdown(behind).trim());
+                proptest::prop_assert_eq!(tidy(&parts), &*whole, "{}", cut);
+            }
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ const LARGE: usize = 512 << 10;
 const DEEPEST: usize = 160;
 /// Elements of a page; beyond that only the text counts.
 const MOST_TAGS: usize = 150_000;
+/// Bytes between two places where a page can be cut, at least.
+const BETWEEN_CUTS: usize = 8 << 10;
 /// Bytes of an attribute.
 const LONGEST_VALUE: usize = 2_000;
 
@@ -29,6 +31,8 @@ pub(super) struct TamePage {
     pub(super) main: Option<Range<usize>>,
     /// Larger than [`LARGE`].
     pub(super) is_large: bool,
+    /// Where a large page can be cut: what stands before and behind can be read alone, and makes the same text.
+    pub(super) cuts: Vec<usize>,
 }
 
 /// Left out with all that is in them.
@@ -60,6 +64,8 @@ const ATTRIBUTES: [&str; 17] = [
     "href", "src", "alt", "title", "class", "id", "lang", "colspan", "rowspan", "start", "content",
     "name", "property", "datetime", "role", "itemprop", "hidden",
 ];
+/// What is in these reads the same without them.
+const CONTAINERS: [&str; 6] = ["html", "body", "main", "article", "section", "div"];
 /// A paragraph ends where one of these begins.
 const ENDS_PARAGRAPH: [&str; 26] = [
     "address",
@@ -92,6 +98,10 @@ const ENDS_PARAGRAPH: [&str; 26] = [
 
 /// Makes a page tame. Links are made whole by its address.
 pub(super) fn tame(html: &str, base: Option<&Url>) -> TamePage {
+    tame_as(html, base, html.len() > LARGE)
+}
+
+pub(super) fn tame_as(html: &str, base: Option<&Url>, is_large: bool) -> TamePage {
     let mut tamer = Tamer {
         rest: html,
         base,
@@ -103,7 +113,9 @@ pub(super) fn tame(html: &str, base: Option<&Url>) -> TamePage {
         text_bytes: 0,
         title: String::new(),
         main: None,
-        is_large: html.len() > LARGE,
+        is_large,
+        cuts: Vec::new(),
+        in_others: 0,
     };
     while tamer.step() {}
     tamer.close_from(0);
@@ -111,6 +123,7 @@ pub(super) fn tame(html: &str, base: Option<&Url>) -> TamePage {
         html: tamer.out,
         main: tamer.main,
         is_large: tamer.is_large,
+        cuts: tamer.cuts,
         text_bytes: tamer.text_bytes,
         title: tamer.title.split_whitespace().collect::<Vec<_>>().join(" "),
     }
@@ -131,6 +144,9 @@ struct Tamer<'a> {
     title: String,
     main: Option<Range<usize>>,
     is_large: bool,
+    cuts: Vec<usize>,
+    /// How many elements are open that are no containers.
+    in_others: usize,
 }
 
 struct OpenElement {
@@ -220,7 +236,16 @@ impl<'a> Tamer<'a> {
             return;
         }
         let start = self.out.len();
+        let last = self.cuts.last().copied().unwrap_or_default();
+        if self.is_large
+            && self.in_others == 0
+            && start - last >= BETWEEN_CUTS
+            && ENDS_PARAGRAPH.contains(&name)
+        {
+            self.cuts.push(start);
+        }
         self.write_start(tag);
+        self.in_others += usize::from(!CONTAINERS.contains(&name));
         self.open.push(OpenElement {
             name: tag.name.clone(),
             start,
@@ -257,6 +282,7 @@ impl<'a> Tamer<'a> {
         while self.open.len() > at {
             if let Some(OpenElement { name, start }) = self.open.pop() {
                 self.write_end(&name);
+                self.in_others -= usize::from(!CONTAINERS.contains(&name.as_str()));
                 let range = start..self.out.len();
                 let is_main = name == "main" || name == "article";
                 if is_main

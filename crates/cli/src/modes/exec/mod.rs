@@ -10,6 +10,7 @@ pub(crate) mod stdin;
 use std::{io, sync::Arc};
 
 use haft::{CallResult, CancellationToken, Content, Haft, ToolUse};
+use haft_host::{StopKind, ToolTelemetry};
 use serde_json::{Value, json};
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -28,14 +29,34 @@ use crate::{
 };
 
 pub(crate) async fn run(args: SessionArgs, flags: ExecFlags) -> anyhow::Result<Exit> {
+    let telemetry = ToolTelemetry::default();
+    let exit = serve_input(&args, &flags, &telemetry).await;
+    let is_ended = matches!(exit, Ok(Exit::Terminated));
+    telemetry
+        .close(is_ended.then_some(StopKind::Terminate))
+        .await;
+    exit
+}
+
+async fn serve_input(
+    args: &SessionArgs,
+    flags: &ExecFlags,
+    telemetry: &ToolTelemetry,
+) -> anyhow::Result<Exit> {
     let documents = Documents::new(Lines::of_stdin());
     if !flags.interactive_json {
-        let haft = session::tools(&args).await?;
+        let haft = session::tools(args, Some(telemetry)).await?;
         return serve_all(haft, Input::OnDemand(documents), None).await;
     }
     let dialog = Arc::new(Dialog::default());
     let (progress, updates) = interactive::progress();
-    let haft = session::asking(&args, interactive::ByLines(Arc::clone(&dialog)), progress).await?;
+    let haft = session::asking(
+        args,
+        interactive::ByLines(Arc::clone(&dialog)),
+        progress,
+        telemetry,
+    )
+    .await?;
     tokio::spawn(interactive::report(updates, Arc::clone(&dialog)));
     let input = Input::Beside(read_beside(documents, Arc::clone(&dialog)));
     serve_all(haft, input, Some(&dialog)).await

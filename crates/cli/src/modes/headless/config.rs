@@ -46,6 +46,7 @@ pub(crate) fn of(session: &SessionArgs, flags: &Headless) -> anyhow::Result<Sess
         maintenance: flags.maintenance,
     };
     config.hooks_may_begin = flags.input_format == InputFormat::Text;
+    config.reports_idle = flags.input_format == InputFormat::StreamJson;
     config.one_result = flags.output_format != OutputFormat::StreamJson;
     config.version = VERSION.to_owned();
     Ok(config)

@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context;
 use haft::CancellationToken;
 use haft_host::{
-    ToolServer,
+    StopKind, ToolServer,
     mcp_server::{HttpAccess, HttpServer, HttpServerOptions, serve_lines},
 };
 use tokio::{
@@ -32,6 +32,7 @@ const READ_AT_ONCE: usize = 64 * 1024;
 
 pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Exit> {
     let server = ToolServer::new(session::config(&args)?, session::warn);
+    let telemetry = server.telemetry();
     let stop = CancellationToken::new();
     let ended = stops(stop.clone())?;
     match &flags.http {
@@ -68,6 +69,12 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
             server.run(stop).await;
         }
     }
+    let is_ended = ended
+        .lock()
+        .is_ok_and(|ended| matches!(*ended, Some(Exit::Terminated)));
+    telemetry
+        .close(is_ended.then_some(StopKind::Terminate))
+        .await;
     Ok(ended
         .lock()
         .map_or(Exit::Success, |ended| ended.unwrap_or(Exit::Success)))

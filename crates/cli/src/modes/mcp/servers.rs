@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::Context;
 use haft_host::{
     ServerDetails, ServerList, add_server, approve_server, check_servers, forget_approvals,
-    login_server, logout_server, named_servers, remove_server,
+    login_server, logout_server, named_servers, notify_login, remove_server,
 };
 use serde_json::{Map, Value, json};
 
@@ -61,7 +61,9 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
                 ));
             };
             login_server(&config, &name, &visit).await?;
-            show::line(&format!("You are logged in to {}", show::clean(&name)))?;
+            let said = format!("You are logged in to {}", show::clean(&name));
+            show::line(&said)?;
+            notify_login(&config, &said).await;
         }
         McpServers::Logout { name } => {
             let said = match logout_server(&config, &name)? {

@@ -234,3 +234,84 @@ fn a_hook_declines_for_a_person_who_is_not_even_asked() {
     assert!(result(&heard).contains("visit it first"));
     assert_eq!(talk.end().1, 0);
 }
+
+/// Those who wait for a person elsewhere learn that one is asked, and what came of it.
+#[test]
+fn hooks_learn_of_questions_of_servers_and_their_answers() {
+    let asked = [
+        (
+            "ask",
+            json!({"action": "accept", "content": {"name": "Ada"}}),
+            vec!["elicitation_dialog", "elicitation_response"],
+        ),
+        (
+            "visit",
+            json!({"action": "accept"}),
+            vec![
+                "elicitation_complete",
+                "elicitation_response",
+                "elicitation_url_dialog",
+            ],
+        ),
+        (
+            "ask",
+            json!({"action": "decline"}),
+            vec!["elicitation_dialog", "elicitation_response"],
+        ),
+    ];
+    for (what, response, expected) in asked {
+        let dir = tempdir().unwrap();
+        // Each in a file of its own, which appears whole.
+        let command = "cat > n.$$.tmp; mv n.$$.tmp n.$$.json";
+        let settings = json!({"hooks": {"Notification": [
+            {"matcher": "elicitation_.*", "hooks": [{"type": "command", "command": command}]},
+        ]}})
+        .to_string();
+        let mut talk = talk(dir.path(), what, &["--settings", &settings]);
+        talk.request("i", &json!({"subtype": "initialize", "hooks": null}));
+        talk.hear_until("control_response");
+        talk.user("go");
+        let question = talk.hear_until("control_request").pop().unwrap();
+        talk.respond(&question, &response);
+        talk.hear_until("result");
+        let told = || {
+            let files = std::fs::read_dir(dir.path()).unwrap().flatten();
+            let files = files.map(|file| file.path());
+            let files = files.filter(|file| file.extension().is_some_and(|end| end == "json"));
+            let texts = files.filter(|file| {
+                file.file_name()
+                    .unwrap()
+                    .as_encoded_bytes()
+                    .starts_with(b"n.")
+            });
+            let mut told: Vec<Value> = texts
+                .map(|file| serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap())
+                .collect();
+            told.sort_by_key(|one| one["notification_type"].to_string());
+            told
+        };
+        haft_testkit::until_blocking("all hooks ran", || told().len() >= expected.len());
+        let told = told();
+        let kinds: Vec<&str> = told
+            .iter()
+            .filter_map(|one| one["notification_type"].as_str())
+            .collect();
+        assert_eq!(kinds, expected, "{what}");
+        assert!(
+            told.iter().all(|one| one["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("MCP server s"))),
+            "{told:?}"
+        );
+        let answer = told
+            .iter()
+            .find(|one| one["notification_type"] == "elicitation_response")
+            .unwrap();
+        let action = response["action"].as_str().unwrap();
+        assert!(
+            answer["message"].as_str().unwrap().ends_with(action),
+            "{answer}"
+        );
+        assert_eq!(talk.end().1, 0);
+    }
+}

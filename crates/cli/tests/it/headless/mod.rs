@@ -36,6 +36,7 @@ mod mcp_changes;
 mod mcp_elicitation;
 mod mcp_programs;
 mod mcp_sandbox;
+mod message_display;
 mod models;
 mod notifications;
 mod planning;

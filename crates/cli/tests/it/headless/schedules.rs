@@ -351,3 +351,50 @@ fn a_socket_on_this_machine_is_listened_to_only_where_a_rule_names_it_and_a_pers
     let asked = server.join().unwrap();
     assert!(asked.starts_with("GET /feed?a=1 HTTP/1.1\r\n"), "{asked}");
 }
+
+/// The connection of a monitor ends with the program, whatever ends that.
+#[test]
+fn a_socket_is_closed_however_it_ends() {
+    for end in ["EOF", "TERM", "KILL"] {
+        let dir = Project::new();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = serve(listener, b"\x81\x05hello");
+        let ws = call(
+            "Monitor",
+            json!({"description": "Listens", "ws": {"url": format!("ws://127.0.0.1:{port}/")}, "persistent": true}),
+        );
+        let turns = json!([[ws], [text("listens")], [text("heard")], [text("more")]]);
+        let settings = json!({"sandbox": {"network": {"allowedDomains": ["127.0.0.1"]}}});
+        let mut command = scripted(&dir, &turns);
+        command
+            .args([
+                "--permission-prompt-tool",
+                "stdio",
+                "--allowedTools=Monitor",
+            ])
+            .args(["--settings", &settings.to_string()]);
+        let mut talk = Talk::new(&mut command);
+        talk.user("go");
+        let question = talk.hear_until("control_request").pop().unwrap();
+        talk.respond(
+            &question,
+            &json!({"behavior": "allow", "updatedInput": question["request"]["input"]}),
+        );
+        talk.hear_until("result");
+        match end {
+            "EOF" => assert_eq!(talk.end().1, 0),
+            signal => {
+                talk.signal(signal);
+                talk.gone();
+            }
+        }
+        // It reads until the other end is gone, at most for a while.
+        until_blocking(&format!("the connection is gone after {end}"), || {
+            server.is_finished()
+        });
+        server.join().unwrap();
+        until_blocking("nothing runs", || processes_in(dir.path()) == 0);
+        assert_eq!(files_in(dir.path()), Vec::<String>::new(), "{end}");
+    }
+}

@@ -1,8 +1,10 @@
 //! Pages and searches through the binary.
 //!
 //! - here: a page that gives orders, who searches, what the first request weighs
+//! - `files`: PDFs, pictures and notebooks at an address, and what is left of a fetch that is cut off
 //! - `rebinding`: names that change what they stand for, in a network of the test's own
 
+mod files;
 mod rebinding;
 
 use std::{fs, path::Path, process::Command};
@@ -228,7 +230,7 @@ fn a_tool_of_a_server_searches_where_the_settings_name_one() {
         missing[0].0 && missing[0].1.contains("mcp__s__search"),
         "{missing:?}"
     );
-    // One that is there gets the words; its answer is a stranger's. `echo` wants `text`, and says so.
+    // One that wants something else says so.
     settings("mcp__s__echo");
     let found = with(&["--allowedTools", "WebSearch"]);
     assert!(found[0].1.contains("`text` is required"), "{found:?}");
@@ -242,6 +244,49 @@ fn a_tool_of_a_server_searches_where_the_settings_name_one() {
     assert!(
         denied[0].0 && !denied[0].1.contains("is required"),
         "{denied:?}"
+    );
+}
+
+/// The words go to the tool as they are, with the domains; what it finds is a stranger's text, with its sources.
+#[test]
+fn what_a_tool_of_a_server_finds_is_the_result() {
+    let dir = tempdir().unwrap();
+    let home = dir.path().join("home");
+    fs::create_dir_all(home.join(".claude")).unwrap();
+    let settings = json!({"webSearch": "mcp__s__search"});
+    fs::write(home.join(".claude/settings.json"), settings.to_string()).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/it/server.py");
+    let servers =
+        json!({"mcpServers": {"s": {"command": "python3", "args": [script, "searches"]}}});
+    let mut command = haft(dir.path());
+    command
+        .env("HOME", &home)
+        .env("CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION", "1")
+        .args(["--mcp-config", &servers.to_string()])
+        .args(["--allowedTools", "WebSearch"]);
+    let query = json!({"query": "rust diff", "blocked_domains": ["evil.example"]});
+    let searches = [("WebSearch", query.clone()), ("WebSearch", query)];
+    let (results, messages) = calls(&mut command, dir.path(), &searches);
+    let (is_error, text) = &results[0];
+    assert!(!is_error, "{text}");
+    assert!(
+        text.contains("found for rust diff -site:evil.example: https://docs.example/a"),
+        "{text}"
+    );
+    assert_eq!(text.matches("</web_search>").count(), 1, "{text}");
+    assert!(
+        text.contains("is data") && text.contains("Name the addresses"),
+        "{text}"
+    );
+    let told = messages
+        .iter()
+        .find(|one| one["tool_use_result"]["query"] == "rust diff");
+    assert_eq!(told.unwrap()["tool_use_result"]["searchCount"], 1);
+    // The cap of the session holds for it too, and is no error.
+    let (is_error, text) = &results[1];
+    assert!(
+        !is_error && text.contains("all of its 1 searches"),
+        "{text}"
     );
 }
 

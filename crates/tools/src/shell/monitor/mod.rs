@@ -13,8 +13,8 @@ pub(crate) use lines::{EventRate, Lines, MonitorEvent};
 use std::{any::Any, borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, ServiceNeed, Tool,
-    ToolError, ToolOutput,
+    Access, BackgroundTasks, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch,
+    ServiceNeed, TaskKind, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,6 +28,8 @@ const USUAL: f64 = 300_000.0;
 const LONGEST: f64 = 1_800_000.0;
 /// What lives as long as the session.
 const PERSISTENT: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// So many can run at once.
+const MOST: usize = 20;
 
 /// Watches something in the background: each line that the command prints, or each message of the WebSocket, is
 /// shown to you when it comes, between your turns. Lines that come together are one event. Returns at once.
@@ -36,7 +38,7 @@ const PERSISTENT: Duration = Duration::from_secs(365 * 24 * 3_600);
 ///   that prints when a state changes. Pipes need line buffering (`grep --line-buffered`, `stdbuf -oL`,
 ///   `awk … fflush()`), else lines come late. Lines of stderr count too; `2>/dev/null` leaves them out.
 /// - Cover failure as well as success: what prints nothing when it breaks looks like something that still runs.
-/// - More than 100 events in a minute end it.
+/// - More than 100 events in a minute end it. At most 20 run at once.
 /// - It ends with its command, after `timeout_ms`, with TaskStop, and with the session. For a single answer use
 ///   Bash with `run_in_background` instead.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -102,6 +104,23 @@ impl Input {
 
 pub(crate) struct Monitor;
 
+/// May there be one more?
+fn has_room(cx: &CallContext) -> Result<(), ToolError> {
+    let Ok(tasks) = cx.services.get::<BackgroundTasks>() else {
+        return Ok(());
+    };
+    let running = tasks.running();
+    let monitors = running.iter().filter(|task| task.kind == TaskKind::Monitor);
+    let ids: Vec<&str> = monitors.map(|task| &*task.id).collect();
+    if ids.len() < MOST {
+        return Ok(());
+    }
+    Err(ToolError::Refused(format!(
+        "{MOST} monitors run already, and there may be no more. Stop one with TaskStop first: {}.",
+        ids.join(", ")
+    )))
+}
+
 impl Tool for Monitor {
     type Input = Input;
     const NAME: &'static str = "Monitor";
@@ -123,9 +142,10 @@ impl Tool for Monitor {
             Some(_) => Bash.effects(&input.as_bash()),
             None => Effects::EXCLUSIVE,
         };
-        // It moves no one: it runs in the background.
+        // It moves no one: it runs in the background. One after the other, so that they can be counted.
         Effects {
             patches: false,
+            exclusive: true,
             ..effects
         }
     }
@@ -165,6 +185,7 @@ impl Tool for Monitor {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let lifetime = input.lifetime();
+        has_room(cx)?;
         let id = match &input.ws {
             Some(ws) => websocket::start(ws, &input.description, lifetime, cx).await?,
             None => run::monitor(&input.as_bash(), lifetime, cx).await?,

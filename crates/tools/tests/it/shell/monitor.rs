@@ -213,6 +213,35 @@ async fn without_its_session_nothing_of_it_runs() {
 }
 
 #[tokio::test]
+async fn there_are_at_most_twenty() {
+    let terminal = Terminal::new();
+    for _ in 0..20 {
+        started(&terminal, "while [ ! -e end ]; do command sleep 0.1; done").await;
+    }
+    let input = json!({"description": "Watches", "command": "echo one more"});
+    let heard = terminal.call("Monitor", input.clone()).await;
+    assert!(heard.failed, "{}", heard.text);
+    assert!(
+        heard.text.contains("20 monitors run already") && heard.text.contains("monitor_7"),
+        "{}",
+        heard.text
+    );
+    assert_eq!(notices(&terminal).running().len(), 20);
+    // One that is over makes room.
+    std::fs::write(terminal.root().join("end"), "").unwrap();
+    let tasks = notices(&terminal);
+    let over = async {
+        while !tasks.running().is_empty() {
+            tasks.changed().await;
+            tasks.take();
+        }
+    };
+    timeout(Duration::from_secs(100), over).await.unwrap();
+    assert!(!terminal.call("Monitor", input).await.failed);
+    terminal.shell().close().await;
+}
+
+#[tokio::test]
 async fn either_a_command_or_a_socket() {
     let terminal = Terminal::new();
     let ws = json!({"url": "wss://a.example"});

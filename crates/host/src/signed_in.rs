@@ -1,0 +1,51 @@
+//! Hooks learn that a person has logged in, outside of any session (`Notification`, `auth_success`).
+
+use std::sync::Arc;
+
+use haft_contract::SessionId;
+use haft_engine::hooks::{Common, HookMoment, Occasion};
+use haft_models::{Http, HttpOptions};
+use serde_json::{Map, json};
+
+use crate::{SessionConfig, settings::Permitted};
+
+/// Runs those hooks of the settings, and waits for them. They cannot undo it: what they say, and settings that cannot
+/// be read, are only traced.
+pub async fn notify_login(config: &SessionConfig, message: &str) {
+    let permitted = match Permitted::load(config) {
+        Ok(permitted) => permitted,
+        Err(error) => {
+            tracing::debug!(%error, "no hooks learn of the login");
+            return;
+        }
+    };
+    let environment = &permitted.environment;
+    let http = HttpOptions::from_variables(|name| environment.variable(name));
+    let hooks = permitted
+        .hooks
+        .with_http(Arc::new(Http::new(http)), permitted.http_hooks);
+    let event = HookMoment::NOTIFICATION;
+    if hooks.is_silent(event) {
+        return;
+    }
+    let kind = "auth_success";
+    let mut fields = Map::new();
+    fields.insert("message".to_owned(), json!(message));
+    fields.insert("title".to_owned(), json!("Logged in"));
+    fields.insert("notification_type".to_owned(), json!(kind));
+    let occasion = Occasion {
+        event,
+        names: &[kind],
+        fields,
+        call: None,
+        cwd: &config.cwd,
+    };
+    // There is no session, so there is no transcript.
+    let mut common = Common::of(SessionId::new(), &config.cwd);
+    common.transcript_path.clear();
+    for heard in hooks.fire(&occasion, &common).await {
+        if let Some(failure) = heard.said.failure {
+            tracing::debug!(failure, "a hook that learns of a login failed");
+        }
+    }
+}

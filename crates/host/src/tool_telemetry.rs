@@ -1,0 +1,30 @@
+//! Telemetry of sessions of tools, which have no model and no runs: one for all sessions of a process.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::{Environment, StopKind, event::Events, telemetry::SessionTelemetry};
+
+/// Sends what sessions of tools do, where the variables ask for it. Clones are the same.
+#[derive(Clone, Default)]
+pub struct ToolTelemetry(Arc<OnceLock<Option<Arc<SessionTelemetry>>>>);
+
+impl ToolTelemetry {
+    /// That of one more session. The first decides where it goes.
+    pub(crate) fn of(
+        &self,
+        environment: &Environment,
+        events: &Arc<Events>,
+    ) -> Option<Arc<SessionTelemetry>> {
+        let all = self
+            .0
+            .get_or_init(|| SessionTelemetry::of(environment, events));
+        all.as_ref().map(|all| all.of_tools())
+    }
+
+    /// Sends what is left, for as long as there is time.
+    pub async fn close(&self, stopped: Option<StopKind>) {
+        if let Some(Some(all)) = self.0.get() {
+            all.close(stopped).await;
+        }
+    }
+}
