@@ -12,7 +12,7 @@
 //! - `plan`: the task list and plan mode, over [`haft_contract::SessionState`]; `memory`: notes that outlive
 //!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
 //! - `schedule`: prompts that are said later, over [`haft_contract::Schedules`]
-//! - `shell`: `Bash`, `Monitor`, `TaskOutput`, `TaskStop`, over [`Shell`]
+//! - `shell`: `Bash`, `Monitor`, `REPL`, `TaskOutput`, `TaskStop`, over [`Shell`]
 //! - [`sandbox`]: how well commands can be confined here; `rewind`: files as they were
 //! - `skill`: `Skill`, over [`SkillBook`]; `web`: `WebFetch`, `WebSearch`, over [`haft_contract::web`]
 //! - [`worktree`]: `EnterWorktree`, `ExitWorktree`, and the worktrees of subagents
@@ -139,6 +139,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(fs::NotebookEdit),
         #[cfg(feature = "session")]
         erase(session::PushNotification),
+        #[cfg(feature = "shell")]
+        erase(shell::Repl),
         #[cfg(feature = "fs")]
         erase(fs::Read::default()),
         #[cfg(all(feature = "fs", feature = "search"))]

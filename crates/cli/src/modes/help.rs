@@ -57,6 +57,11 @@ const TOPICS: &[(&str, &str, &str)] = &[
         include_str!("../../docs/schedules.md"),
     ),
     (
+        "repl",
+        "interpreters that keep their state: python and node",
+        include_str!("../../docs/repl.md"),
+    ),
+    (
         "script",
         "scripted models for tests and demonstrations",
         include_str!("../../docs/script.md"),

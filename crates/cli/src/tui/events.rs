@@ -2,7 +2,10 @@
 
 use std::{path::Path, time::Instant};
 
-use haft::{CallResult, Content, TaskEvent};
+use haft::{
+    CallResult, Content, TaskEvent,
+    engine::hooks::{HookNews, HookStage},
+};
 use haft_agent::{AgentEvent, Began, EndReason, NoticeLevel};
 use haft_host::{SessionActivity, SessionEvent, TurnResult};
 use haft_models::ModelEvent;
@@ -11,7 +14,7 @@ use super::{
     app::{App, Effect, Overlay, RunState},
     ask::QuestionId,
     cards::{self, CardMark},
-    notify, words,
+    hook_sequence, notify, words,
 };
 
 /// So many lines of what a monitor or a schedule says are shown.
@@ -25,6 +28,15 @@ impl App {
         match event {
             SessionEvent::Warning(text) => self.warn(&format!("! {text}")),
             SessionEvent::Notice { level, text } => self.notice(level, &text),
+            SessionEvent::Hook(HookNews {
+                stage: HookStage::Ended { stdout, .. },
+                ..
+            }) => {
+                let controls = hook_sequence::of_output(&stdout, self.capabilities.in_tmux);
+                if !controls.is_empty() {
+                    self.effect(Effect::Terminal(controls));
+                }
+            }
             // The card of the call shows it to one who looks.
             SessionEvent::Notification { text, .. } => drop(self.call_person(&text, now)),
             SessionEvent::RulesKept { file, problem } => match problem {

@@ -22,6 +22,7 @@ mod facts_tests;
 mod first_run;
 mod guard;
 mod history_file;
+mod hook_sequence;
 mod jobs;
 mod keybindings;
 mod keys;

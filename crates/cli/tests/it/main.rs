@@ -61,6 +61,7 @@ mod pdf;
 mod permissions;
 mod process_wide;
 mod read_once;
+mod repl;
 mod sdk;
 mod sdk_repository;
 #[cfg(target_os = "linux")]

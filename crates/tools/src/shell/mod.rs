@@ -1,10 +1,11 @@
-//! Command lines: `Bash`, `Monitor`, `TaskOutput`, `TaskStop`.
+//! Command lines and interpreters: `Bash`, `Monitor`, `REPL`, `TaskOutput`, `TaskStop`.
 //!
 //! A call becomes a [`job`]: a process in the sandbox with its output in a [`capture`]. Who holds the
 //! job decides what it is: the call that waits for it, or a task in the background.
 //!
 //! # Layout
 //! - `bash`, `monitor`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
+//! - `repl`: interpreters that keep their state
 //! - `service`: what the commands of a session share; `tasks`: what runs in the background
 //! - `environment`, `snapshot`, `profile`, `limits`: what a command gets
 //! - `answer`, `text`, `exit_code`, `waiting`, `cwd`, `ports`: what is said of it afterwards
@@ -27,6 +28,7 @@ mod ports;
 pub(crate) mod profile;
 mod read_tracking;
 mod refusal;
+mod repl;
 mod run;
 mod service;
 mod snapshot;
@@ -38,6 +40,7 @@ mod waiting;
 
 pub(crate) use bash::Bash;
 pub(crate) use monitor::Monitor;
+pub(crate) use repl::Repl;
 pub use service::{Shell, ShellProgram};
 pub(crate) use task_output::TaskOutput;
 pub(crate) use task_stop::TaskStop;

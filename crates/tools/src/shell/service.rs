@@ -21,8 +21,8 @@ use haft_contract::{
     OnWeakSandbox, ProbeConfinement, ToolError,
 };
 use haft_sandbox::{
-    Line, Mechanism, Network, PROXY_PORT, Sandbox, SandboxError, SandboxProfile, Setup,
-    system_shell,
+    ConfinedProcess, ConfinedProgram, Line, Mechanism, Network, PROXY_PORT, Sandbox, SandboxError,
+    SandboxProfile, Setup, system_shell,
 };
 use tokio::sync::{Notify, OnceCell};
 
@@ -31,7 +31,9 @@ use super::{
     environment,
     gate::HostGate,
     job::Job,
-    profile, snapshot,
+    profile,
+    repl::Interpreters,
+    snapshot,
     tasks::Tasks,
 };
 
@@ -98,6 +100,8 @@ pub struct Shell {
     taken: OnceCell<Option<Taken>>,
     /// The outputs that are kept, the oldest first, with their sizes.
     outputs: Mutex<VecDeque<(PathBuf, u64)>>,
+    /// Interpreters that keep their state.
+    interpreters: Interpreters,
     /// It was reported that undo does not cover commands here.
     told_uncovered: AtomicBool,
     /// The same, that commands are less confined than they should be.
@@ -184,6 +188,7 @@ impl Shell {
             gate: Arc::default(),
             taken: OnceCell::new(),
             outputs: Mutex::default(),
+            interpreters: Interpreters::default(),
             told_uncovered: AtomicBool::new(false),
             told_weak: AtomicBool::new(false),
             is_strong: AtomicBool::new(false),
@@ -217,10 +222,16 @@ impl Shell {
     /// Ends everything that commands of this session left running.
     pub async fn close(&self) {
         self.tasks.stop_all().await;
+        self.interpreters.close().await;
         let standing = std::mem::take(&mut *self.standing.lock().await);
         for one in standing {
             one.sandbox.close().await;
         }
+    }
+
+    /// Interpreters that keep their state.
+    pub(crate) fn interpreters(&self) -> &Interpreters {
+        &self.interpreters
     }
 
     /// Who decides on hosts.
@@ -354,6 +365,30 @@ impl Shell {
         };
         self.note(profile, running.mechanism());
         Ok(Arc::new(Job::new(sandbox, running, capture)))
+    }
+
+    /// Starts a program that is confined for long, with the environment of commands.
+    pub(crate) async fn start_program(
+        &self,
+        confinement: &Confinement,
+        mut program: ConfinedProgram,
+    ) -> Result<(Sandbox, ConfinedProcess), ToolError> {
+        let profile = &profile::of(confinement);
+        let sandbox = self.sandbox(confinement).await?;
+        program.env = sandbox.environment(profile);
+        let not_run = |why: String| ToolError::Failed(format!("It was not started: {why}"));
+        let weakest = weakest(confinement);
+        match sandbox.start_program(profile, program, weakest).await {
+            Ok(process) => {
+                self.note(profile, process.mechanism());
+                Ok((sandbox, process))
+            }
+            Err(SandboxError::TooWeak { found }) => {
+                self.note(profile, found);
+                Err(not_run(too_weak(confinement, &sandbox).await))
+            }
+            Err(error) => Err(not_run(error.to_string())),
+        }
     }
 
     /// The sandbox for commands under these settings: made when the first of them comes.

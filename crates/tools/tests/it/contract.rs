@@ -64,6 +64,11 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"description": "Both", "command": "seq 3", "ws": {"url": "ws://a.example"}}),
                 json!({"description": "Near", "ws": {"url": "ws://127.0.0.1:1/"}}),
             ],
+            "REPL" => vec![
+                json!({"language": "python", "code": "1 + 1"}),
+                json!({"language": "python", "code": " "}),
+                json!({"language": "node", "restart": true}),
+            ],
             "CronCreate" => vec![
                 json!({"cron": "7 * * * *", "prompt": "look"}),
                 json!({"cron": "60 * * * *", "prompt": "look"}),

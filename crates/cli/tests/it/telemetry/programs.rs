@@ -104,6 +104,7 @@ fn calls_of_programs_are_received_too() {
 /// One that looks at what there is does not count as a session.
 #[test]
 fn nothing_is_sent_of_a_look_at_the_tools() {
+    haft_testkit::bound_this_process();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();

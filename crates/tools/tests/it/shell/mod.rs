@@ -4,6 +4,7 @@
 //! - `output`: what becomes of output of any kind and size
 //! - `background`: tasks
 //! - `monitor`: lines that are read as they come
+//! - `repl`: interpreters that keep their state
 //! - `confined`: what the sandbox keeps a command from, and what can be undone
 
 mod background;
@@ -11,6 +12,7 @@ mod calls;
 mod confined;
 mod monitor;
 mod output;
+mod repl;
 
 use std::{
     collections::BTreeMap,

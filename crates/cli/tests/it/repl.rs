@@ -1,0 +1,160 @@
+//! `REPL` through the binary: who permits it, and what is left of it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Stdio},
+};
+
+use haft_testkit::until_blocking;
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use crate::binary::{Conversation, haft};
+
+fn has_python() -> bool {
+    let found = haft_testkit::command("/usr/bin/python3")
+        .arg("--version")
+        .output();
+    let found = found.is_ok_and(|ran| ran.status.success());
+    if !found {
+        haft_testkit::skip("an interpreter: /usr/bin/python3 is absent");
+    }
+    found
+}
+
+fn python(code: &str) -> Value {
+    json!({"name": "REPL", "input": {"language": "python", "code": code}})
+}
+
+fn text(answer: &Value) -> String {
+    match &answer["content"] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn it_needs_a_rule_or_a_person_and_keeps_its_state() {
+    if !has_python() {
+        return;
+    }
+    let dir = tempdir().unwrap();
+    // No one can be asked: it is refused, whatever the code says.
+    let mut refused = Conversation::new(dir.path());
+    let answer = refused.ask(&python("1 + 1"));
+    assert_eq!(answer["is_error"], true, "{answer}");
+    assert!(text(&answer).contains("it runs a program"), "{answer}");
+    refused.end();
+    let rule = "--allowedTools=REPL(python)";
+    let mut allowed = Conversation::of(haft(dir.path()).arg(rule));
+    assert_eq!(
+        text(&allowed.ask(&python("x = 20"))),
+        "(no output, no value)"
+    );
+    assert_eq!(text(&allowed.ask(&python("x + 1"))), "=> 21");
+    let node = json!({"name": "REPL", "input": {"language": "node", "code": "1"}});
+    assert_eq!(allowed.ask(&node)["is_error"], true);
+    allowed.end();
+    // What is denied as a command is denied here.
+    for denied in ["REPL", "REPL(python)", "Bash(python)"] {
+        let flags = [
+            "--allowedTools=REPL".to_owned(),
+            format!("--disallowedTools={denied}"),
+        ];
+        let mut session = Conversation::of(haft(dir.path()).args(flags));
+        let answer = session.ask(&python("open('made', 'w')"));
+        assert_eq!(answer["is_error"], true, "{denied}: {answer}");
+        session.end();
+    }
+    assert!(!dir.path().join("made").exists());
+}
+
+#[test]
+fn the_workspace_profile_holds_it() {
+    if !has_python() {
+        return;
+    }
+    let dir = tempdir().unwrap();
+    let (work, home) = (dir.path().join("work"), dir.path().join("home"));
+    fs::create_dir_all(&work).unwrap();
+    fs::create_dir_all(&home).unwrap();
+    fs::write(work.join(".env"), "KEY=sesame-77\n").unwrap();
+    let flags = ["--allowedTools=REPL", "--disallowedTools=Read(./.env)"];
+    let mut session = Conversation::of(haft(&work).env("HOME", &home).args(flags));
+    let outside = home.join("made");
+    let tries = [
+        format!("open({:?}, 'w')", outside.display().to_string()),
+        "open('.env').read()".to_owned(),
+        "import subprocess\nsubprocess.run(['cat', '.env'], capture_output=True).stdout.decode() or 1/0".to_owned(),
+        "import os\nos.makedirs('.git/hooks'); open('.git/hooks/pre-commit', 'w').write('x')".to_owned(),
+    ];
+    for code in &tries {
+        let answer = session.ask(&python(code));
+        assert!(!text(&answer).contains("sesame-77"), "{answer}");
+        assert_eq!(answer["is_error"], true, "{code}: {answer}");
+    }
+    let made = text(&session.ask(&python("open('inside', 'w').write('x')")));
+    assert!(made.starts_with("=> 1"), "{made}");
+    session.end();
+    assert!(!outside.exists() && !work.join(".git/hooks/pre-commit").exists());
+    assert!(work.join("inside").exists());
+}
+
+/// How many processes work below this directory.
+fn processes_in(directory: &Path) -> usize {
+    let directory = fs::canonicalize(directory).unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let cwds = processes.filter_map(|process| fs::read_link(process.path().join("cwd")).ok());
+    cwds.filter(|cwd| cwd.starts_with(&directory)).count()
+}
+
+fn started(dir: &Path) -> Child {
+    let mut child = haft(dir)
+        .args(["--allowedTools=REPL", "exec"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let code = "import subprocess, threading, os\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\n\
+                threading.Thread(target=lambda: __import__('time').sleep(1000), daemon=True).start()\nos.getpid() > 0";
+    let line = format!("{}\n", python(code));
+    child
+        .stdin
+        .as_mut()
+        .unwrap()
+        .write_all(line.as_bytes())
+        .unwrap();
+    let mut answer = String::new();
+    let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
+    lines.read_line(&mut answer).unwrap();
+    assert!(answer.contains("=> True"), "{answer}");
+    child
+}
+
+#[test]
+fn nothing_is_left_however_it_ends() {
+    if !has_python() {
+        return;
+    }
+    for end in ["EOF", "TERM", "KILL"] {
+        let dir = tempdir().unwrap();
+        let mut child = started(dir.path());
+        assert!(processes_in(dir.path()) > 1);
+        match end {
+            "EOF" => drop(child.stdin.take()),
+            name => {
+                let id = child.id().to_string();
+                let sent = haft_testkit::command("kill")
+                    .args(["-s", name, &id])
+                    .status();
+                assert!(sent.unwrap().success());
+            }
+        }
+        child.wait().unwrap();
+        until_blocking(&format!("nothing runs after {end}"), || {
+            processes_in(dir.path()) == 0
+        });
+    }
+}

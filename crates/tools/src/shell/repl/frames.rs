@@ -1,0 +1,149 @@
+//! What an interpreter's driver says, a JSON object a line. The code that it runs can say the same things, or
+//! nonsense: nothing here is believed beyond this interpreter.
+
+use data_encoding::BASE64;
+use haft_sandbox::CommandOutput;
+use serde::Deserialize;
+use tokio::{io::AsyncReadExt, sync::mpsc};
+
+/// The longest line, in bytes: a picture.
+const LONGEST: usize = 16 << 20;
+/// The longest text of a value or an error, in characters.
+const LONGEST_TEXT: usize = 45_000;
+
+/// A word of the driver.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum DriverFrame {
+    /// It is there.
+    Ready,
+    /// A picture of the call that has this nonce.
+    Image { nonce: String, bytes: Vec<u8> },
+    /// The call is over.
+    Done { nonce: String, done: DriverAnswer },
+    /// It is none.
+    Nonsense(&'static str),
+}
+
+/// How code ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct DriverAnswer {
+    /// The last expression, written.
+    pub(super) value: Option<String>,
+    /// What it failed with.
+    pub(super) error: Option<String>,
+    /// It failed because it was interrupted.
+    pub(super) interrupted: bool,
+    /// How many pictures were left out.
+    pub(super) left_out: u64,
+}
+
+#[derive(Deserialize)]
+struct DriverLine {
+    #[serde(default)]
+    ready: bool,
+    #[serde(default)]
+    nonce: String,
+    image: Option<String>,
+    #[serde(default)]
+    done: bool,
+    value: Option<String>,
+    error: Option<String>,
+    #[serde(default)]
+    interrupted: bool,
+    #[serde(default)]
+    left_out: u64,
+}
+
+/// Reads lines and passes them on, until the end or nonsense.
+pub(super) async fn follow(mut output: CommandOutput, to: mpsc::Sender<DriverFrame>) {
+    let mut line = Vec::new();
+    let mut room = vec![0; 64 << 10];
+    loop {
+        let read = match output.read(&mut room).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => read,
+        };
+        let mut rest = &room[..read];
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            line.extend_from_slice(&rest[..end]);
+            rest = &rest[end + 1..];
+            let frame = read_line(&line);
+            line.clear();
+            let is_nonsense = matches!(frame, DriverFrame::Nonsense(_));
+            if to.send(frame).await.is_err() || is_nonsense {
+                return;
+            }
+        }
+        line.extend_from_slice(rest);
+        if line.len() > LONGEST {
+            let _ = to.send(DriverFrame::Nonsense("an endless line")).await;
+            return;
+        }
+    }
+}
+
+fn read_line(line: &[u8]) -> DriverFrame {
+    let Ok(line) = serde_json::from_slice::<DriverLine>(line) else {
+        return DriverFrame::Nonsense("a line that is no answer");
+    };
+    let cut = |text: String| match text.char_indices().nth(LONGEST_TEXT) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    };
+    if line.ready {
+        return DriverFrame::Ready;
+    }
+    if let Some(image) = line.image {
+        return match BASE64.decode(image.as_bytes()) {
+            Ok(bytes) => DriverFrame::Image {
+                nonce: line.nonce,
+                bytes,
+            },
+            Err(_) => DriverFrame::Nonsense("a picture that is none"),
+        };
+    }
+    match line.done {
+        true => DriverFrame::Done {
+            nonce: line.nonce,
+            done: DriverAnswer {
+                value: line.value.map(cut),
+                error: line.error.map(cut),
+                interrupted: line.interrupted,
+                left_out: line.left_out,
+            },
+        },
+        false => DriverFrame::Nonsense("a line that says nothing"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_answer_is_nonsense() {
+        let odd: [&[u8]; 7] = [
+            b"",
+            b"{}",
+            b"[]",
+            b"{\"image\": \"not base64!\"}",
+            b"{\"done\": 7}",
+            b"\xff\xff",
+            b"{\"done\": true, \"value\": {}}",
+        ];
+        for line in odd {
+            let frame = read_line(line);
+            assert!(matches!(frame, DriverFrame::Nonsense(_)), "{line:?}");
+        }
+        assert_eq!(read_line(b"{\"ready\": true}"), DriverFrame::Ready);
+        let done = read_line(b"{\"nonce\": \"n\", \"done\": true, \"value\": \"4\", \"more\": 1}");
+        let expected = DriverFrame::Done {
+            nonce: "n".to_owned(),
+            done: DriverAnswer {
+                value: Some("4".to_owned()),
+                ..DriverAnswer::default()
+            },
+        };
+        assert_eq!(done, expected);
+    }
+}

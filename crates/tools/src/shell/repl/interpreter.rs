@@ -1,0 +1,325 @@
+//! An interpreter that runs: a confined program with a driver of ours in it.
+//!
+//! The driver gets code on descriptor 3 and answers on 4; a shell puts them there and is gone. Both, and what is
+//! printed, go through pipes that the guard vouches for, like all output of commands.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use haft_contract::{CallContext, CallId, Confined, Confinement, NetworkAccess, ToolError, Update};
+use haft_sandbox::{
+    CommandEnd, ConfinedProcess, ConfinedProgram, ExitKind, Mechanism, NameJudge, Sandbox,
+};
+use serde_json::json;
+use tokio::{
+    io::AsyncWriteExt,
+    net::unix::pipe,
+    sync::mpsc,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, sleep, sleep_until, timeout},
+};
+
+use super::{
+    ReplLanguage,
+    frames::{self, DriverAnswer, DriverFrame},
+    printed::PrintedOutput,
+};
+use crate::shell::{Shell, profile};
+
+const PYTHON: &str = include_str!("driver.py");
+const NODE: &str = include_str!("driver.js");
+/// Moves our pipes out of the way of what the code reads and prints, and becomes the interpreter.
+const LAUNCH: &str = "exec \"$@\" 3<&0 4>&1 0</dev/null 1>&2";
+
+/// How long an interpreter may take to be there.
+const START: Duration = Duration::from_secs(60);
+/// How long code that is interrupted may take to end.
+const GRACE: Duration = Duration::from_secs(3);
+/// The same where a person interrupts, who does not want to wait.
+const SHORT_GRACE: Duration = Duration::from_secs(1);
+/// How long the rest of what was printed may take to arrive.
+const REST: Duration = Duration::from_secs(5);
+/// How often new output is reported.
+const PROGRESS: Duration = Duration::from_millis(40);
+/// Pictures of one call.
+const MOST_IMAGES: usize = 8;
+
+/// An interpreter. When it is dropped, everything of it ends.
+pub(super) struct Interpreter {
+    process: ConfinedProcess,
+    /// Its sandbox ends with this.
+    _sandbox: Sandbox,
+    requests: pipe::Sender,
+    frames: mpsc::Receiver<DriverFrame>,
+    printed: Arc<PrintedOutput>,
+    limits: ReplTerms,
+    _readers: JoinSet<()>,
+}
+
+/// What an interpreter may touch, as far as it must not be more than a call may.
+#[derive(Debug)]
+struct ReplTerms {
+    profile: Confined,
+    network: u8,
+    writable: Arc<[PathBuf]>,
+    hidden: Arc<[PathBuf]>,
+    protected: Arc<[PathBuf]>,
+    closed: Arc<[PathBuf]>,
+}
+
+impl ReplTerms {
+    fn of(confinement: &Confinement) -> Self {
+        Self {
+            profile: confinement.profile,
+            network: match confinement.network {
+                NetworkAccess::Nobody => 0,
+                NetworkAccess::ByRule(_) => 1,
+                NetworkAccess::Anybody => 2,
+            },
+            writable: Arc::clone(&confinement.writable),
+            hidden: Arc::clone(&confinement.hidden),
+            protected: Arc::clone(&confinement.protected),
+            closed: Arc::clone(&confinement.closed),
+        }
+    }
+
+    /// Would one that was started under these terms be held to those, too?
+    fn hold_for(&self, now: &Self) -> bool {
+        let within = |few: &[PathBuf], many: &[PathBuf]| few.iter().all(|one| many.contains(one));
+        self.profile == now.profile
+            && self.network == now.network
+            && within(&self.writable, &now.writable)
+            && within(&now.hidden, &self.hidden)
+            && within(&now.protected, &self.protected)
+            && within(&now.closed, &self.closed)
+    }
+}
+
+/// What came of a call.
+pub(super) struct ReplOutcome {
+    pub(super) printed: String,
+    pub(super) answer: DriverAnswer,
+    pub(super) images: Vec<Vec<u8>>,
+    pub(super) end: ReplEnd,
+}
+
+/// How it ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ReplEnd {
+    /// The code is over, one way or the other.
+    Done,
+    /// Its time was over, and it let itself be interrupted.
+    TimedOut,
+    /// A person interrupted it, and it let itself be.
+    Interrupted,
+    /// The interpreter is gone, and its state with it: why.
+    Lost(String),
+}
+
+impl Interpreter {
+    pub(super) async fn start(
+        language: ReplLanguage,
+        shell: &Shell,
+        confinement: &Confinement,
+        cx: &CallContext,
+    ) -> Result<Self, ToolError> {
+        let (name, words, driver) = match language {
+            ReplLanguage::Python => ("python3", ["-c"].as_slice(), PYTHON),
+            ReplLanguage::Node => ("node", ["-e"].as_slice(), NODE),
+        };
+        let mut program = ConfinedProgram::new("/bin/sh", &*cx.cwd);
+        let arguments = ["-c", LAUNCH, "sh", name].into_iter();
+        let arguments = arguments.chain(words.iter().copied()).chain([driver]);
+        program.arguments = arguments.map(Into::into).collect();
+        let control = confinement.control.clone();
+        program.names = Some(NameJudge::by(move |used| profile::permits(&control, used)));
+        let (sandbox, mut process) = shell.start_program(confinement, program).await?;
+        let requests = process.stdin.take();
+        let requests = requests.ok_or(ToolError::Unavailable("a pipe to the interpreter"))?;
+        let printed = Arc::new(PrintedOutput::default());
+        let (sender, frames) = mpsc::channel(16);
+        let mut readers = JoinSet::new();
+        readers.spawn(frames::follow(process.stdout.take(), sender));
+        readers.spawn(Arc::clone(&printed).follow(process.stderr.take()));
+        let mut started = Self {
+            process,
+            _sandbox: sandbox,
+            requests,
+            frames,
+            printed,
+            limits: ReplTerms::of(confinement),
+            _readers: readers,
+        };
+        match timeout(START, started.frames.recv()).await {
+            Ok(Some(DriverFrame::Ready)) => Ok(started),
+            _ => {
+                let _ = timeout(REST, started.printed.until_marked()).await;
+                let said = started.printed.take();
+                Err(ToolError::Failed(format!(
+                    "{name} was not started: {}",
+                    match said.trim() {
+                        "" => "it did not say why".to_owned(),
+                        said => said.lines().last().unwrap_or(said).to_owned(),
+                    }
+                )))
+            }
+        }
+    }
+
+    /// May it be used under this confinement?
+    pub(super) fn fits(&self, confinement: &Confinement) -> bool {
+        self.limits.hold_for(&ReplTerms::of(confinement))
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        !self.process.control().has_ended()
+    }
+
+    /// Files that decide what other programs run could not be made by it unseen.
+    pub(super) fn is_mediated(&self) -> bool {
+        self.process.mechanism() == Mechanism::Namespaces
+    }
+
+    /// Ends it, and waits for that.
+    pub(super) async fn end(self) {
+        let control = self.process.control();
+        control.kill(Duration::ZERO);
+        let _ = timeout(REST, control.gone()).await;
+    }
+
+    /// Runs code. `Lost`: it is not to be used again.
+    pub(super) async fn run(
+        &mut self,
+        code: &str,
+        longest: Duration,
+        cx: &CallContext,
+    ) -> ReplOutcome {
+        let nonce = CallId::new().0.simple().to_string();
+        let mark = format!("\0haft {nonce}\0\n");
+        self.printed.begin(&mark);
+        let mut request = json!({"nonce": nonce, "mark": mark, "code": code}).to_string();
+        request.push('\n');
+        let mut images = Vec::new();
+        let (end, answer) = self
+            .attend(&request, &nonce, longest, &mut images, cx)
+            .await;
+        if !matches!(end, ReplEnd::Lost(_)) {
+            let _ = timeout(REST, self.printed.until_marked()).await;
+        }
+        ReplOutcome {
+            printed: self.printed.take(),
+            answer,
+            images,
+            end,
+        }
+    }
+
+    /// Sends a request and waits for its answer; for what else can come of it, too.
+    async fn attend(
+        &mut self,
+        request: &str,
+        nonce: &str,
+        longest: Duration,
+        images: &mut Vec<Vec<u8>>,
+        cx: &CallContext,
+    ) -> (ReplEnd, DriverAnswer) {
+        let mut unsent = request.as_bytes();
+        let mut deadline = (Instant::now() + longest).into();
+        let mut end = ReplEnd::Done;
+        let mut ticks = interval(PROGRESS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                frame = self.frames.recv() => match frame {
+                    Some(DriverFrame::Done { nonce: of, done }) if of == nonce => {
+                        // One that was over at the same moment was not interrupted.
+                        let end = if done.interrupted { end } else { ReplEnd::Done };
+                        return (end, done);
+                    }
+                    Some(DriverFrame::Image { nonce: of, bytes }) if of == nonce => {
+                        if images.len() < MOST_IMAGES {
+                            images.push(bytes);
+                        }
+                    }
+                    Some(DriverFrame::Nonsense(what)) => {
+                        return self.lost(format!(
+                            "it wrote to the descriptors of haft's own driver ({what})"
+                        ));
+                    }
+                    // Of a call that is over.
+                    Some(_) => {}
+                    None => return self.exited().await,
+                },
+                sent = self.requests.write(unsent), if !unsent.is_empty() => match sent {
+                    Ok(sent) => unsent = &unsent[sent..],
+                    Err(_) => return self.exited().await,
+                },
+                () = cx.cancel.cancelled(), if end == ReplEnd::Done => {
+                    end = ReplEnd::Interrupted;
+                    self.process.interrupt();
+                    deadline = (Instant::now() + SHORT_GRACE).into();
+                }
+                () = sleep_until(deadline) => match end {
+                    ReplEnd::Done => {
+                        end = ReplEnd::TimedOut;
+                        self.process.interrupt();
+                        deadline = (Instant::now() + GRACE).into();
+                    }
+                    ReplEnd::TimedOut => {
+                        return self.lost("its time was over, and it did not let itself be interrupted".to_owned());
+                    }
+                    _ => return self.lost("it was interrupted, and went on".to_owned()),
+                },
+                _ = ticks.tick() => {
+                    if self.printed.is_flood() {
+                        return self.lost("it printed more than 200 MB".to_owned());
+                    }
+                    if !cx.progress.is_silent() && let Some(text) = self.printed.news() {
+                        cx.progress.report(Update::Text { text });
+                    }
+                }
+            }
+        }
+    }
+
+    fn lost(&self, why: String) -> (ReplEnd, DriverAnswer) {
+        self.process.kill(Duration::ZERO);
+        (ReplEnd::Lost(why), DriverAnswer::default())
+    }
+
+    /// It says nothing any more: it has ended, or closed what it talks to us by.
+    async fn exited(&self) -> (ReplEnd, DriverAnswer) {
+        let control = self.process.control();
+        let ended = tokio::select! {
+            ended = control.ended() => Some(ended),
+            () = sleep(Duration::from_secs(1)) => None,
+        };
+        let why = match ended {
+            None => "it closed the descriptors of haft's own driver".to_owned(),
+            Some(CommandEnd {
+                uncovered: Some(path),
+                ..
+            }) => format!(
+                "{} is hidden from it, and could be read: it was ended",
+                path.display()
+            ),
+            Some(CommandEnd {
+                how: ExitKind::Exited(code),
+                ..
+            }) => format!("it ended itself, with exit code {code}"),
+            Some(CommandEnd {
+                how: ExitKind::Killed(signal),
+                ..
+            }) => format!("signal {signal} ended it"),
+            Some(_) => "it is gone".to_owned(),
+        };
+        self.process.kill(Duration::ZERO);
+        // What it said last is worth waiting for.
+        let _ = timeout(REST, control.gone()).await;
+        (ReplEnd::Lost(why), DriverAnswer::default())
+    }
+}

@@ -1,0 +1,423 @@
+//! `REPL`: an interpreter that keeps its state between calls.
+//!
+//! - here: the tool, and the interpreters of a session; `interpreter`: one that runs
+//! - `driver.py`, `driver.js`: what runs in it; `frames`: what they say; `printed`: what the code prints
+
+mod frames;
+mod interpreter;
+mod printed;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use haft_contract::{
+    Access, CallContext, Card, CardPiece, Check, Confinement, Content, ControlFiles, Effects,
+    Profile, RuleMatch, ServiceNeed, Tool, ToolError, ToolOutput, ToolUse,
+};
+use haft_shell::{LinePlace, analyze};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::{Shell, ShellProgram, changes, gate::Named, limits, limits::Limits};
+use interpreter::{Interpreter, ReplEnd, ReplOutcome};
+
+/// The longest code, in bytes.
+const LONGEST: usize = 200_000;
+/// The longest first line that stands on a card.
+const SUBJECT: usize = 80;
+
+/// Runs code in an interpreter that keeps its state: variables, imports and functions of one call are there in
+/// the next. Returns what it prints and the value of the last expression; figures (matplotlib) and pictures
+/// come as images, `display(x)` shows more of them.
+///
+/// - For trying things out, data and plots. For commands use Bash.
+/// - `await` works at the top. In node, `const` and `let` cannot be declared twice: use `var` for what you may
+///   declare again.
+/// - Code that takes longer than `timeout` is interrupted; the state stays, if it lets itself be.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The interpreter.
+    language: ReplLanguage,
+    /// What to run.
+    #[serde(default)]
+    code: String,
+    /// The longest it may take, in milliseconds (default 120000, at most 600000).
+    timeout: Option<f64>,
+    /// Begin with a new interpreter.
+    #[serde(default)]
+    restart: bool,
+}
+
+/// An interpreter that there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ReplLanguage {
+    /// python3
+    Python,
+    /// node
+    Node,
+}
+
+impl ReplLanguage {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Node => "node",
+        }
+    }
+}
+
+/// The interpreters of a session, one of a kind. They end with it.
+#[derive(Default)]
+pub(crate) struct Interpreters(Mutex<HashMap<ReplLanguage, Arc<AsyncMutex<Option<Interpreter>>>>>);
+
+impl fmt::Debug for Interpreters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Interpreters")
+    }
+}
+
+impl Interpreters {
+    fn of(&self, language: ReplLanguage) -> Arc<AsyncMutex<Option<Interpreter>>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(language).or_default())
+    }
+
+    /// Ends all of them.
+    pub(crate) async fn close(&self) {
+        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for one in all.into_values() {
+            // One that runs something ends with its call.
+            let ended = one.try_lock().ok().and_then(|mut one| one.take());
+            if let Some(ended) = ended {
+                ended.end().await;
+            }
+        }
+    }
+}
+
+pub(crate) struct Repl;
+
+impl Tool for Repl {
+    type Input = Input;
+    const NAME: &'static str = "REPL";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "shell".into(),
+            search_hint:
+                "python node javascript interpreter notebook evaluate code plot figure data".into(),
+            deferred: true,
+            access: Access::Anything,
+            result_cap: None,
+            // What it would do cannot be judged: it is confined like the interpreter as a command.
+            rules: RuleMatch::Command("language"),
+            needs: const { &[ServiceNeed::of::<ShellProgram>()] },
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, _: &Input) -> Effects {
+        Effects::EXCLUSIVE
+    }
+
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+        if input.code.trim().is_empty() && !input.restart {
+            return Err(ToolError::Refused(
+                "`code` is empty: there is nothing to run.".to_owned(),
+            ));
+        }
+        if input.code.len() > LONGEST {
+            return Err(ToolError::Refused(format!(
+                "`code` is longer than {LONGEST} bytes: write it to a file and import that."
+            )));
+        }
+        Ok(Check::Pass)
+    }
+
+    fn classifier_input(&self, input: &Input) -> Option<String> {
+        Some(input.code.clone())
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        let shell = cx.services.get::<Shell>()?;
+        let confinement = cx.permissions.confinement.clone();
+        shell
+            .gate()
+            .open_for(cx, &confinement.network, &named(input, cx));
+        let place = shell.interpreters().of(input.language);
+        let mut held = tokio::select! {
+            held = place.lock() => held,
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+        };
+        let mut notes = Vec::new();
+        if let Some(found) = held.take() {
+            match () {
+                () if input.restart => found.end().await,
+                () if !found.is_alive() => {
+                    notes.push(format!("The interpreter had ended since: {BEGINS_ANEW}"));
+                }
+                () if !found.fits(&confinement) => {
+                    found.end().await;
+                    notes.push(format!(
+                        "What may be touched has changed since the interpreter began: {BEGINS_ANEW}"
+                    ));
+                }
+                () => *held = Some(found),
+            }
+        }
+        let is_new = held.is_none();
+        if input.code.trim().is_empty() {
+            let text = format!("The next call begins a new {}.", input.language.name());
+            return Ok(ToolOutput::text(text).with_structured(json!({
+                "language": input.language, "restarted": true,
+            })));
+        }
+        let watched = before(&shell, &confinement, input, cx).await?;
+        if is_new {
+            let starting = Interpreter::start(input.language, &shell, &confinement, cx);
+            let started = tokio::select! {
+                started = starting => started?,
+                () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+            };
+            *held = Some(started);
+        }
+        let Some(interpreter) = held.as_mut() else {
+            return Err(ToolError::Unavailable("an interpreter"));
+        };
+        let limits = Limits::read(|name| variable(&confinement, name));
+        let longest = limits.foreground(input.timeout);
+        let outcome = interpreter.run(&input.code, longest, cx).await;
+        let makes_none = interpreter.is_mediated();
+        if matches!(outcome.end, ReplEnd::Lost(_))
+            && let Some(lost) = held.take()
+        {
+            lost.end().await;
+        }
+        if let Some(watched) = watched {
+            let control = match makes_none {
+                true => ControlFiles::default(),
+                false => confinement.control.clone(),
+            };
+            let what = format!("REPL {}", input.language.name());
+            let report = changes::after(watched, control, what).await?;
+            notes.extend(report.notes);
+            let uncovered = report.uncovered.and_then(|why| shell.uncovered(&why));
+            notes.extend(uncovered);
+        }
+        Ok(answer(input, outcome, longest, notes, is_new))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let code = input.code.trim();
+        let first = code.lines().next().unwrap_or_default();
+        let is_long = code.lines().nth(1).is_some() || first.chars().count() > SUBJECT;
+        let mut subject: String = first.chars().take(SUBJECT).collect();
+        if is_long {
+            subject.push('…');
+        }
+        let mut card = Card::new(Self::NAME, subject).with_summary(input.language.name());
+        if is_long {
+            card = card.with(CardPiece::Text(code.to_owned()));
+        }
+        if input.restart {
+            card = card.with(CardPiece::Muted("in a new interpreter".to_owned()));
+        }
+        Some(card)
+    }
+
+    fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
+        let mut card = self.render_use(input)?;
+        card.body.clear();
+        let texts = output.content.iter().filter_map(Content::as_text);
+        let text = texts.collect::<Vec<_>>().join("\n");
+        Some(card.with(CardPiece::Text(text)))
+    }
+}
+
+const BEGINS_ANEW: &str = "this is a new one, without its state.";
+
+/// Looks at what the code may change, so that it can be undone.
+async fn before(
+    shell: &Shell,
+    confinement: &Confinement,
+    input: &Input,
+    cx: &CallContext,
+) -> Result<Option<changes::Watched>, ToolError> {
+    let place = LinePlace {
+        cwd: cx.cwd.to_path_buf(),
+        home: std::env::var_os("HOME").map(PathBuf::from),
+    };
+    let analysis = analyze(input.language.name(), &place);
+    let own = [shell.folder().to_path_buf(), shell.scratch()];
+    changes::before(confinement, &analysis, cx, own).await
+}
+
+/// A variable of the settings, else our own.
+fn variable(confinement: &Confinement, name: &str) -> Option<String> {
+    let set = confinement.env.get(name).cloned();
+    set.or_else(|| std::env::var(name).ok())
+}
+
+/// The call, for questions about hosts that it wants to reach.
+fn named(input: &Input, cx: &CallContext) -> Named {
+    Named {
+        card: Repl.render_use(input).unwrap_or_default(),
+        asked: ToolUse {
+            id: cx.tool_use_id.to_string(),
+            name: Repl::NAME.to_owned(),
+            input: json!({"language": input.language, "code": input.code}),
+        },
+    }
+}
+
+fn answer(
+    input: &Input,
+    outcome: ReplOutcome,
+    longest: Duration,
+    mut notes: Vec<String>,
+    is_new: bool,
+) -> ToolOutput {
+    let ReplOutcome {
+        printed,
+        answer,
+        images,
+        end,
+    } = outcome;
+    let mut parts = Vec::new();
+    match &end {
+        ReplEnd::Done => {}
+        ReplEnd::TimedOut => parts.push(format!(
+            "Interrupted after {}: it was not done. The state is kept; a longer `timeout` is possible.",
+            limits::format(longest)
+        )),
+        ReplEnd::Interrupted => {
+            parts.push("[Request interrupted by user for tool use] The state is kept.".to_owned());
+        }
+        ReplEnd::Lost(why) => parts.push(format!(
+            "The interpreter is gone: {why}. Its state is lost; the next call begins a new one."
+        )),
+    }
+    if !printed.trim_end().is_empty() {
+        parts.push(printed.trim_end().to_owned());
+    }
+    if let Some(value) = &answer.value {
+        parts.push(format!("=> {value}"));
+    }
+    if let Some(error) = &answer.error {
+        parts.push(error.trim_end().to_owned());
+    }
+    let (pictures, unshown) = pictures(images);
+    notes.extend(unshown);
+    if answer.left_out > 0 {
+        notes.push(format!(
+            "{} more pictures were left out: show fewer in one call.",
+            answer.left_out
+        ));
+    }
+    if parts.is_empty() && pictures.is_empty() {
+        parts.push("(no output, no value)".to_owned());
+    }
+    parts.extend(notes.into_iter().map(|note| format!("[{note}]")));
+    let failed = answer.error.is_some() || end != ReplEnd::Done;
+    let structured = json!({
+        "language": input.language,
+        "stdout": printed,
+        "value": answer.value,
+        "error": answer.error,
+        "interrupted": matches!(end, ReplEnd::Interrupted),
+        "timedOut": matches!(end, ReplEnd::TimedOut),
+        "stateLost": matches!(end, ReplEnd::Lost(_)),
+        "isNew": is_new,
+        "images": pictures.len(),
+    });
+    let mut content = Vec::new();
+    if !parts.is_empty() {
+        content.push(Content::text(parts.join("\n")));
+    }
+    content.extend(pictures);
+    ToolOutput {
+        content,
+        structured: Some(structured),
+        failed,
+        ..ToolOutput::default()
+    }
+}
+
+/// Pictures as a model reads them, and what is said of those that are none.
+fn pictures(images: Vec<Vec<u8>>) -> (Vec<Content>, Vec<String>) {
+    let (mut shown, mut notes) = (Vec::new(), Vec::new());
+    for bytes in images {
+        match picture(&bytes) {
+            Ok(content) => shown.push(content),
+            Err(why) => notes.push(format!("A picture cannot be shown: {why}")),
+        }
+    }
+    (shown, notes)
+}
+
+#[cfg(feature = "fs")]
+fn picture(bytes: &[u8]) -> Result<Content, String> {
+    crate::fs::image_content(bytes)
+}
+
+#[cfg(not(feature = "fs"))]
+fn picture(_: &[u8]) -> Result<Content, String> {
+    Err("this build has no file tools, so that it cannot read pictures".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_small() {
+        let definition = haft_contract::erase(Repl).spec().clone();
+        let text = json!([definition.description, definition.input_schema]).to_string();
+        assert!(text.len() < 2_000, "{}", text.len());
+        assert!(
+            definition.profile.deferred,
+            "it costs nothing until it is looked for"
+        );
+    }
+
+    #[test]
+    fn what_is_empty_is_said() {
+        let input: Input =
+            serde_json::from_value(json!({"language": "python", "code": "x"})).unwrap();
+        let outcome = |end| ReplOutcome {
+            printed: String::new(),
+            answer: frames::DriverAnswer::default(),
+            images: Vec::new(),
+            end,
+        };
+        let done = answer(
+            &input,
+            outcome(ReplEnd::Done),
+            Duration::ZERO,
+            Vec::new(),
+            false,
+        );
+        assert_eq!(done.content, [Content::text("(no output, no value)")]);
+        let lost = answer(
+            &input,
+            outcome(ReplEnd::Lost("x".to_owned())),
+            Duration::ZERO,
+            Vec::new(),
+            false,
+        );
+        let structured = lost.structured.as_ref().unwrap();
+        assert!(lost.failed && structured["stateLost"] == true);
+    }
+}
