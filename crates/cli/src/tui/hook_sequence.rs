@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(written("\x1b]9;done\x1b\\\x07"), "\x1b]9;done\x07\x07");
         assert_eq!(written("\x1b]99;;done\x07"), "\x1b]99;;done\x07");
         assert!(written("\x1b]2;busy\x07").contains("busy"));
-        assert!(written("\x1b]777;notify;a;b\x07").contains("a;b"));
+        assert!(written("\x1b]777;notify;a;b\x07").contains("a,b"));
         for refused in [
             "plain text",
             "\x1b[2J",
