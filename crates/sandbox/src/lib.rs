@@ -57,7 +57,7 @@ pub use names::{GuardedNames, NameAction, NameJudge, NameUse};
 pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};
 pub use profile::{ClosedDirectories, Network, Reading, SandboxProfile, Workspace};
-pub use running::{CommandEnd, ExitKind, Running};
+pub use running::{CommandEnd, ExitKind, RefusedWrite, Running};
 pub use sandbox::{
     Line, Mechanism, ProfileEnvironment, Sandbox, Setup, SilenceLimits, system_shell,
 };

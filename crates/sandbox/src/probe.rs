@@ -179,6 +179,17 @@ impl Ground {
         let made = self.inside().join("made");
         let may_write = matches!(profile, SandboxProfile::Workspace(_));
         let wrote = fs::remove_file(&made).is_ok();
+        // Whether a permitted command has a network is a setting; here it has none.
+        let (tcp, udp) = match may_write {
+            true => (
+                "where its network is closed, no host can be reached by TCP",
+                "where its network is closed, no host can be reached by UDP",
+            ),
+            false => (
+                "no host can be reached by TCP",
+                "no host can be reached by UDP",
+            ),
+        };
         let mut findings = vec![
             ("files outside cannot be written", old(&self.outside())),
             (
@@ -191,14 +202,8 @@ impl Ground {
                 fs::remove_file(self.inside().join(NEW_CONTROL)).is_err(),
             ),
             ("hidden files cannot be read", !said.contains(SECRET)),
-            (
-                "no host can be reached by TCP",
-                self.listener.accept().is_err(),
-            ),
-            (
-                "no host can be reached by UDP",
-                self.datagrams.recv(&mut [0; 8]).is_err(),
-            ),
+            (tcp, self.listener.accept().is_err()),
+            (udp, self.datagrams.recv(&mut [0; 8]).is_err()),
             (
                 "other processes cannot be signalled",
                 self.bystander_lives(),

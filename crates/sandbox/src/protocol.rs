@@ -149,6 +149,8 @@ pub(crate) enum News {
         left: u32,
         /// It was ended, because this hidden file was so no more.
         uncovered: Option<Bytes>,
+        /// What it tried to write and may not, and whether programs often do without.
+        refused: Vec<(Bytes, bool)>,
     },
     /// Nothing of it is left.
     Gone,

@@ -52,6 +52,17 @@ pub struct CommandEnd {
     pub left: u32,
     /// It was ended, because this hidden file was replaced from outside, and could have been read.
     pub uncovered: Option<PathBuf>,
+    /// What it tried to write and may not, whatever it printed; known only where it is mediated.
+    pub refused: Vec<RefusedWrite>,
+}
+
+/// A write that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedWrite {
+    /// Where, as the command sees it; links followed.
+    pub path: PathBuf,
+    /// It was opened for reading as well: programs that may not write often go on to read only.
+    pub tentative: bool,
 }
 
 /// With what a process ended.
@@ -147,6 +158,7 @@ impl Running {
                     cwd: None,
                     left: 0,
                     uncovered: None,
+                    refused: Vec::new(),
                 };
             }
             self.hear().await;
@@ -207,6 +219,7 @@ impl Running {
                 cwd,
                 left,
                 uncovered,
+                refused,
             }) => {
                 let how = match (code, signal) {
                     (Some(code), _) => ExitKind::Exited(code),
@@ -219,6 +232,13 @@ impl Running {
                     cwd: cwd.map(path),
                     left,
                     uncovered: uncovered.map(path),
+                    refused: refused
+                        .into_iter()
+                        .map(|(bytes, tentative)| RefusedWrite {
+                            path: path(bytes),
+                            tentative,
+                        })
+                        .collect(),
                 });
             }
             Some(News::Standing { .. } | News::Unable { .. }) => {}

@@ -4,6 +4,10 @@
 //! start programs carry a name of the repository's choice (`filter.NAME.clean`), so they cannot be
 //! switched off from outside; they have to be looked for. Pure: text in, findings out.
 
+mod replaced;
+
+pub use replaced::added_risks;
+
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSetting {

@@ -40,6 +40,8 @@ With --interactive-json, further lines go out:
   {\"type\": \"permission_request\", \"request_id\", \"id\", \"name\", \"input\", \"reason\", \"rules\"}
       the call waits for an answer; \"rules\" would let calls like it through
   {\"type\": \"progress\", \"id\", \"text\" | \"note\" | \"done\" and \"total\"}
+  {\"type\": \"error\", \"message\", \"request_id\"?, \"id\"?}
+      a line that came in means nothing, such as an answer to no question
 and further lines come in, at any time:
   {\"type\": \"permission_response\", \"request_id\", \"behavior\": \"allow\", \"updated_input\"?, \"rules\"?}
   {\"type\": \"permission_response\", \"request_id\", \"behavior\": \"deny\", \"message\"?}

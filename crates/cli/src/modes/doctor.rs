@@ -293,10 +293,16 @@ fn network(sandbox: &SandboxSettings) -> Section {
             "open: a command that you permit reaches what you reach; sandbox.enabled changes that"
         }
     };
+    let reading = match sandbox.available {
+        true => {
+            "none; what must ask a service in order to read (`gh pr list`, `docker ps`) is asked about"
+        }
+        false => "open: this machine cannot confine commands, so nothing runs unasked",
+    };
     Section {
         name: "network",
         rows: vec![
-            Row::new("readonly", CheckState::Good, "none"),
+            Row::new("readonly", CheckState::Good, reading),
             Row::new("workspace", CheckState::Good, permitted),
             Row::new("full", CheckState::Good, "open"),
         ],

@@ -233,6 +233,26 @@ fn calls_ask_report_and_are_cancelled_by_lines() {
         answer["content"].as_str().unwrap().contains("not that"),
         "{answer}"
     );
+    // An answer to no question, and a second one to the same, are errors of their own.
+    for (id, behavior) in [
+        (json!("permission_77"), "allow"),
+        (asked["request_id"].clone(), "allow"),
+        (asked["request_id"].clone(), "perhaps"),
+    ] {
+        talk.say(&json!({"type": "permission_response", "request_id": id, "behavior": behavior}));
+        let problem = talk.hear();
+        assert_eq!(
+            (&problem["type"], &problem["request_id"]),
+            (&json!("error"), &id),
+            "{problem}"
+        );
+        let expected = match behavior {
+            "allow" => "waits for an answer",
+            _ => "`behavior` must be",
+        };
+        let message = problem["message"].as_str().unwrap();
+        assert!(message.contains(expected), "{problem}");
+    }
     talk.say(&json!({"id": 2, "name": "Bash", "input": {"command": "touch one"}}));
     let asked = talk.hear();
     let changed = json!({"behavior": "allow", "updated_input": {"command": "touch other"}, "rules": ["Bash(touch *)"]});

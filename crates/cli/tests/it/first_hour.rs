@@ -158,6 +158,61 @@ fn git_remote_add_and_a_commit_in_a_submodule_work() {
     assert_eq!(talk.end(), 0);
 }
 
+/// What a command writes there, git would run later, outside of any sandbox.
+#[test]
+fn no_command_plants_a_program_in_the_settings_of_git() {
+    if !is_there("git") {
+        return;
+    }
+    let desk = Desk::new();
+    // A project whose hooks are elsewhere, as husky puts them.
+    desk.shell("git init -q && git config core.hooksPath .husky && git config alias.st status");
+    let config = || fs::read_to_string(desk.at("work/.git/config")).unwrap();
+    let mut talk = desk.allowed();
+    well(&mut talk, "git remote add origin https://example.org/a.git");
+    well(&mut talk, "git config user.name me");
+    let before = config();
+    for (key, value) in [
+        ("alias.x", "!touch pwned"),
+        ("alias.st", "!touch pwned"),
+        ("core.hooksPath", "other"),
+        ("core.fsmonitor", "touch pwned"),
+        ("core.sshCommand", "touch pwned"),
+        ("core.worktree", "/"),
+        ("credential.helper", "!touch pwned"),
+        ("diff.x.textconv", "touch pwned"),
+        ("difftool.x.cmd", "touch pwned"),
+        ("filter.x.clean", "touch pwned"),
+        ("include.path", "../planted"),
+        ("merge.x.driver", "touch pwned"),
+        ("no-one.knows", "touch pwned"),
+        ("remote.origin.url", "ext::sh -c touch% pwned"),
+        ("url.ext::sh.insteadOf", "https://example.org"),
+    ] {
+        // In a script, which is not looked into, and without a word of what fails.
+        let script = format!("git config {key} '{value}' 2>/dev/null || true\n");
+        fs::write(desk.at("work/plant.sh"), script).unwrap();
+        let (text, _, _) = run(&mut talk, "sh plant.sh", false);
+        assert_eq!(config(), before, "{key}");
+        assert!(
+            text.contains("decides what other programs run") && text.contains(".git/config"),
+            "{key}: {text}"
+        );
+    }
+    // Nor by another way than git's own.
+    for line in [
+        "(cat .git/config; printf '[alias]\\nx = !sh\\n') > new && mv new .git/config",
+        "printf '[alias]\\nx = !sh\\n' >> .git/config",
+        "ln -sf ../planted .git/config",
+        "rm -f .git/config",
+    ] {
+        fs::write(desk.at("work/plant.sh"), line).unwrap();
+        run(&mut talk, "sh plant.sh", false);
+        assert_eq!(config(), before, "{line}");
+    }
+    assert_eq!(talk.end(), 0);
+}
+
 const SOCKETS: &str = "\
 import multiprocessing, os, socket, tempfile
 def double(n): return 2 * n
@@ -403,6 +458,63 @@ fn an_install_fills_its_caches_and_nothing_else_of_the_home() {
         "{text} {asked:?}"
     );
     assert_eq!(talk.end(), 0);
+}
+
+/// A script hides which tools it runs and what they say; neither their caches nor what is refused depends
+/// on it.
+#[test]
+fn a_script_fills_caches_of_its_tools_and_hides_no_refusal() {
+    let desk = Desk::new();
+    let home = desk.at("home");
+    // It is installed, and makes its cache on its own.
+    desk.program(
+        "uv",
+        "#!/bin/sh\nmkdir -p ~/.cache/uv/wheels && echo filled\n",
+    );
+    fs::write(desk.at("work/build.sh"), "uv sync\n").unwrap();
+    fs::write(desk.at("work/Makefile"), "deps:\n\t@uv sync\n").unwrap();
+    let mut talk = desk.allowed();
+    assert_eq!(well(&mut talk, "sh build.sh"), "filled");
+    if is_there("make") {
+        assert_eq!(well(&mut talk, "make -s deps"), "filled");
+    }
+    let quiet = "{ echo x > ~/kept; chmod 700 ~/there; rm ~/there/old; } 2>/dev/null\nexit 0\n";
+    fs::create_dir(home.join("there")).unwrap();
+    fs::write(home.join("there/old"), "").unwrap();
+    fs::write(desk.at("work/quiet.sh"), quiet).unwrap();
+    let (text, failed, asked) = run(&mut talk, "sh quiet.sh", false);
+    assert!(!failed && asked.len() == 1, "{text} {asked:?}");
+    for name in ["kept", "there", "there/old"] {
+        let changing = format!("changing {}", home.join(name).display());
+        assert!(asked[0].contains(&changing), "{name}: {asked:?}");
+    }
+    assert!(
+        asked[0].contains("sandbox.filesystem.allowWrite"),
+        "{asked:?}"
+    );
+    assert!(!home.join("kept").exists() && home.join("there/old").exists());
+    // What is not to be written is no question where the program does without.
+    fs::write(
+        desk.at("work/reads.sh"),
+        "exec 3<> ~/there/old || exec 3< ~/there/old\nread line <&3\nexit 0\n",
+    )
+    .unwrap();
+    well(&mut talk, "bash reads.sh 2>/dev/null");
+    let (text, failed, asked) = run(&mut talk, "sh quiet.sh", true);
+    assert!(!failed && !asked.is_empty(), "{text} {asked:?}");
+    assert!(home.join("kept").exists() && !home.join("there/old").exists());
+    assert_eq!(talk.end(), 0);
+    // Nothing is left that no tool has used.
+    let left = |folder: &str| {
+        let entries = fs::read_dir(home.join(folder)).into_iter().flatten();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect::<BTreeSet<_>>()
+    };
+    let caches = left(".cache");
+    assert!(caches.contains("uv"), "{caches:?}");
+    for unused in [".npm", ".cargo", "go", ".gradle", ".m2", ".cache/pip"] {
+        assert!(!home.join(unused).exists(), "{unused}: {:?}", left(""));
+    }
 }
 
 impl Desk {

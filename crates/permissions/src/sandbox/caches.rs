@@ -16,7 +16,8 @@ use haft_settings::resolve;
 
 /// The caches of one tool.
 struct ToolCache {
-    /// Programs that fill it. Where a line calls one, folders that are missing are made.
+    /// Programs that fill it. Where one is installed, or a line calls it, folders that are missing are
+    /// made: a script or a Makefile may run it, too.
     programs: &'static [&'static str],
     /// A variable that says where its home is, and where that is without.
     home: (&'static str, &'static str),
@@ -90,6 +91,13 @@ const NAMED: &[(&[&str], &str, &str)] = &[
     (&["ccache"], "CCACHE_DIR", "ccache"),
     (&["npm", "npx", "node", "corepack"], "", "node"),
     (&["node-gyp", "npm", "npx"], "", "node-gyp"),
+    (&["npm", "npx", "playwright"], "", "ms-playwright"),
+    (&["deno"], "DENO_DIR", "deno"),
+    (&["sccache"], "SCCACHE_DIR", "sccache"),
+    (&["golangci-lint"], "GOLANGCI_LINT_CACHE", "golangci-lint"),
+    (&["pipenv"], "PIPENV_CACHE_DIR", "pipenv"),
+    (&["pdm"], "PDM_CACHE_DIR", "pdm"),
+    (&["bazel", "bazelisk"], "", "bazel"),
 ];
 
 /// In the folder of caches, and no caches of tools: what people looked at, answers that were given
@@ -120,7 +128,16 @@ pub(super) fn of(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
     };
     let writable = permanent(policy);
     let variable = |name: &str| env::var_os(name).map(PathBuf::from);
-    of_home(home, shell, &writable, &variable)
+    of_home(home, shell, &writable, &variable, &|program| {
+        is_installed(program, &policy.roots)
+    })
+}
+
+/// Can a command find this program, by its name or in a working directory?
+fn is_installed(program: &str, roots: &[PathBuf]) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut places = env::split_paths(&path).chain(roots.iter().cloned());
+    places.any(|place| place.is_absolute() && place.join(program).is_file())
 }
 
 fn of_home(
@@ -128,6 +145,7 @@ fn of_home(
     shell: &ShellFacts,
     writable: &[PathBuf],
     variable: &dyn Fn(&str) -> Option<PathBuf>,
+    installed: &dyn Fn(&str) -> bool,
 ) -> Vec<PathBuf> {
     let set = |name: &str| match name {
         "" => None,
@@ -137,17 +155,20 @@ fn of_home(
         let mut names = shell.parts().filter_map(|(_, part, _)| part.base_name());
         names.any(|name| programs.contains(&name))
     };
+    // What is there need not be looked for.
+    let wanted = |path: &Path, programs: &[&str]| {
+        path.is_dir() || calls(programs) || programs.iter().any(|program| installed(program))
+    };
     let folder = set("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache"));
-    let mut caches: Vec<(PathBuf, bool)> = Vec::new();
+    let mut caches: Vec<PathBuf> = Vec::new();
     for tool in CACHES {
         let top = set(tool.home.0).unwrap_or_else(|| home.join(tool.home.1));
-        let wanted = calls(tool.programs);
         let folders = tool.folders.iter().map(|below| top.join(below));
-        caches.extend(folders.map(|path| (path, wanted)));
+        caches.extend(folders.filter(|path| wanted(path, tool.programs)));
     }
     for (programs, name, below) in NAMED {
         let path = set(name).or_else(|| (!below.is_empty()).then(|| folder.join(below)));
-        caches.extend(path.map(|path| (path, calls(programs))));
+        caches.extend(path.filter(|path| wanted(path, programs)));
     }
     for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().to_lowercase();
@@ -156,13 +177,12 @@ fn of_home(
             && !PRIVATE.iter().any(|private| name.starts_with(private))
             && !name.contains("keyring")
         {
-            caches.push((entry.path(), false));
+            caches.push(entry.path());
         }
     }
     let mut found: Vec<PathBuf> = caches
         .into_iter()
-        .filter(|(path, wanted)| *wanted || path.is_dir())
-        .filter_map(|(path, _)| {
+        .filter_map(|path| {
             let real = unlinked(&path, writable)?;
             let beyond = resolve::real(home).starts_with(&real);
             (!beyond && !credentials::is_store(&real, Some(home))).then_some(real)
@@ -179,12 +199,18 @@ mod tests {
     use crate::PathContext;
 
     fn caches(home: &Path, line: &str) -> Vec<String> {
+        caches_with(home, line, &[])
+    }
+
+    fn caches_with(home: &Path, line: &str, installed: &[&str]) -> Vec<String> {
         let context = PathContext {
             cwd: home.join("work"),
             home: Some(home.to_path_buf()),
         };
         let shell = ShellFacts::in_environment(line, &context, &|_| None);
-        let found = of_home(home, &shell, &[home.join("work")], &|_| None);
+        let found = of_home(home, &shell, &[home.join("work")], &|_| None, &|program| {
+            installed.contains(&program)
+        });
         let below = |path: &PathBuf| path.strip_prefix(home).unwrap().display().to_string();
         found.iter().map(below).collect()
     }
@@ -219,6 +245,21 @@ mod tests {
         let npm = caches(&root, "npm ci");
         assert!(npm.iter().any(|path| path == ".npm/_cacache"), "{npm:?}");
         assert!(!npm.iter().any(|path| path == ".npm"), "{npm:?}");
+    }
+
+    #[test]
+    fn a_tool_that_a_script_runs_finds_its_caches_if_it_is_installed() {
+        let home = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(home.path()).unwrap();
+        for line in ["make deps", "./build.sh", "bash -c \"$X\""] {
+            let found = caches_with(&root, line, &["go", "uv"]);
+            let expected = [".cache/go-build", ".cache/uv", "go/pkg/mod", "go/pkg/sumdb"];
+            assert_eq!(found, expected, "{line}");
+        }
+        // A wrapper of the project's own.
+        fs::write(root.join("gradlew"), "").unwrap();
+        assert!(is_installed("gradlew", std::slice::from_ref(&root)));
+        assert!(!is_installed("mvnw", &[root]));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::{
 };
 
 use haft_contract::{ControlAction, ControlNames, ControlUse};
+use haft_settings::resolve;
 use haft_shell::git_config;
 
 use super::super::{
@@ -215,11 +216,28 @@ pub(super) fn permits(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
             Git::Hook,
             ControlAction::MakeFile | ControlAction::MoveFile { .. } | ControlAction::Change,
         ) => used.path.extension().is_some_and(|kind| kind == "sample"),
-        (Git::Config, ControlAction::MoveFile { contents, .. }) => contents.is_some_and(|bytes| {
-            git_config::executable_keys(&String::from_utf8_lossy(bytes)).is_empty()
-        }),
+        (Git::Config, ControlAction::MoveFile { contents, .. }) => {
+            let old = fs::read(used.path).unwrap_or_default();
+            contents.is_some_and(|new| adds_nothing(used.path, &old, new, roots))
+        }
         (Git::Itself | Git::Config | Git::Hook | Git::Attributes | Git::Elsewhere, _) => false,
     }
+}
+
+/// Do settings of a repository start no program that they did not start before?
+fn adds_nothing(path: &Path, old: &[u8], new: &[u8], roots: &[PathBuf]) -> bool {
+    let Ok(new) = str::from_utf8(new) else {
+        return false;
+    };
+    // Only a submodule's tree is elsewhere, and in a working directory.
+    let tree = |to: &str| {
+        let at = path.parent().map(|own| resolve::lexical(&own.join(to)));
+        let inside =
+            |at: &PathBuf| roots.iter().any(|root| at.starts_with(root)) && in_git(at).is_none();
+        let inner = in_git(path).and_then(|(folder, _)| path.strip_prefix(folder).ok());
+        inner.is_some_and(|inner| inner.starts_with("modules")) && at.as_ref().is_some_and(inside)
+    };
+    git_config::added_risks(&String::from_utf8_lossy(old), new, &tree).is_empty()
 }
 
 /// Does it decide what other programs run, or is that below it? So it stays where it is.
@@ -292,7 +310,7 @@ pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
         Git::Hook => path
             .extension()
             .is_none_or(|extension| extension != "sample"),
-        Git::Config => git_audit::in_file(path).is_some(),
+        Git::Config => fs::read(path).is_ok_and(|bytes| !adds_nothing(path, &[], &bytes, roots)),
         Git::Itself => !path.is_dir() && git_audit::in_linked(path).is_some(),
         Git::Elsewhere => path
             .parent()

@@ -6,6 +6,7 @@
 use std::{
     fs::File,
     io::{self, Read, Write},
+    mem,
     net::TcpListener,
     os::{
         fd::{AsFd, OwnedFd},
@@ -33,7 +34,7 @@ use super::{
     shell::{GuardedShell, ShellRequest},
 };
 use crate::{
-    Mechanism, NameUse,
+    Mechanism, NameUse, RefusedWrite,
     protocol::{self, Bytes, News, Order, Plan},
     tree,
 };
@@ -102,6 +103,8 @@ struct Guard<'a> {
     fences: Vec<UnixStream>,
     /// One that no longer is, because of which the command is ended.
     uncovered: Option<PathBuf>,
+    /// What the command was kept from writing, once there are no more calls.
+    refused: Vec<RefusedWrite>,
     shell: GuardedShell,
     /// What the command writes to; until nothing but the command needs it.
     output: Option<OwnedFd>,
@@ -220,6 +223,7 @@ impl<'a> Guard<'a> {
             cover,
             fences,
             uncovered: None,
+            refused: Vec::new(),
             shell,
             // A program has its pipes already.
             output: (!plan.program).then_some(output),
@@ -276,8 +280,8 @@ impl<'a> Guard<'a> {
             if called {
                 self.mediate()?;
             }
-            if no_more_calls {
-                self.shell.mediator = None;
+            if no_more_calls && let Some(mediator) = self.shell.mediator.take() {
+                self.refused = mediator.refused();
             }
             if told {
                 self.shell.hear();
@@ -539,6 +543,10 @@ impl<'a> Guard<'a> {
         let code = status
             .and_then(WaitStatus::exit_status)
             .filter(|_| self.taken());
+        if let Some(mediator) = &self.shell.mediator {
+            self.refused = mediator.refused();
+        }
+        let refused = mem::take(&mut self.refused);
         protocol::write(
             &mut self.socket,
             &News::Ended {
@@ -547,6 +555,10 @@ impl<'a> Guard<'a> {
                 cwd: cwd.map(Into::into),
                 left: u32::try_from(left).unwrap_or(u32::MAX),
                 uncovered: self.uncovered.clone().map(Into::into),
+                refused: refused
+                    .into_iter()
+                    .map(|one| (one.path.into(), one.tentative))
+                    .collect(),
             },
         )
     }

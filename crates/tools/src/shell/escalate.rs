@@ -29,13 +29,13 @@ pub(crate) enum Asked {
     Not(String),
 }
 
-/// What a command was kept from, by what it printed.
+/// What a command was kept from: control files, other writes that its guard saw, and what it printed.
 pub(crate) fn kept_from(
     output: &str,
     code: i32,
     confinement: &Confinement,
     cwd: &Path,
-    files: &[PathBuf],
+    (files, writes): (&[PathBuf], &[PathBuf]),
 ) -> Vec<Refused> {
     let network = match profile::of(confinement) {
         SandboxProfile::Full => return Vec::new(),
@@ -43,10 +43,7 @@ pub(crate) fn kept_from(
         SandboxProfile::Workspace(workspace) => workspace.network,
     };
     let unreadable = |path: &Path| unreadable(confinement, path);
-    // What the kernel shows of processes and of itself is no file that anyone could allow.
-    let is_file = |path: &Path| !path.starts_with("/proc") && !path.starts_with("/sys");
-    let forbidden =
-        |path: &Path| is_file(path) && !is_writable(confinement, path) && user_may(path);
+    let forbidden = |path: &Path| is_forbidden(confinement, path);
     let mut refused = refusal::refusals(
         output,
         code,
@@ -83,9 +80,30 @@ pub(crate) fn kept_from(
     });
     let mut all: Vec<Refused> = files.iter().cloned().map(Refused::Control).collect();
     // What a program says of a file that is known by its path already.
-    refused.retain(|one| all.is_empty() || !matches!(one, Refused::Other(_)));
+    let is_known = !files.is_empty() || !writes.is_empty();
+    refused.retain(|one| !is_known || !matches!(one, Refused::Other(_)));
     all.extend(refused);
+    for path in writes {
+        let one = Refused::Write(path.clone());
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all.truncate(refusal::MOST);
     all
+}
+
+/// Does the profile keep a command from changing it, although the user may?
+pub(crate) fn is_forbidden(confinement: &Confinement, path: &Path) -> bool {
+    // What the kernel shows of processes and of itself is no file that anyone could allow.
+    let is_file = !path.starts_with("/proc") && !path.starts_with("/sys");
+    is_file && !is_writable(confinement, path) && user_may(path)
+}
+
+/// Is it, or is it in, what is kept from commands whatever they may write?
+pub(crate) fn is_protected(confinement: &Confinement, path: &Path) -> bool {
+    let mut protected = confinement.protected.iter();
+    protected.any(|kept| path.starts_with(kept))
 }
 
 /// What to say of control files that a command was kept from, and ended well without.

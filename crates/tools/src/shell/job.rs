@@ -258,5 +258,6 @@ fn lost() -> CommandEnd {
         cwd: None,
         left: 0,
         uncovered: None,
+        refused: Vec::new(),
     }
 }

@@ -7,9 +7,10 @@
 //! - `bash`, `monitor`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
 //! - `repl`: interpreters that keep their state
 //! - `service`: what the commands of a session share; `tasks`: what runs in the background
-//! - `environment`, `snapshot`, `profile`, `limits`: what a command gets
+//! - `environment`, `snapshot`, `profile`, `limits`, `tool_caches`: what a command gets
 //! - `answer`, `text`, `exit_code`, `waiting`, `cwd`, `ports`: what is said of it afterwards
-//! - `refusal`, `escalate`, `gate`: what the sandbox keeps it from, which is then put to a person
+//! - `refused_writes`, `refusal`, `escalate`, `gate`: what the sandbox keeps it from, which is then put to
+//!   a person
 //! - `changes`: what it changed, so that it can be undone; `read_tracking`: what it showed
 
 mod answer;
@@ -28,6 +29,7 @@ mod ports;
 pub(crate) mod profile;
 mod read_tracking;
 mod refusal;
+mod refused_writes;
 mod repl;
 mod run;
 mod service;
@@ -36,6 +38,7 @@ mod task_output;
 mod task_stop;
 mod tasks;
 mod text;
+mod tool_caches;
 mod waiting;
 
 pub(crate) use bash::Bash;

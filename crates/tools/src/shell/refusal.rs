@@ -45,7 +45,7 @@ pub(crate) struct Confined<'a> {
 }
 
 /// No one would read more.
-const MOST: usize = 20;
+pub(super) const MOST: usize = 20;
 /// Messages are shorter than this, in bytes.
 const LONGEST_LINE: usize = 4096;
 

@@ -35,6 +35,7 @@ use super::{
     repl::Interpreters,
     snapshot,
     tasks::Tasks,
+    tool_caches::MadeCaches,
 };
 
 use crate::blocking::blocking;
@@ -108,6 +109,8 @@ pub struct Shell {
     told_weak: AtomicBool,
     /// Commands were confined as they should be when that was last found out.
     is_strong: AtomicBool,
+    /// Caches of tools that were made for commands.
+    caches: MadeCaches,
 }
 
 /// A file with the user's functions and aliases, and their PATH.
@@ -189,6 +192,7 @@ impl Shell {
             taken: OnceCell::new(),
             outputs: Mutex::default(),
             interpreters: Interpreters::default(),
+            caches: MadeCaches::default(),
             told_uncovered: AtomicBool::new(false),
             told_weak: AtomicBool::new(false),
             is_strong: AtomicBool::new(false),
@@ -227,6 +231,12 @@ impl Shell {
         for one in standing {
             one.sandbox.close().await;
         }
+        self.caches.remove_empty();
+    }
+
+    /// Caches of tools that were made for commands.
+    pub(crate) fn caches(&self) -> &MadeCaches {
+        &self.caches
     }
 
     /// Interpreters that keep their state.

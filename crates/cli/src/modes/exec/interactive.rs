@@ -1,10 +1,10 @@
 //! `haft exec --interactive-json`: calls may ask, report progress and be cancelled one by one.
 //!
-//! Beside the answers, lines with a `type` go out: `permission_request` and `progress`. Lines with a `type`
+//! Beside the answers, lines with a `type` go out: `permission_request`, `progress` and `error`. Lines with a `type`
 //! come in beside the requests, at any time: `permission_response` and `cancel`.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -37,6 +37,8 @@ pub(super) struct Dialog {
 struct DialogState {
     /// Questions without an answer yet, by their ids.
     questions: HashMap<String, oneshot::Sender<ApprovalAnswer>>,
+    /// Questions whose call was over before they were answered: an answer may be on its way.
+    withdrawn: HashSet<String>,
     /// Calls that run or wait, by their ids as text.
     calls: HashMap<String, OpenCall>,
     /// The ids of calls that run, by our own.
@@ -86,11 +88,16 @@ impl Dialog {
     fn answered(&self, line: &Value) -> Result<(), String> {
         let id = line["request_id"].as_str().unwrap_or_default();
         let answer = meant(line)?;
-        let sender = self.state().questions.remove(id);
-        match sender {
+        let mut state = self.state();
+        if let Some(sender) = state.questions.remove(id) {
             // The one that asked may be gone.
-            Some(sender) => drop(sender.send(answer)),
-            None => tracing::debug!(id, "no question of this id waits"),
+            drop(sender.send(answer));
+        } else if !state.withdrawn.remove(id) {
+            return Err(format!(
+                "no question with the `request_id` {} waits for an answer: use that of a \
+                 permission_request, once",
+                line["request_id"]
+            ));
         }
         Ok(())
     }
@@ -146,6 +153,17 @@ impl Dialog {
     fn state(&self) -> MutexGuard<'_, DialogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The line that says what is wrong with another.
+pub(super) fn problem(line: &Value, message: &str) -> Value {
+    let mut problem = json!({"type": "error", "message": message});
+    for key in ["request_id", "id"] {
+        if let Some(value) = line.get(key) {
+            problem[key] = value.clone();
+        }
+    }
+    problem
 }
 
 /// What an answer line says.
@@ -212,12 +230,24 @@ impl Questions for ByLines {
             if show::json(&line.to_string()).is_err() {
                 return ApprovalAnswer::Nobody;
             }
+            let _withdraws = Withdraws(&self.0, id);
             let answer = receiver.await;
-            self.0.state().questions.remove(&id);
             answer.unwrap_or_else(|_| ApprovalAnswer::Deny {
                 reason: Some(CLOSED.to_owned()),
             })
         })
+    }
+}
+
+/// Takes a question back that is not waited for any more, unless it was answered.
+struct Withdraws<'a>(&'a Dialog, String);
+
+impl Drop for Withdraws<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        if state.questions.remove(&self.1).is_some() {
+            state.withdrawn.insert(std::mem::take(&mut self.1));
+        }
     }
 }
 

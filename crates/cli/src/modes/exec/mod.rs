@@ -105,8 +105,10 @@ fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::Unbounded
         while let Some(arrived) = next_request(&mut documents).await {
             match &arrived {
                 Arrived::Request(Ok(Request::Word(word))) => {
-                    if let Err(problem) = dialog.hear(word) {
-                        show::warn(&format!("haft: {}", show::clean(&problem)));
+                    if let Err(problem) = dialog.hear(word)
+                        && show::json(&interactive::problem(word, &problem).to_string()).is_err()
+                    {
+                        break;
                     }
                     continue;
                 }

@@ -62,6 +62,33 @@ use crate::{
 const NO_PROMPT: &str =
     "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more";
 
+/// The same, where an option that takes several values may have taken the prompt for one of them.
+fn no_prompt(session: &SessionArgs, flags: &Headless) -> String {
+    let is_prose = |value: &&String| {
+        let before = value.split('(').next().unwrap_or_default();
+        before.trim().contains(char::is_whitespace)
+    };
+    let rules = [
+        ("--allowed-tools", &session.allowed_tools),
+        ("--disallowed-tools", &session.disallowed_tools),
+        ("--mcp-config", &flags.mcp_config),
+    ];
+    let mut taken = rules
+        .into_iter()
+        .filter(|(_, values)| values.len() > 1 || values.last().as_ref().is_some_and(is_prose))
+        .filter_map(|(name, values)| Some((name, values.last()?.clone())))
+        .filter(|(name, value)| *name != "--mcp-config" || !Path::new(value).exists());
+    let folder = session.add_dir.last().filter(|folder| !folder.is_dir());
+    let folder = folder.map(|folder| ("--add-dir", folder.display().to_string()));
+    match taken.next().or(folder) {
+        Some((option, value)) => format!(
+            "there is no prompt: {option} takes all words behind it, and took {value:?}; put the prompt \
+             before {option}, or `--` before the prompt"
+        ),
+        None => NO_PROMPT.to_owned(),
+    }
+}
+
 /// How long a silent stdin is waited for.
 const SILENCE: Duration = Duration::from_secs(3);
 
@@ -108,13 +135,14 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
         output.is_read_by(Person::new(&config.cwd));
     }
     let looked_at = config.clone();
+    let silence = no_prompt(session, flags);
     let parts =
         parts(flags, output, &channel).doctor(move || Box::pin(doctor::report(looked_at.clone())));
     let session = AgentSession::open(config, parts)?;
     let input = session.input();
     output.follows(input.clone());
     signals.end(&input);
-    let prompt = prompt(flags, session.begins_alone());
+    let prompt = prompt(flags, session.begins_alone(), &silence);
     let prompt = signals.until_told(prompt).await.transpose()?.flatten();
     if let Some(prompt) = prompt {
         input.prompt(prompt);
@@ -133,7 +161,7 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     if end.stopped == Some(StopKind::Interrupt) {
         output.put_way_on(flags);
     }
-    exit(end, flags)
+    exit(end, flags, silence)
 }
 
 /// Who follows the session, and who is asked.
@@ -159,11 +187,11 @@ fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> Sess
     }
 }
 
-fn exit(end: SessionEnd, flags: &Headless) -> anyhow::Result<Exit> {
+fn exit(end: SessionEnd, flags: &Headless, silence: String) -> anyhow::Result<Exit> {
     if let Some(stopped) = end.stopped {
         return Ok(stopped.into());
     }
-    anyhow::ensure!(!end.was_silent || flags.init_only, NO_PROMPT);
+    anyhow::ensure!(!end.was_silent || flags.init_only, silence);
     Ok(match end.has_failed {
         true => Exit::Usage,
         false if end.has_denials && flags.fail_on_deny => Exit::CallFailed,
@@ -194,7 +222,7 @@ fn check(flags: &Headless) -> anyhow::Result<()> {
 
 /// What was said on the command line, and behind it what comes on stdin.
 /// `None`: nothing was said, and that `may_be`.
-async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<Prompt>> {
+async fn prompt(flags: &Headless, may_be: bool, silence: &str) -> anyhow::Result<Option<Prompt>> {
     let given = flags.prompt.clone();
     let given = given.filter(|text| !text.trim().is_empty());
     let mut images = Vec::new();
@@ -220,7 +248,7 @@ async fn prompt(flags: &Headless, may_be: bool) -> anyhow::Result<Option<Prompt>
     match is_silent {
         false => Ok(Some(composed(given, &piped, images))),
         true if may_be => Ok(None),
-        true => anyhow::bail!(NO_PROMPT),
+        true => anyhow::bail!(silence.to_owned()),
     }
 }
 

@@ -22,9 +22,11 @@ use super::{
     Mediator, Outcome, REFUSED,
     caller::{Caller, exists, low, of_handle, own_descriptor, real, reopen},
     made::MadeIdentity,
+    refused::unseen,
 };
 use crate::{
     NameAction, NameUse,
+    child::filter,
     notify::{self, Call, NotifyReply},
 };
 
@@ -115,6 +117,12 @@ impl<'a> Acting<'a> {
             libc::SYS_rename => return self.rename((HERE, a), (HERE, b), RenameFlags::empty()),
             libc::SYS_unlink => return self.remove(HERE, a, AtFlags::empty()),
             libc::SYS_rmdir => return self.remove(HERE, a, AtFlags::REMOVEDIR),
+            libc::SYS_chmod
+            | libc::SYS_chown
+            | libc::SYS_lchown
+            | libc::SYS_utime
+            | libc::SYS_utimes => return self.describe(HERE, a),
+            libc::SYS_futimesat => return self.describe(a, b),
             _ => {}
         }
         match self.call.number {
@@ -137,7 +145,22 @@ impl<'a> Acting<'a> {
             }
             libc::SYS_truncate => self.truncate(a, b),
             libc::SYS_bind => self.bind(b, c),
+            libc::SYS_fchmodat | filter::FCHMODAT2 | libc::SYS_fchownat | libc::SYS_utimensat => {
+                self.describe(a, b)
+            }
             _ => Err(Stop::Continue),
+        }
+    }
+
+    /// Goes on if a path is below a writable directory; otherwise the kernel is to see to it, which is
+    /// noted. `tentative`: programs that are refused this often do without.
+    pub(super) fn inside(&self, path: &Path, tentative: bool) -> Result<(), Stop> {
+        match self.mediator.below(path) {
+            Some(_) => Ok(()),
+            None => {
+                self.mediator.note_refused(path, tentative);
+                Err(Stop::Continue)
+            }
         }
     }
 
@@ -159,14 +182,33 @@ impl<'a> Acting<'a> {
         Ok((directory.map_err(|_| Stop::Continue)?, path))
     }
 
-    /// The place that a path names, below a writable directory.
-    pub(super) fn place(&self, directory: u64, address: u64) -> Result<Place, Stop> {
+    /// The place that a path names, below a writable directory. `there`: what is to be done can be done
+    /// only to what is there; otherwise only where nothing is.
+    pub(super) fn place(&self, directory: u64, address: u64, there: bool) -> Result<Place, Stop> {
         let (start, path) = self.start(directory, address)?;
-        let place = place(&start, &path).map_err(|_| Stop::Continue)?;
+        let place = self.walk(&start, &path, there)?;
+        if self.mediator.below(&place.path).is_none()
+            && exists(&place.directory, &place.name) == there
+        {
+            self.mediator.note_refused(&place.path, false);
+        }
         match self.mediator.below(&place.path) {
             Some(_) => Ok(place),
             None => Err(Stop::Continue),
         }
+    }
+
+    /// The place that a path names. One that is not seen may be there for the user.
+    fn walk(&self, start: &OwnedFd, path: &Path, there: bool) -> Result<Place, Stop> {
+        place(start, path).map_err(|error| {
+            if error == Errno::NOENT
+                && !there
+                && let Ok(start) = real(start)
+            {
+                self.mediator.note_refused(&unseen(&start, path), false);
+            }
+            Stop::Continue
+        })
     }
 
     pub(super) fn is_guarded(&self, path: &Path, directory: bool) -> bool {
@@ -181,7 +223,7 @@ impl<'a> Acting<'a> {
             matches!(&action, NameAction::MoveFile { contents, .. } if contents.is_some());
         let judged = replaces && self.mediator.names.judged.contains(path);
         if self.mediator.kept.includes(path) && !judged {
-            return Err(Stop::Failed(REFUSED));
+            return Err(self.keep(path));
         }
         if !self.is_guarded(path, directory) {
             return Ok(());
@@ -195,6 +237,12 @@ impl<'a> Acting<'a> {
             Some(false) => Err(Stop::Failed(REFUSED)),
             None => Err(Stop::Ask(used)),
         }
+    }
+
+    /// Refuses to change what is kept from a command.
+    pub(super) fn keep(&self, path: &Path) -> Stop {
+        self.mediator.note_refused(path, false);
+        Stop::Failed(REFUSED)
     }
 
     fn make<T>(&self, make: impl FnOnce() -> rustix::io::Result<T>) -> Result<T, Stop> {
@@ -221,7 +269,7 @@ impl<'a> Acting<'a> {
         let only_new = makes && flags.contains(OFlags::EXCL);
         let (mut start, mut path) = (start, path);
         for _ in 0..LINKS {
-            let place = place(&start, &path).map_err(|_| Stop::Continue)?;
+            let place = self.walk(&start, &path, !makes)?;
             let follow = if only_new || flags.contains(OFlags::NOFOLLOW) {
                 OFlags::NOFOLLOW
             } else {
@@ -246,7 +294,7 @@ impl<'a> Acting<'a> {
                 };
                 continue;
             }
-            self.mediator.below(&place.path).ok_or(Stop::Continue)?;
+            self.inside(&place.path, false)?;
             self.ask(&place.path, NameAction::MakeFile, false)?;
             let new = flags.difference(OFlags::TRUNC)
                 | OFlags::CREATE
@@ -276,8 +324,20 @@ impl<'a> Acting<'a> {
 
     fn open_existing(&self, handle: OwnedFd, flags: OFlags, mode: Mode) -> Acted {
         let path = real(&handle).map_err(|_| Stop::Continue)?;
-        self.mediator.below(&path).ok_or(Stop::Continue)?;
         let kind = FileType::from_raw_mode(fstat(&handle)?.st_mode);
+        if self.mediator.below(&path).is_none() {
+            let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
+            let unnamed = flags.contains(OFlags::TMPFILE);
+            if (kind == FileType::RegularFile && writes) || (kind == FileType::Directory && unnamed)
+            {
+                // To read it as well is what many try first, and then to read it only.
+                let tentative = flags.contains(OFlags::RDWR)
+                    && !flags.intersects(OFlags::TRUNC | OFlags::APPEND)
+                    && !unnamed;
+                self.mediator.note_refused(&path, tentative);
+            }
+            return Err(Stop::Continue);
+        }
         let again = flags.difference(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)
             | OFlags::NOCTTY
             | OFlags::CLOEXEC;
@@ -320,7 +380,7 @@ impl<'a> Acting<'a> {
     }
 
     fn make_directory(&self, directory: u64, address: u64, mode: Mode) -> Acted {
-        let place = self.place(directory, address)?;
+        let place = self.place(directory, address, false)?;
         if exists(&place.directory, &place.name) {
             return Err(Stop::Failed(Errno::EXIST));
         }
@@ -331,7 +391,7 @@ impl<'a> Acting<'a> {
     }
 
     fn make_node(&self, directory: u64, address: u64, kind: u64, mode: Mode, dev: u64) -> Acted {
-        let place = self.place(directory, address)?;
+        let place = self.place(directory, address, false)?;
         let raw = low(kind).unsigned_abs();
         let kind = match raw & libc::S_IFMT {
             0 => FileType::RegularFile,
@@ -355,7 +415,7 @@ impl<'a> Acting<'a> {
 
     fn make_link(&self, target: u64, directory: u64, address: u64) -> Acted {
         let target = self.caller.path(target).map_err(|_| Stop::Continue)?;
-        let place = self.place(directory, address)?;
+        let place = self.place(directory, address, false)?;
         if place.slash {
             return Err(Stop::Continue);
         }
@@ -388,7 +448,7 @@ impl<'a> Acting<'a> {
             }
         };
         let handle = handle.map_err(|_| Stop::Continue)?;
-        let place = self.place(to.0, to.1)?;
+        let place = self.place(to.0, to.1, false)?;
         if exists(&place.directory, &place.name) {
             return Err(Stop::Failed(Errno::EXIST));
         }
@@ -425,6 +485,7 @@ impl<'a> Acting<'a> {
         let place = start.and_then(|start| place(&start, &name));
         let place = place.map_err(|_| Stop::Continue)?;
         if !exists(&place.directory, &place.name) {
+            self.inside(&place.path, false)?;
             self.ask(&place.path, NameAction::MakeFile, false)?;
         }
         Err(Stop::Continue)
@@ -434,15 +495,26 @@ impl<'a> Acting<'a> {
         let (start, path) = self.start(libc::AT_FDCWD as u64, address)?;
         let handle = look(&start, path.as_os_str(), OFlags::empty()).map_err(|_| Stop::Continue)?;
         let path = real(&handle).map_err(|_| Stop::Continue)?;
-        self.mediator.below(&path).ok_or(Stop::Continue)?;
         if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
             return Err(Stop::Continue);
         }
+        self.inside(&path, false)?;
         self.ask(&path, NameAction::Change, false)?;
         self.done(|| {
             let file = reopen(&handle, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
             ftruncate(&file, length)
         })
+    }
+
+    /// A change of mode, owner or times: the kernel makes it or refuses it.
+    fn describe(&self, directory: u64, address: u64) -> Acted {
+        let (start, path) = self.start(directory, address)?;
+        let handle = look(&start, path.as_os_str(), OFlags::empty()).map_err(|_| Stop::Continue)?;
+        let path = real(&handle).map_err(|_| Stop::Continue)?;
+        if self.mediator.below(&path).is_none() || self.mediator.kept.includes(&path) {
+            self.mediator.note_refused(&path, false);
+        }
+        Err(Stop::Continue)
     }
 }
 

@@ -8,11 +8,12 @@
 //! - [`Mediator`]: takes calls, and keeps those that wait for an answer about a name
 //! - `caller`: the thread that made a call
 //! - `act`: what is done for it; `rename`: what is moved and removed
-//! - `made`: what it has made itself, and what is kept from it
+//! - `made`: what it has made itself, and what is kept from it; `refused`: what it was kept from
 
 mod act;
 mod caller;
 mod made;
+mod refused;
 mod rename;
 
 use std::{
@@ -24,9 +25,12 @@ use std::{
 
 use rustix::io::Errno;
 
-use self::made::{KeptPaths, MadeFiles};
+use self::{
+    made::{KeptPaths, MadeFiles},
+    refused::RefusedWrites,
+};
 use crate::{
-    GuardedNames, NameAction, NameUse, SandboxProfile,
+    GuardedNames, NameAction, NameUse, RefusedWrite, SandboxProfile,
     fork::{Forked, fork},
     notify::{self, Call, NotifyReply},
     protocol::Plan,
@@ -42,6 +46,7 @@ pub(super) struct Mediator {
     roots: Vec<PathBuf>,
     kept: KeptPaths,
     made: MadeFiles,
+    refused: RefusedWrites,
     scratch: PathBuf,
     /// Calls that wait for our process to say whether they may.
     parked: HashMap<u32, Parked>,
@@ -93,6 +98,7 @@ impl Mediator {
             roots,
             kept,
             made: MadeFiles::default(),
+            refused: RefusedWrites::default(),
             scratch: plan.scratch.clone(),
             parked: HashMap::new(),
             next: 0,
@@ -104,6 +110,18 @@ impl Mediator {
     /// Becomes readable when there is a call.
     pub(super) fn listener(&self) -> &OwnedFd {
         &self.listener
+    }
+
+    /// What it kept the command from writing so far, and what the kernel does.
+    pub(super) fn refused(&self) -> Vec<RefusedWrite> {
+        self.refused.all()
+    }
+
+    /// Takes note of a write that the kernel will refuse.
+    fn note_refused(&self, path: &Path, tentative: bool) {
+        if !path.starts_with(&self.scratch) {
+            self.refused.note(path, tentative);
+        }
     }
 
     /// Must no other call be taken now?

@@ -25,7 +25,7 @@ use crate::NameAction;
 
 impl Acting<'_> {
     pub(super) fn remove(&self, directory: u64, address: u64, flags: AtFlags) -> Acted {
-        let place = self.place(directory, address)?;
+        let place = self.place(directory, address, true)?;
         let kind = kind(&place)?;
         if place.slash && !flags.contains(AtFlags::REMOVEDIR) {
             let is_directory = kind == FileType::Directory;
@@ -45,7 +45,7 @@ impl Acting<'_> {
     /// May what is there be removed, or be moved away with all that is in it?
     fn ask_to_leave(&self, place: &Place, with_all: bool) -> Result<(), Stop> {
         if self.mediator.kept.holds(&place.path) {
-            return Err(Stop::Failed(REFUSED));
+            return Err(self.keep(&place.path));
         }
         if !self.is_guarded(&place.path, with_all) {
             return Ok(());
@@ -61,6 +61,10 @@ impl Acting<'_> {
         let target = place(&start, &path).map_err(|_| Stop::Continue)?;
         let inside = |place: &Place| self.mediator.below(&place.path).is_some();
         if !inside(&source) && !inside(&target) {
+            if kind(&source).is_ok() {
+                self.mediator.note_refused(&source.path, false);
+                self.mediator.note_refused(&target.path, false);
+            }
             return Err(Stop::Continue);
         }
         let directory = kind(&source)? == FileType::Directory;
@@ -99,7 +103,7 @@ impl Acting<'_> {
             renameat_with(from, &*source.name, to, &*target.name, flags)
         };
         if self.mediator.kept.includes(&target.path) && !judged {
-            return Err(Stop::Failed(REFUSED));
+            return Err(self.keep(&target.path));
         }
         if !self.is_guarded(&target.path, directory) {
             return self.done(moves);

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_contract::{BoxFuture, ToolError, ToolOutput};
+use haft_sandbox::ExitKind;
 
 use super::{Due, Run, add_notes, milliseconds};
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
         bash, changes, escalate,
         job::{Cause, Stage},
         limits::{self, Limits},
-        ports,
+        ports, refused_writes,
         tasks::NewTask,
     },
     words::counted,
@@ -161,10 +162,18 @@ impl Run<'_> {
             // It must not hold the session: with that its tasks end.
             let (control, command) = (due.control(), self.input.command.clone());
             let refused = Arc::clone(&self.refused);
+            let (job, confinement) = (Arc::clone(&due.job), due.confinement.clone());
             Box::pin(async move {
                 let said = changes::after(watched, control, command).await;
                 let mut notes = said.map(|said| said.notes).unwrap_or_default();
-                notes.extend(escalate::note(&refused.take()));
+                let ended = job.exited().await;
+                let code = i32::from(ended.how != ExitKind::Exited(0));
+                let seen = refused_writes::seen(&ended.refused, code, &confinement);
+                let mut files = refused.take();
+                files.extend(seen.control);
+                files.dedup();
+                notes.extend(escalate::note(&files));
+                notes.extend(refused_writes::note(&seen.others));
                 notes
             })
         });

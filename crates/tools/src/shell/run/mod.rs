@@ -34,6 +34,8 @@ use super::{
     limits::Limits,
     monitor::Lines,
     profile,
+    refusal::Refused,
+    refused_writes,
 };
 use crate::blocking::blocking;
 
@@ -233,7 +235,7 @@ impl<'a> Run<'a> {
     async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<Job>, ToolError> {
         let gate = self.shell.gate();
         gate.open_for(self.cx, &confinement.network, &self.named());
-        make_caches(confinement);
+        self.shell.caches().make(confinement);
         let line = Line {
             text: match self.variables.get("CLAUDE_CODE_SHELL_PREFIX") {
                 Some(prefix) => format!("{prefix} {}", quoted(&self.input.command)),
@@ -319,9 +321,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the sandbox kept a command from that failed, put to the person.
+    /// What the sandbox kept a command from, put to the person.
     async fn refused(&self, due: &Due, ended: &CommandEnd) -> Option<Asked> {
-        let files = self.refused.take();
+        let mut files = self.refused.take();
         let ExitKind::Exited(code) = ended.how else {
             return None;
         };
@@ -329,9 +331,24 @@ impl<'a> Run<'a> {
         if confinement.profile == Confined::Full {
             return None;
         }
+        let seen = refused_writes::seen(&ended.refused, code, confinement);
+        for path in seen.control {
+            if files.len() < MOST_REFUSED && !files.contains(&path) {
+                files.push(path);
+            }
+        }
         if code == 0 && !files.is_empty() {
-            // It came to terms with it, and is not run again; what is missing must be known.
-            return escalate::note(&files).map(Asked::Not);
+            // It came to terms with it, and is not run again for that; what is missing must be known.
+            let note = escalate::note(&files);
+            let refused: Vec<Refused> = seen.others.into_iter().map(Refused::Write).collect();
+            let asked = match refused.is_empty() {
+                true => return note.map(Asked::Not),
+                false => self.ask(&refused, confinement).await,
+            };
+            return Some(match asked {
+                Asked::Not(said) => Asked::Not(format!("{said}\n{}", note.unwrap_or_default())),
+                again => again,
+            });
         }
         // What only reads prints such words of others.
         if code == 0 && confinement.profile == Confined::ReadOnly {
@@ -341,11 +358,15 @@ impl<'a> Run<'a> {
         let confined = confinement.clone();
         let refused = blocking(move || {
             let text = answer::plain(&capture.end(REFUSAL_TAIL));
-            escalate::kept_from(&text, code, &confined, &cwd, &files)
+            escalate::kept_from(&text, code, &confined, &cwd, (&files, &seen.others))
         });
         let refused = refused.await.ok().filter(|refused| !refused.is_empty())?;
+        Some(self.ask(&refused, confinement).await)
+    }
+
+    async fn ask(&self, refused: &[Refused], confinement: &Confinement) -> Asked {
         let gate = self.shell.gate();
-        Some(escalate::ask(&refused, confinement, gate, self.cx, self.named()).await)
+        escalate::ask(refused, confinement, gate, self.cx, self.named()).await
     }
 
     /// The call, for questions about it.
@@ -379,15 +400,6 @@ impl<'a> Run<'a> {
             answer.field("dangerouslyDisableSandbox", true);
         }
         answer
-    }
-}
-
-/// Makes the caches that a tool would make itself, were it not confined. One that cannot be made is
-/// missed by the tool, which says so.
-fn make_caches(confinement: &Confinement) {
-    let missing = confinement.caches.iter().filter(|cache| !cache.exists());
-    for cache in missing {
-        let _ = std::fs::create_dir_all(cache);
     }
 }
 

@@ -1,0 +1,86 @@
+//! Writes that are refused, noted where they are tried: what a command prints may hide them.
+
+use std::{
+    cell::RefCell,
+    path::{Path, PathBuf},
+};
+
+use crate::RefusedWrite;
+
+/// As many are kept: no one would read more, and a command may try many.
+const MOST: usize = 64;
+
+/// What the kernel shows of itself is no file that anyone could allow.
+const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// What a command tried to write and may not.
+#[derive(Default)]
+pub(super) struct RefusedWrites(RefCell<Vec<RefusedWrite>>);
+
+impl RefusedWrites {
+    /// Takes note of one. Of new files in a directory the first stands for all: to allow one takes the
+    /// directory.
+    pub(super) fn note(&self, path: &Path, tentative: bool) {
+        if !path.is_absolute() || NO_FILES.iter().any(|place| path.starts_with(place)) {
+            return;
+        }
+        let mut noted = self.0.borrow_mut();
+        if noted.len() >= MOST {
+            return;
+        }
+        let is_new = |path: &Path| path.symlink_metadata().is_err();
+        let new = is_new(path);
+        let same = |one: &&mut RefusedWrite| {
+            one.path == path || (new && one.path.parent() == path.parent() && is_new(&one.path))
+        };
+        match noted.iter_mut().find(same) {
+            Some(known) => known.tentative &= tentative,
+            None => noted.push(RefusedWrite {
+                path: path.to_path_buf(),
+                tentative,
+            }),
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<RefusedWrite> {
+        self.0.borrow().clone()
+    }
+}
+
+/// Where a path would be that cannot be walked: a directory on the way may only be hidden here.
+pub(super) fn unseen(start: &Path, path: &Path) -> PathBuf {
+    start.join(path).components().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_place_is_noted_once_and_devices_are_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("old"), "").unwrap();
+        std::fs::write(at("older"), "").unwrap();
+        let noted = RefusedWrites::default();
+        noted.note(&at("new"), false);
+        noted.note(&at("newer"), false);
+        noted.note(&at("old"), true);
+        noted.note(&at("older"), true);
+        noted.note(&at("older"), false);
+        for none in ["/dev/tty", "/proc/self/mem", "/sys/x", "pipe:[7]"] {
+            noted.note(Path::new(none), false);
+        }
+        let all = noted.all();
+        let told: Vec<_> = all
+            .iter()
+            .map(|one| (one.path.clone(), one.tentative))
+            .collect();
+        let expected = [(at("new"), false), (at("old"), true), (at("older"), false)];
+        assert_eq!(told, expected);
+        for number in 0..1000 {
+            noted.note(&at(&format!("{number}/x")), false);
+        }
+        assert_eq!(noted.all().len(), MOST);
+    }
+}

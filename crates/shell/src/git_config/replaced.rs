@@ -1,0 +1,182 @@
+//! What a new content of a repository's settings adds to the old one.
+//!
+//! A program that could write there may choose what git starts the next time, wherever that is. So only
+//! settings count as harmless that are known to be: all others must have been there before.
+
+use super::{GitSetting, Risk, parse};
+
+/// Keys of a section that start nothing, read no other settings and lead nowhere else; `*`: all of them.
+/// Those of git itself, as `git init`, `clone`, `remote`, `branch` and `submodule` write them, and what
+/// people set for one repository.
+#[rustfmt::skip]
+const HARMLESS: &[(&str, &str)] = &[
+    ("advice", "*"),
+    ("author", "name email"),
+    ("branch", "remote merge rebase description pushremote autosetupmerge autosetuprebase sort \
+        vscode-merge-base gh-merge-base github-pr-owner-number github-pr-base-branch"),
+    ("checkout", "defaultremote guess workers"),
+    ("color", "*"),
+    ("column", "*"),
+    ("commit", "cleanup status verbose"),
+    ("commitgraph", "*"),
+    ("committer", "name email"),
+    ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode \
+        symlinks autocrlf eol safecrlf quotepath abbrev compression loosecompression sparsecheckout \
+        sparsecheckoutcone untrackedcache splitindex preloadindex longpaths protecthfs protectntfs \
+        sharedrepository bigfilethreshold commentchar commentstring whitespace trustctime checkstat \
+        multipackindex commitgraph hidedotfiles"),
+    ("diff", "algorithm renames renamelimit context colormoved colormovedws mnemonicprefix noprefix \
+        indentheuristic ignoresubmodules wserrorhighlight"),
+    ("extensions", "objectformat compatobjectformat refstorage worktreeconfig"),
+    ("feature", "*"),
+    ("fetch", "prune prunetags parallel fsckobjects writecommitgraph showforcedupdates output all"),
+    ("gc", "auto autodetach autopacklimit pruneexpire reflogexpire reflogexpireunreachable"),
+    ("i18n", "*"),
+    ("index", "*"),
+    ("init", "defaultbranch"),
+    ("lfs", "repositoryformatversion access locksverify"),
+    ("log", "abbrevcommit date decorate follow mailmap showroot"),
+    ("maintenance", "auto strategy"),
+    ("merge", "conflictstyle ff renames renamelimit directoryrenames stat log renormalize"),
+    ("pack", "*"),
+    ("pull", "ff rebase"),
+    ("push", "default autosetupremote followtags"),
+    ("rebase", "autostash autosquash updaterefs stat backend missingcommitscheck"),
+    ("remote", "url pushurl fetch push mirror tagopt prune prunetags skipdefaultupdate skipfetchall \
+        pushdefault gh-resolved"),
+    ("rerere", "enabled autoupdate"),
+    ("status", "short branch showstash showuntrackedfiles renames aheadbehind relativepaths"),
+    ("submodule", "url active branch ignore fetchrecursesubmodules recurse fetchjobs \
+        propagatebranches"),
+    ("tag", "sort"),
+    ("user", "name email signingkey useconfigonly"),
+];
+
+/// The settings of a new content that are not known to be harmless and were not there before, with the
+/// same values. `tree`: may the working tree be put there? A text that cannot be read is one finding.
+pub fn added_risks(old: &str, new: &str, tree: &dyn Fn(&str) -> bool) -> Vec<Risk> {
+    let new = match parse(new) {
+        Ok(settings) => settings,
+        Err(fault) => {
+            return vec![Risk {
+                key: "a line of it".to_owned(),
+                line: fault.line,
+                why: "cannot be read",
+            }];
+        }
+    };
+    let old = parse(old).unwrap_or_default();
+    let doubtful = |setting: &&GitSetting| !is_harmless(setting, tree);
+    let values = |settings: &[GitSetting], name: &str| -> Vec<Option<String>> {
+        let named = settings.iter().filter(|setting| setting.name() == name);
+        named.map(|setting| setting.value.clone()).collect()
+    };
+    let added = new.iter().filter(doubtful).filter(|setting| {
+        // All values of a key, in their order: the last one may be the one that counts.
+        let name = setting.name();
+        values(&new, &name) != values(&old, &name)
+    });
+    added
+        .map(|setting| Risk {
+            key: setting.name(),
+            line: setting.line,
+            why: "is not known to be harmless, and was not there before",
+        })
+        .collect()
+}
+
+fn is_harmless(setting: &GitSetting, tree: &dyn Fn(&str) -> bool) -> bool {
+    let value = setting.value.as_deref().unwrap_or_default();
+    match (setting.section.as_str(), setting.key.as_str()) {
+        ("core", "worktree") => return setting.subsection.is_none() && tree(value),
+        // A watcher of git's own; anything else is a program.
+        ("core", "fsmonitor") => return setting.switch().is_some(),
+        ("submodule", "update") => {
+            return ["none", "checkout", "rebase", "merge"].contains(&value);
+        }
+        // What is before `::` names a program.
+        ("remote", "url" | "pushurl" | "pushdefault")
+        | ("submodule", "url")
+        | ("branch", "remote" | "pushremote")
+            if names_a_helper(value) || value.starts_with('-') =>
+        {
+            return false;
+        }
+        _ => {}
+    }
+    let known = HARMLESS.iter().find(|(name, _)| setting.section == *name);
+    known.is_some_and(|(_, keys)| {
+        *keys == "*" || keys.split_whitespace().any(|key| key == setting.key)
+    })
+}
+
+/// Does an address name the program that reaches it, as in `ext::sh -c …`?
+fn names_a_helper(address: &str) -> bool {
+    let scheme = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
+    address.trim_start_matches(scheme).starts_with("::")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(old: &str, new: &str) -> Vec<String> {
+        let risks = added_risks(old, new, &|_| false);
+        risks.into_iter().map(|risk| risk.key).collect()
+    }
+
+    /// Every key that git documents as one that starts a program, or that leads git elsewhere.
+    #[test]
+    fn no_key_that_starts_a_program_can_be_added() {
+        let keys = "alias.x browser.x.cmd browser.x.path core.alternateRefsCommand core.askPass \
+            core.attributesFile core.editor core.excludesFile core.gitProxy core.hooksPath core.pager \
+            core.sshCommand core.worktree credential.helper credential.https://x.helper diff.external \
+            diff.guitool diff.tool diff.x.command diff.x.textconv difftool.x.cmd difftool.x.path \
+            extensions.partialClone filter.x.clean filter.x.process filter.x.smudge \
+            gc.recentObjectsHook gpg.program gpg.ssh.defaultKeyCommand gpg.ssh.program gpg.x509.program \
+            guitool.x.cmd help.browser http.proxy http.sslVerify imap.tunnel include.path \
+            includeIf.gitdir:x.path instaweb.browser instaweb.httpd interactive.diffFilter \
+            lfs.customtransfer.x.path lfs.extension.x.clean log.showSignature man.x.cmd man.x.path \
+            man.viewer merge.guitool merge.tool merge.x.driver mergetool.x.cmd mergetool.x.path \
+            pager.log pager.x protocol.allow protocol.ext.allow push.gpgSign remote.x.promisor \
+            remote.x.receivepack remote.x.uploadpack remote.x.vcs sendemail.ccCmd \
+            sendemail.headerCmd sendemail.smtpServer sendemail.toCmd sendemail.x.toCmd \
+            sequence.editor tar.x.command trace2.eventTarget trailer.x.cmd trailer.x.command \
+            uploadpack.packObjectsHook url.x.insteadOf url.x.pushInsteadOf web.browser \
+            branch.x.mergeOptions commit.template no-such-section.key";
+        for name in keys.split_whitespace() {
+            let (section, key) = name.rsplit_once('.').unwrap();
+            let head = match section.split_once('.') {
+                Some((section, sub)) => format!("[{section} \"{sub}\"]"),
+                None => format!("[{section}]"),
+            };
+            let text = format!("{head}\n\t{key} = ./x\n");
+            assert_eq!(added("", &text).len(), 1, "{name}");
+            // What was there stays, whatever else is added.
+            let more = format!("{text}[remote \"new\"]\n\turl = https://h/x\n");
+            assert!(added(&text, &more).is_empty(), "{name}");
+            let other = format!("{head}\n\t{key} = ./y\n");
+            assert_eq!(added(&text, &other).len(), 1, "{name}");
+            assert_eq!(added(&text, &format!("{text}{other}")).len(), 2, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_everyday_commands_write_is_harmless() {
+        let text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\
+            \tlogallrefupdates = true\n\tfsmonitor = true\n[remote \"origin\"]\n\
+            \turl = git@github.com:a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
+            [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n\
+            [submodule \"lib\"]\n\tactive = true\n\turl = ../lib\n\tupdate = rebase\n\
+            [user]\n\tname = A\n\temail = a@b\n[remote \"v6\"]\n\turl = ssh://[::1]/x\n";
+        assert_eq!(added("", text), [""; 0]);
+        let helper = "[remote \"x\"]\n\turl = ext::sh -c true\n";
+        assert_eq!(added("", helper), ["remote.x.url"]);
+        let program = "[submodule \"x\"]\n\tupdate = !sh\n";
+        assert_eq!(added("", program), ["submodule.x.update"]);
+        assert_eq!(added("", "[core]\n\tfsmonitor = ./x\n"), ["core.fsmonitor"]);
+        assert_eq!(added("", "[core\n"), ["a line of it"]);
+        let tree = "[core]\n\tworktree = ../../../lib\n";
+        assert!(added_risks("", tree, &|at| at == "../../../lib").is_empty());
+    }
+}

@@ -1,0 +1,146 @@
+//! Writes that a command's guard saw refused: reported whatever the command printed, and also if it
+//! ended well.
+
+use std::path::{Path, PathBuf};
+
+use haft_contract::Confinement;
+use haft_sandbox::RefusedWrite;
+
+use super::escalate;
+use crate::paths::escaped;
+
+/// Those that are worth a word.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct SeenWrites {
+    /// Of files that decide what other programs run, or that a rule locks.
+    pub(crate) control: Vec<PathBuf>,
+    /// Of anything else that the user may write.
+    pub(crate) others: Vec<PathBuf>,
+}
+
+/// Sorts what was seen of a command that ended with this code.
+pub(crate) fn seen(refused: &[RefusedWrite], code: i32, confinement: &Confinement) -> SeenWrites {
+    let mut seen = SeenWrites::default();
+    for one in refused {
+        // Many programs try to write, and then read only: what they do without needs no question.
+        if one.tentative && code == 0 {
+            continue;
+        }
+        let path = &one.path;
+        if escalate::is_protected(confinement, path) {
+            seen.control.push(path.clone());
+        } else if !is_incidental(path)
+            && path.parent().is_some_and(Path::is_dir)
+            && escalate::is_forbidden(confinement, path)
+        {
+            seen.others.push(path.clone());
+        }
+    }
+    seen
+}
+
+/// Is it something that programs keep for themselves if they can, and that no one misses? Compiled
+/// Python, histories, locks of caches that are read, counters of use.
+fn is_incidental(path: &Path) -> bool {
+    const FOLDERS: [&str; 4] = ["__pycache__", "telemetry", "configstore", "fontconfig"];
+    const BEGINNINGS: [&str; 6] = [
+        ".package-cache",
+        ".global-cache",
+        "_update-notifier",
+        "update-notifier",
+        "hsperfdata_",
+        ".hsperfdata",
+    ];
+    const ENDS: [&str; 7] = [
+        ".pyc",
+        "history",
+        "_hist",
+        ".lesshst",
+        ".viminfo",
+        ".wget-hsts",
+        ".rnd",
+    ];
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+        || ENDS.iter().any(|end| name.ends_with(end))
+        || path
+            .iter()
+            .any(|part| FOLDERS.iter().any(|folder| part == *folder))
+}
+
+/// What to say of writes that were refused to a command that runs where no one is asked.
+pub(crate) fn note(paths: &[PathBuf]) -> Option<String> {
+    let names: Vec<String> = paths.iter().map(|path| escaped(path.as_os_str())).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "The sandbox kept it from changing: {}. `sandbox.filesystem.allowWrite` in the settings \
+             would allow it.",
+            names.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use haft_contract::Confined;
+
+    use super::*;
+
+    #[test]
+    fn what_no_one_misses_is_no_question() {
+        for path in [
+            "/usr/lib/python3/__pycache__",
+            "/usr/lib/python3/__pycache__/re.cpython-312.pyc.1",
+            "/home/u/.python_history",
+            "/home/u/.cargo/.package-cache",
+            "/home/u/.npm/_update-notifier-last-checked",
+            "/home/u/.config/go/telemetry/local/x",
+            "/tmp/hsperfdata_u",
+        ] {
+            assert!(is_incidental(Path::new(path)), "{path}");
+        }
+        for path in ["/home/u/.bashrc", "/home/u/go/bin/x", "/srv/history.d/x"] {
+            assert!(!is_incidental(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn writes_are_sorted_by_what_would_allow_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("work/.git/hooks")).unwrap();
+        std::fs::write(root.join("there"), "").unwrap();
+        let confinement = Confinement {
+            profile: Confined::Workspace,
+            writable: Arc::from([root.join("work")]),
+            protected: Arc::from([root.join("work/.git/hooks")]),
+            ..Confinement::default()
+        };
+        let one = |name: &str, tentative: bool| RefusedWrite {
+            path: root.join(name),
+            tentative,
+        };
+        let refused = [
+            one("there", true),
+            one("new", false),
+            one("no/such/place", false),
+            one("work/.git/hooks/pre-commit", false),
+            one("work/inside", false),
+        ];
+        let control = vec![root.join("work/.git/hooks/pre-commit")];
+        let others = vec![root.join("new")];
+        let well = seen(&refused, 0, &confinement);
+        assert_eq!(
+            well,
+            SeenWrites {
+                control: control.clone(),
+                others
+            }
+        );
+        let others = vec![root.join("there"), root.join("new")];
+        let failed = seen(&refused, 1, &confinement);
+        assert_eq!(failed, SeenWrites { control, others });
+    }
+}
