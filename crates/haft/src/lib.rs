@@ -42,6 +42,9 @@
 //! | `shell` | no | `Bash` and what goes with it: your program keeps the sandbox, see [below](#commands) |
 //! | `pdf` | no | `Read` reads PDFs, in a child process of your program |
 //! | `skill` | no | `Skill` |
+//! | `schedule` | no | `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`: what is said later |
+//! | `web` | no | `WebFetch`, `WebSearch` |
+//! | `otel` | no | none: what sessions do is sent as OpenTelemetry where the variables ask for it |
 //!
 //! # Who is asked
 //!

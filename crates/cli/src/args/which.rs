@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::CommandFactory;
 
-use super::Cli;
+use super::{Cli, words};
 
 /// A subcommand that is named first is meant; `-p` and the formats say that the rest is a prompt.
 pub(super) fn is_headless(args: &[OsString]) -> bool {
@@ -40,11 +40,13 @@ pub(super) fn commands() -> Vec<String> {
     names.collect()
 }
 
-/// The subcommand that a mistyped word is close to.
+/// The subcommand, or the word that says what to do instead, that a mistyped word is close to.
 pub(super) fn mistyped(word: &str) -> Option<String> {
     let distance = |name: &str| strsim::damerau_levenshtein(word, name);
     let near = commands().into_iter().filter(|name| distance(name) <= 2);
-    near.min_by_key(|name| distance(name))
+    let instead = words::names().filter(|name| distance(name) <= 1);
+    near.chain(instead.map(str::to_owned))
+        .min_by_key(|name| distance(name))
 }
 
 #[cfg(test)]
@@ -92,6 +94,10 @@ mod tests {
         assert_eq!(mistyped("tolos").as_deref(), Some("tools"));
         assert_eq!(mistyped("execc").as_deref(), Some("exec"));
         assert_eq!(mistyped("explain"), None);
+        // Nor is one that is nearly a word of other programs sent to a model.
+        assert_eq!(mistyped("updates").as_deref(), Some("update"));
+        assert_eq!(mistyped("confg").as_deref(), Some("config"));
+        assert_eq!(mistyped("date"), None);
     }
 
     #[test]

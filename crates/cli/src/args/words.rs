@@ -40,6 +40,11 @@ const INSTEAD: [(&str, &str); 8] = [
     ),
 ];
 
+/// The words.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    INSTEAD.iter().map(|(name, _)| *name)
+}
+
 /// Refuses a word that is none of our commands and no prompt either, and says what to do instead.
 pub(super) fn check(word: &str) -> anyhow::Result<()> {
     match instead(word) {

@@ -407,6 +407,23 @@ fn a_look_at_the_journals_of_the_machine_runs_unasked_and_reaches_nothing_else()
 }
 
 #[test]
+fn what_lists_processes_says_what_it_cannot_show() {
+    let desk = Desk::new();
+    let mut talk = desk.session(&[]);
+    for line in ["ps aux", "pgrep -f haft", "ss -ltn"] {
+        let name = line.split(' ').next().unwrap();
+        if !is_there(name) {
+            continue;
+        }
+        let (text, _, asked) = run(&mut talk, line, false);
+        assert!(asked.is_empty(), "{line}: {asked:?}");
+        let told = format!("{name} ran in a sandbox, where only the processes and sockets of this");
+        assert!(text.contains(&told), "{line}: {text}");
+    }
+    assert_eq!(talk.end(), 0);
+}
+
+#[test]
 fn an_install_fills_its_caches_and_nothing_else_of_the_home() {
     let desk = Desk::new();
     let mut talk = desk.allowed();

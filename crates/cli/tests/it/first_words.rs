@@ -43,9 +43,15 @@ fn words_of_other_programs_say_what_to_do_instead() {
         }
         told += &typed(&[word]).1;
     }
+    told += &typed(&["updates"]).1;
     told += &typed(&["fix", "the", "bug"]).1;
     told += &typed(&["-p", "don't", "stop"]).1;
     told += &typed(&["-p", "--max-turns", "0", "hi"]).1;
+    // An option with several values takes the prompt for one of them.
+    told += &typed(&["-p", "--allowed-tools", "Bash(ls *)", "fix the bug"]).1;
+    told += &typed(&["-p", "--disallowedTools", "fix the bug"]).1;
+    told += &typed(&["-p", "--add-dir", ".", "fix the bug"]).1;
+    told += &typed(&["-p", "--allowed-tools", "Bash(ls *)"]).1;
     told += &typed(&["--cwd", "/nope", "tools"]).1;
     insta::assert_snapshot!(told);
 }

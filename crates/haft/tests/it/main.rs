@@ -2,6 +2,7 @@
 //!
 //! - `agent`: the example of a whole agent, as its own program
 //! - `examples`: they run, and print what they promise
+//! - `features`: their table in the documentation
 //! - `messages`: assistant messages of providers, and their answers
 //! - `new_tool`: a tool that no crate knows of, in one file
 //! - `plan`: plan mode, whatever a model tries
@@ -18,6 +19,7 @@
 #[cfg(all(feature = "fs", feature = "shell"))]
 mod agent;
 mod examples;
+mod features;
 mod messages;
 mod new_tool;
 mod plan;

@@ -21,6 +21,8 @@ pub(crate) struct SeenWrites {
 /// Sorts what was seen of a command that ended with this code.
 pub(crate) fn seen(refused: &[RefusedWrite], code: i32, confinement: &Confinement) -> SeenWrites {
     let mut seen = SeenWrites::default();
+    // No yes opens what a rule or its being a store of keys hides.
+    let is_hidden = |path: &Path| confinement.hidden.iter().any(|one| path.starts_with(one));
     for one in refused {
         // Many programs try to write, and then read only: what they do without needs no question.
         if one.tentative && code == 0 {
@@ -29,7 +31,8 @@ pub(crate) fn seen(refused: &[RefusedWrite], code: i32, confinement: &Confinemen
         let path = &one.path;
         if escalate::is_protected(confinement, path) {
             seen.control.push(path.clone());
-        } else if !is_incidental(path)
+        } else if !is_hidden(path)
+            && !is_incidental(path)
             && path.parent().is_some_and(Path::is_dir)
             && escalate::is_forbidden(confinement, path)
         {
@@ -111,10 +114,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("work/.git/hooks")).unwrap();
+        std::fs::create_dir(root.join(".ssh")).unwrap();
         std::fs::write(root.join("there"), "").unwrap();
         let confinement = Confinement {
             profile: Confined::Workspace,
             writable: Arc::from([root.join("work")]),
+            hidden: Arc::from([root.join(".ssh")]),
             protected: Arc::from([root.join("work/.git/hooks")]),
             ..Confinement::default()
         };
@@ -128,6 +133,7 @@ mod tests {
             one("no/such/place", false),
             one("work/.git/hooks/pre-commit", false),
             one("work/inside", false),
+            one(".ssh/known_hosts", false),
         ];
         let control = vec![root.join("work/.git/hooks/pre-commit")];
         let others = vec![root.join("new")];
