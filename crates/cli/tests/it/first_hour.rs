@@ -244,6 +244,41 @@ fn a_socket_fits_into_the_temporary_folder() {
     assert_eq!(talk.end(), 0);
 }
 
+const THREADS: &str = "\
+import os, shutil, threading
+failed = set()
+def make(path):
+    try: os.mkdir(path)
+    except FileExistsError: pass
+    except FileNotFoundError:
+        make(os.path.dirname(path))
+        return make(path)
+    except OSError as error: failed.add(error.strerror)
+    if path.endswith('a'): return
+    try: open(path + '/file', 'r+').close()
+    except FileNotFoundError: pass
+    except OSError as error: failed.add(error.strerror)
+for _ in range(60):
+    threads = [threading.Thread(target=make, args=('modules/a/b%d' % n,)) for n in range(8)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    shutil.rmtree('modules')
+print(sorted(failed))
+";
+
+/// As npm does: each looks for the folder above, and the one that finds none makes it.
+#[test]
+fn threads_that_make_the_same_folders_do_not_disturb_each_other() {
+    if !is_there("python3") {
+        return;
+    }
+    let desk = Desk::new();
+    fs::write(desk.at("work/t.py"), THREADS).unwrap();
+    let mut talk = desk.allowed();
+    assert_eq!(well(&mut talk, "/usr/bin/env python3 t.py"), "[]");
+    assert_eq!(talk.end(), 0);
+}
+
 /// Answers one connection after the other with this.
 fn serve_tcp(text: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

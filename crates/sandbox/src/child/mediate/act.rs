@@ -198,17 +198,30 @@ impl<'a> Acting<'a> {
         }
     }
 
-    /// The place that a path names. One that is not seen may be there for the user.
-    fn walk(&self, start: &OwnedFd, path: &Path, there: bool) -> Result<Place, Stop> {
+    /// The place that a path names. `there`: what is to be done can be done only to what is there.
+    pub(super) fn walk(&self, start: &OwnedFd, path: &Path, there: bool) -> Result<Place, Stop> {
         place(start, path).map_err(|error| {
-            if error == Errno::NOENT
-                && !there
-                && let Ok(start) = real(start)
+            let lost = self.lost(start, path, error);
+            // Where it is not seen, it may be there for the user.
+            if let (Stop::Continue, Errno::NOENT, false, Ok(start)) =
+                (&lost, error, there, real(start))
             {
                 self.mediator.note_refused(&unseen(&start, path), false);
             }
-            Stop::Continue
+            lost
         })
+    }
+
+    /// What becomes of a path that leads nowhere. Below a writable directory that is the answer: until
+    /// the kernel looks for itself, another thread may have made what is missing, and the kernel would
+    /// refuse what would be done here.
+    fn lost(&self, start: &OwnedFd, path: &Path, error: Errno) -> Stop {
+        let missing = matches!(error, Errno::NOENT | Errno::NOTDIR);
+        let inside = |start: PathBuf| self.mediator.below(&unseen(&start, path)).is_some();
+        match missing && real(start).is_ok_and(inside) {
+            true => Stop::Failed(error),
+            false => Stop::Continue,
+        }
     }
 
     pub(super) fn is_guarded(&self, path: &Path, directory: bool) -> bool {
@@ -282,6 +295,9 @@ impl<'a> Acting<'a> {
                     return Err(Stop::Failed(Errno::EXIST));
                 }
                 Err(Errno::NOENT) if makes && !place.slash => {}
+                Err(error) if !makes => {
+                    return Err(self.lost(&place.directory, Path::new(&place.name), error));
+                }
                 Err(_) => return Err(Stop::Continue),
             }
             // A link that leads to nothing: what it leads to is made.
@@ -444,7 +460,8 @@ impl<'a> Acting<'a> {
                 } else {
                     OFlags::NOFOLLOW
                 };
-                look(&start, path.as_os_str(), follow)
+                let found = look(&start, path.as_os_str(), follow);
+                Ok(found.map_err(|error| self.lost(&start, &path, error))?)
             }
         };
         let handle = handle.map_err(|_| Stop::Continue)?;
@@ -493,7 +510,8 @@ impl<'a> Acting<'a> {
 
     fn truncate(&self, address: u64, length: u64) -> Acted {
         let (start, path) = self.start(libc::AT_FDCWD as u64, address)?;
-        let handle = look(&start, path.as_os_str(), OFlags::empty()).map_err(|_| Stop::Continue)?;
+        let handle = look(&start, path.as_os_str(), OFlags::empty())
+            .map_err(|error| self.lost(&start, &path, error))?;
         let path = real(&handle).map_err(|_| Stop::Continue)?;
         if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
             return Err(Stop::Continue);

@@ -19,7 +19,7 @@ use rustix::{
 
 use super::{
     REFUSED,
-    act::{Acted, Acting, Place, Stop, place},
+    act::{Acted, Acting, Place, Stop},
 };
 use crate::NameAction;
 
@@ -56,9 +56,9 @@ impl Acting<'_> {
 
     pub(super) fn rename(&self, from: (u64, u64), to: (u64, u64), flags: RenameFlags) -> Acted {
         let (start, path) = self.start(from.0, from.1)?;
-        let source = place(&start, &path).map_err(|_| Stop::Continue)?;
+        let source = self.walk(&start, &path, true)?;
         let (start, path) = self.start(to.0, to.1)?;
-        let target = place(&start, &path).map_err(|_| Stop::Continue)?;
+        let target = self.walk(&start, &path, true)?;
         let inside = |place: &Place| self.mediator.below(&place.path).is_some();
         if !inside(&source) && !inside(&target) {
             if kind(&source).is_ok() {
