@@ -265,6 +265,7 @@ impl ConfinedControl {
             cwd: None,
             left: 0,
             uncovered: None,
+            refused: Vec::new(),
         })
     }
 

@@ -288,17 +288,13 @@ fn network(sandbox: &SandboxSettings) -> Section {
         (Some(true), false) => {
             "open: sandbox.enabled asks for less, and this machine cannot do it; every command is asked about"
         }
-        (Some(false), _) => "open: sandbox.enabled is false, so nothing is confined",
+        (Some(false), _) => "open: sandbox.enabled is false, so what you permit is not confined",
         (None, _) => {
             "open: a command that you permit reaches what you reach; sandbox.enabled changes that"
         }
     };
-    let reading = match sandbox.available {
-        true => {
-            "none; what must ask a service in order to read (`gh pr list`, `docker ps`) is asked about"
-        }
-        false => "open: this machine cannot confine commands, so nothing runs unasked",
-    };
+    let reading =
+        "none; what must ask a service in order to read (`gh pr list`, `docker ps`) is asked about";
     Section {
         name: "network",
         rows: vec![

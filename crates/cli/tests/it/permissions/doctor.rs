@@ -38,6 +38,11 @@ fn a_plain_place_has_nothing_to_tell() {
     let ran = doctor(&place, &["bash", "git", "rg", "pdftoppm", "bwrap"], &[]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     insta::assert_snapshot!(without_sandbox(&ran.stdout));
+    // What is tried does not contradict that the network of permitted commands is open.
+    let tried = ran.stdout.lines().filter(|line| line.contains("no host"));
+    let of_permitted: Vec<_> = tried.filter(|line| line.contains("workspace ")).collect();
+    let is_bounded = |line: &&str| line.contains("where its network is closed");
+    assert!(of_permitted.iter().all(is_bounded), "{of_permitted:?}");
 }
 
 #[test]
