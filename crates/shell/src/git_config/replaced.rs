@@ -31,6 +31,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ("feature", "*"),
     ("fetch", "prune prunetags parallel fsckobjects writecommitgraph showforcedupdates output all"),
     ("gc", "auto autodetach autopacklimit pruneexpire reflogexpire reflogexpireunreachable"),
+    ("http", "postbuffer version lowspeedlimit lowspeedtime"),
     ("i18n", "*"),
     ("index", "*"),
     ("init", "defaultbranch"),
@@ -42,6 +43,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ("pull", "ff rebase"),
     ("push", "default autosetupremote followtags"),
     ("rebase", "autostash autosquash updaterefs stat backend missingcommitscheck"),
+    ("receive", "denycurrentbranch denynonfastforwards denydeletes"),
     ("remote", "url pushurl fetch push mirror tagopt prune prunetags skipdefaultupdate skipfetchall \
         pushdefault gh-resolved"),
     ("rerere", "enabled autoupdate"),
@@ -49,6 +51,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ("submodule", "url active branch ignore fetchrecursesubmodules recurse fetchjobs \
         propagatebranches"),
     ("tag", "sort"),
+    ("uploadpack", "allowfilter allowanysha1inwant allowreachablesha1inwant allowtipsha1inwant"),
     ("user", "name email signingkey useconfigonly"),
 ];
 
@@ -91,6 +94,8 @@ fn is_harmless(setting: &GitSetting, tree: &dyn Fn(&str) -> bool) -> bool {
         ("core", "worktree") => return setting.subsection.is_none() && tree(value),
         // A watcher of git's own; anything else is a program.
         ("core", "fsmonitor") => return setting.switch().is_some(),
+        // Not to sign starts nothing.
+        ("commit" | "tag" | "push", "gpgsign") => return setting.switch() == Some(false),
         ("submodule", "update") => {
             return ["none", "checkout", "rebase", "merge"].contains(&value);
         }
@@ -168,10 +173,11 @@ mod tests {
             \turl = git@github.com:a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
             [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n\
             [submodule \"lib\"]\n\tactive = true\n\turl = ../lib\n\tupdate = rebase\n\
-            [user]\n\tname = A\n\temail = a@b\n[remote \"v6\"]\n\turl = ssh://[::1]/x\n";
+            [user]\n\tname = A\n\temail = a@b\n[commit]\n\tgpgsign = false\n[remote \"v6\"]\n\turl = ssh://[::1]/x\n";
         assert_eq!(added("", text), [""; 0]);
         let helper = "[remote \"x\"]\n\turl = ext::sh -c true\n";
         assert_eq!(added("", helper), ["remote.x.url"]);
+        assert_eq!(added("", "[commit]\n\tgpgsign\n"), ["commit.gpgsign"]);
         let program = "[submodule \"x\"]\n\tupdate = !sh\n";
         assert_eq!(added("", program), ["submodule.x.update"]);
         assert_eq!(added("", "[core]\n\tfsmonitor = ./x\n"), ["core.fsmonitor"]);

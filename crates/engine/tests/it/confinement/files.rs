@@ -54,7 +54,7 @@ async fn what_is_writable_protected_and_hidden() {
     git(&machine.places.cwd, &["init", "-q"]);
     let mut session = Session::of_settings(machine, true).await;
     let confinement = session.run("make").await;
-    let writable = session.names(&confinement.writable);
+    let writable = session.writable(&confinement);
     let protected = session.names(&confinement.protected);
     let hidden = session.names(&confinement.hidden);
     assert_eq!(writable, ["/home/cache", "/home/notes", "/p"]);
@@ -110,7 +110,7 @@ async fn what_a_person_agreed_to_write_may_be_written_and_its_neighbours_may_not
     // A file outside, new or not: its directory, but for what else is in there.
     for line in ["echo x > ../q/new.txt", "sed -i s/x/y/ ../q/new.txt"] {
         let confinement = session.run(line).await;
-        assert_eq!(session.names(&confinement.writable), ["/p", "/q"], "{line}");
+        assert_eq!(session.writable(&confinement), ["/p", "/q"], "{line}");
         assert_eq!(
             session.names(&confinement.protected),
             ["/p/.vscode", "/q/folder", "/q/known.txt", "/q/other.txt"],
@@ -125,11 +125,11 @@ async fn what_a_person_agreed_to_write_may_be_written_and_its_neighbours_may_not
     );
     // A directory outside: all of it.
     let confinement = session.run("rm -r ../q/folder").await;
-    assert_eq!(session.names(&confinement.writable), ["/p", "/q/folder"]);
+    assert_eq!(session.writable(&confinement), ["/p", "/q/folder"]);
     // Right beside the working directory, which stays what it is.
     let confinement = session.run("echo x > ../new.txt").await;
     let protected = session.names(&confinement.protected);
-    assert_eq!(session.names(&confinement.writable), [""]);
+    assert_eq!(session.writable(&confinement), [""]);
     assert!(protected.contains(&"/q".to_owned()), "{protected:?}");
     assert!(protected.contains(&"/p/.vscode".to_owned()));
     assert!(!protected.contains(&"/p".to_owned()));
@@ -162,7 +162,7 @@ async fn a_linked_worktree_may_commit_and_not_change_what_runs() {
     git(&main, &["worktree", "add", "-q", "../p"]);
     let mut session = Session::new(machine, Setup::default()).await;
     let confinement = session.run("git commit -m x").await;
-    assert_eq!(session.names(&confinement.writable), ["/main/.git", "/p"]);
+    assert_eq!(session.writable(&confinement), ["/main/.git", "/p"]);
     assert_eq!(
         session.names(&confinement.protected),
         [
@@ -182,7 +182,7 @@ async fn a_part_of_a_repository_may_commit_and_not_change_what_runs() {
     let machine = machine.started_in("p/part");
     let mut session = Session::new(machine, Setup::default()).await;
     let confinement = session.run("git commit -m x").await;
-    assert_eq!(session.names(&confinement.writable), ["/p/.git", "/p/part"]);
+    assert_eq!(session.writable(&confinement), ["/p/.git", "/p/part"]);
     assert_eq!(
         session.names(&confinement.protected),
         ["/p/.git/config", "/p/.git/hooks"]
@@ -195,9 +195,9 @@ async fn a_session_in_a_folder_of_control_files_changes_what_was_agreed_to_and_n
     let machine = machine.started_in("p/.vscode");
     let mut session = Session::new(machine, Setup::default()).await;
     let confinement = session.run("make").await;
-    assert_eq!(session.names(&confinement.writable), [""; 0]);
+    assert_eq!(session.writable(&confinement), [""; 0]);
     let confinement = session.run("echo x > new.json").await;
-    assert_eq!(session.names(&confinement.writable), ["/p/.vscode"]);
+    assert_eq!(session.writable(&confinement), ["/p/.vscode"]);
     let kept = session.names(&confinement.protected);
     assert_eq!(kept, ["/p/.vscode/a", "/p/.vscode/tasks.json"]);
 }
@@ -254,10 +254,7 @@ async fn a_link_that_a_command_may_have_made_opens_nothing() {
     link("p/shown", "home/keys/private");
     let mut session = Session::of_settings(machine, true).await;
     let confinement = session.run("make").await;
-    assert_eq!(
-        session.names(&confinement.writable),
-        ["/home/disk/cache", "/p"]
-    );
+    assert_eq!(session.writable(&confinement), ["/home/disk/cache", "/p"]);
     let hidden = ["/home/keys/private", "/p/secrets"];
     assert_eq!(session.names(&confinement.hidden), hidden);
     let shown = session.machine.files.path("p/shown");

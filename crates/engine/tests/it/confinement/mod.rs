@@ -155,6 +155,13 @@ impl Session {
         let texts = paths.map(|path| path.display().to_string());
         texts.map(|text| self.machine.plain(&text)).collect()
     }
+
+    /// What it may write but for caches: which tools are installed differs between machines.
+    fn writable(&self, confinement: &Confinement) -> Vec<String> {
+        let writable = confinement.writable.iter();
+        let writable = writable.filter(|path| !confinement.caches.contains(path));
+        self.names(&writable.cloned().collect::<Vec<_>>())
+    }
 }
 
 /// What every confinement keeps to.
