@@ -530,31 +530,31 @@ fn a_script_fills_caches_of_its_tools_and_hides_no_refusal() {
     if is_there("make") {
         assert_eq!(well(&mut talk, "make -s deps"), "filled");
     }
-    let quiet = "{ echo x > ~/kept; chmod 700 ~/there; rm ~/there/old; } 2>/dev/null\nexit 0\n";
-    fs::create_dir(home.join("there")).unwrap();
-    fs::write(home.join("there/old"), "").unwrap();
+    let quiet = "{ echo x > ~/kept; chmod 700 ../there; rm ../there/old; } 2>/dev/null\nexit 0\n";
+    fs::create_dir(desk.at("there")).unwrap();
+    fs::write(desk.at("there/old"), "").unwrap();
     fs::write(desk.at("work/quiet.sh"), quiet).unwrap();
     let (text, failed, asked) = run(&mut talk, "sh quiet.sh", false);
     assert!(!failed && asked.len() == 1, "{text} {asked:?}");
-    for name in ["kept", "there", "there/old"] {
-        let changing = format!("changing {}", home.join(name).display());
+    for name in ["home/kept", "there", "there/old"] {
+        let changing = format!("changing {}", desk.at(name).display());
         assert!(asked[0].contains(&changing), "{name}: {asked:?}");
     }
     assert!(
         asked[0].contains("sandbox.filesystem.allowWrite"),
         "{asked:?}"
     );
-    assert!(!home.join("kept").exists() && home.join("there/old").exists());
+    assert!(!home.join("kept").exists() && desk.at("there/old").exists());
     // What is not to be written is no question where the program does without.
     fs::write(
         desk.at("work/reads.sh"),
-        "exec 3<> ~/there/old || exec 3< ~/there/old\nread line <&3\nexit 0\n",
+        "exec 3<> ../there/old || exec 3< ../there/old\nread line <&3\nexit 0\n",
     )
     .unwrap();
     well(&mut talk, "bash reads.sh 2>/dev/null");
     let (text, failed, asked) = run(&mut talk, "sh quiet.sh", true);
     assert!(!failed && !asked.is_empty(), "{text} {asked:?}");
-    assert!(home.join("kept").exists() && !home.join("there/old").exists());
+    assert!(home.join("kept").exists() && !desk.at("there/old").exists());
     assert_eq!(talk.end(), 0);
     // Nothing is left that no tool has used.
     let left = |folder: &str| {

@@ -77,7 +77,7 @@ fn no_prompt(session: &SessionArgs, flags: &Headless) -> String {
         .into_iter()
         .filter(|(_, values)| values.len() > 1 || values.last().as_ref().is_some_and(is_prose))
         .filter_map(|(name, values)| Some((name, values.last()?.clone())))
-        .filter(|(name, value)| *name != "--mcp-config" || !Path::new(value).exists());
+        .filter(|(name, value)| *name != "--mcp-config" || !std::path::Path::new(value).exists());
     let folder = session.add_dir.last().filter(|folder| !folder.is_dir());
     let folder = folder.map(|folder| ("--add-dir", folder.display().to_string()));
     match taken.next().or(folder) {
