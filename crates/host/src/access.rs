@@ -2,13 +2,16 @@
 
 use std::{
     collections::HashMap,
-    fs,
+    fs, mem,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::SystemTime,
 };
 
-use haft_agent::{Agent, SharedUsage, UsageLedger, transcript::Transcript};
+use haft_agent::{
+    Agent, SharedUsage, UsageLedger,
+    transcript::{HookRun, Transcript},
+};
 use haft_contract::{BackgroundTasks, Content, Services, SessionId};
 use haft_engine::{ContextView, Engine, SessionContext};
 use haft_models::{Block, Conversation};
@@ -26,6 +29,8 @@ const CHECKPOINTS: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 #[derive(Default)]
 pub(crate) struct SessionAccess {
     transcript: Mutex<Option<Arc<Transcript>>>,
+    /// Hooks that ran before there was one.
+    first_hooks: Mutex<Vec<HookRun>>,
     /// What the session's calls may reach.
     services: OnceLock<Services>,
     engine: OnceLock<(Arc<Engine>, ContextView)>,
@@ -154,9 +159,26 @@ impl SessionAccess {
         0
     }
 
+    /// A hook has run: people find it in the transcript.
+    pub(crate) fn hook_ran(&self, run: HookRun) {
+        match &*self.lock_transcript() {
+            Some(transcript) => transcript.hook_ran(&run),
+            // A session in which nothing is said leaves no file.
+            None => self.first_hooks().push(run),
+        }
+    }
+
+    fn first_hooks(&self) -> MutexGuard<'_, Vec<HookRun>> {
+        let first = self.first_hooks.lock();
+        first.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A run begins or has ended: takes over how things are.
     pub(crate) fn look(&self, agent: &Agent) {
         *self.lock_transcript() = Some(Arc::clone(agent.transcript()));
+        for run in mem::take(&mut *self.first_hooks()) {
+            agent.transcript().hook_ran(&run);
+        }
         let id = self.id.lock();
         *id.unwrap_or_else(PoisonError::into_inner) = Some(agent.session());
         let spending = self.spending.lock();

@@ -2,14 +2,14 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
 
-use haft_agent::{AgentEvent, NoticeLevel, RunResult, Sink};
+use haft_agent::{AgentEvent, NoticeLevel, RunResult, Sink, transcript::HookRun};
 use haft_contract::{ApprovalRequest, SessionId, TaskEvent};
 use haft_engine::{
     CallResult,
-    hooks::{HearHooks, HookNews},
+    hooks::{HearHooks, HookNews, HookStage},
 };
 use haft_models::ModelEvent;
 use serde_json::Value;
@@ -17,8 +17,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use uuid::Uuid;
 
 use crate::{
-    ExtensionNames, QueuedMessage, RewindKind, ScheduledPrompt, ServerList, progress::OpenCalls,
-    telemetry::SessionTelemetry,
+    ExtensionNames, QueuedMessage, RewindKind, ScheduledPrompt, ServerList, input::SharedState,
+    progress::OpenCalls, telemetry::SessionTelemetry,
 };
 
 /// Something that happened in a session.
@@ -280,8 +280,33 @@ impl Sink for Events {
     }
 }
 
-impl HearHooks for Events {
+/// Hears what happens to hooks, for the face and for the transcript.
+pub(crate) struct HookEar {
+    pub(crate) events: Arc<Events>,
+    /// The engine that reports to this belongs to it.
+    pub(crate) shared: Weak<SharedState>,
+}
+
+impl HearHooks for HookEar {
     fn hear(&self, news: &HookNews) {
-        self.emit(&SessionEvent::Hook(news.clone()));
+        self.events.emit(&SessionEvent::Hook(news.clone()));
+        let HookStage::Ended {
+            stdout,
+            stderr,
+            code,
+            outcome,
+        } = &news.stage
+        else {
+            return;
+        };
+        if let Some(shared) = self.shared.upgrade() {
+            shared.access.hook_ran(HookRun {
+                name: news.name.clone(),
+                outcome: outcome.name(),
+                code: *code,
+                stdout: stdout.clone(),
+                stderr: stderr.clone(),
+            });
+        }
     }
 }

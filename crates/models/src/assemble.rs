@@ -222,7 +222,7 @@ impl Assembler {
         let mut reply = Reply {
             id: self.id,
             model: self.model,
-            message: Message::assistant(Vec::new(), self.asked),
+            message: Message::assistant(Vec::with_capacity(self.blocks.len()), self.asked),
             calls: Vec::new(),
             stop: self.stop,
             usage: self.usage,

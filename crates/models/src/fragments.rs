@@ -40,7 +40,10 @@ impl Fragments {
         if let Some((_, fragment)) = known.iter().find(|(of, _)| *of == dialect) {
             return fragment.clone();
         }
-        let fragment = make();
+        let mut fragment = make();
+        // It stays as long as the conversation does: with no room to spare.
+        fragment.bytes = Bytes::copy_from_slice(&fragment.bytes);
+        known.reserve_exact(1);
         known.push((dialect, fragment.clone()));
         fragment
     }

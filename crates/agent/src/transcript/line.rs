@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use haft_contract::{CallId, Content, Idempotency, SessionId, session_state::StateEntry};
+use haft_engine::Denied;
 use haft_models::{Block, StopReason, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -24,6 +25,14 @@ pub(super) const REPLY: &str = "haft-reply";
 pub(super) const WAITED: &str = "haftWaitedMs";
 /// The call was not permitted; beside its answer.
 pub(super) const REFUSED: &str = "haftRefused";
+/// Why it was not, where no person said so; beside its answer.
+pub(super) const REFUSED_BECAUSE: &str = "haftRefusedBecause";
+/// What hooks wanted a person to know of a call; beside its answer.
+pub(super) const NOTICES: &str = "haftNotices";
+/// The type of the line that says what a hook did. No message.
+pub(super) const HOOK: &str = "haft-hook";
+/// More of what a hook printed is not kept.
+const MOST_PRINTED: usize = 4 << 10;
 
 /// What a message of the user's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +93,7 @@ impl Facts {
         call: CallId,
         tool_use_id: &str,
         name: &str,
+        because: &str,
         repeat: Idempotency,
         files: &Files,
     ) -> Value {
@@ -94,6 +104,7 @@ impl Facts {
             "callId": call,
             "toolUseId": tool_use_id,
             "toolName": name,
+            "because": because,
             "repeat": repeat_name(repeat),
             "files": files,
         })
@@ -111,6 +122,42 @@ impl Facts {
             "kept": kept,
         })
     }
+}
+
+/// What a hook did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookRun {
+    /// The event and what was matched, such as `PreToolUse:Bash`.
+    pub name: String,
+    /// `success`, `error` or `cancelled`.
+    pub outcome: &'static str,
+    /// Of a process that ended by itself.
+    pub code: Option<i32>,
+    /// What it said.
+    pub stdout: String,
+    /// Its standard error, or why it failed.
+    pub stderr: String,
+}
+
+impl Facts {
+    /// A hook has run. No message either.
+    pub(super) fn hook(&self, run: &HookRun) -> Value {
+        json!({
+            "type": HOOK,
+            "sessionId": self.session,
+            "timestamp": clock::timestamp(),
+            "name": run.name,
+            "outcome": run.outcome,
+            "code": run.code,
+            "stdout": beginning(&run.stdout),
+            "stderr": beginning(&run.stderr),
+        })
+    }
+}
+
+/// As much of it as is kept.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MOST_PRINTED)]
 }
 
 impl Facts {
@@ -204,7 +251,7 @@ pub(super) fn answer(
     result: &haft_models::ToolResult,
     structured: Option<&Value>,
     waited: Duration,
-    is_refused: bool,
+    denied: Option<&Denied>,
 ) -> Map<String, Value> {
     let block = Block::ToolResult(result.clone());
     let mut more = Map::new();
@@ -229,8 +276,11 @@ pub(super) fn answer(
     if let Ok(waited @ 1..) = u64::try_from(waited.as_millis()) {
         more.insert(WAITED.to_owned(), waited.into());
     }
-    if is_refused {
+    if let Some(denied) = denied {
         more.insert(REFUSED.to_owned(), true.into());
+        if let Denied::Unasked { reason, .. } = denied {
+            more.insert(REFUSED_BECAUSE.to_owned(), reason.as_str().into());
+        }
     }
     more
 }

@@ -18,6 +18,7 @@ mod tee_store;
 mod writer;
 
 pub use files::Files;
+pub use line::HookRun;
 pub(crate) use line::Kind;
 pub use load::Loaded;
 pub use session_grants::Terms;

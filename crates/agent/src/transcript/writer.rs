@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    Files, Kind, Store, Terms,
+    Files, HookRun, Kind, Store, Terms,
     line::{self, Facts},
 };
 use crate::{ReplyBlock, Trigger, clock};
@@ -194,7 +194,7 @@ impl Transcript {
             self.message(
                 "user",
                 uuid,
-                line::answer(result, structured, Duration::ZERO, false),
+                line::answer(result, structured, Duration::ZERO, None),
             );
             uuid
         })
@@ -233,6 +233,13 @@ impl Transcript {
             "customTitle": title,
             "sessionId": session,
         });
+        state.write(&*self.store, &line);
+    }
+
+    /// A hook has run.
+    pub fn hook_ran(&self, run: &HookRun) {
+        let mut state = self.state();
+        let line = state.facts.hook(run);
         state.write(&*self.store, &line);
     }
 
@@ -290,6 +297,7 @@ impl WriterState {
 
 impl CallObserver for Transcript {
     fn started(&self, call: &Admitted) {
+        let because = call.because();
         let call = call.call();
         let (own, id) = call.ids();
         let effects = call.effects();
@@ -297,7 +305,7 @@ impl CallObserver for Transcript {
         let mut state = self.state();
         let line = state
             .facts
-            .started(own, &id, call.name(), effects.repeat, &files);
+            .started(own, &id, call.name(), because, effects.repeat, &files);
         state.touched.add(files.clone());
         state.files.add(files);
         state.write(&*self.store, &line);
@@ -308,8 +316,11 @@ impl CallObserver for Transcript {
         let result = result_of(finished);
         let structured = finished.structured.as_ref();
         let metadata = &finished.metadata;
-        let is_refused = metadata.denied.is_some();
-        let more = line::answer(&result, structured, metadata.waited, is_refused);
+        let denied = metadata.denied.as_ref();
+        let mut more = line::answer(&result, structured, metadata.waited, denied);
+        if !metadata.notices.is_empty() {
+            more.insert(line::NOTICES.to_owned(), metadata.notices.clone().into());
+        }
         let mut state = self.state();
         // Before the answer: the one who reads that it was done finds what was done.
         self.write_kept(&mut state);

@@ -14,6 +14,7 @@
 mod face;
 mod peers;
 mod server;
+mod sessions;
 
 use std::{
     fs,
@@ -56,10 +57,12 @@ fn main() {
     fs::create_dir(&dir).unwrap();
     println!("| promise | measured | bound | |");
     println!("|---|---|---|---|");
-    let parts: [BenchPart; 7] = [
+    let parts: [BenchPart; 9] = [
         ("start", start),
+        ("resume", sessions::resume),
         ("echo", echo),
         ("idle", idle),
+        ("watches", sessions::watches),
         ("turns", turns),
         ("headless", headless),
         ("work", work),

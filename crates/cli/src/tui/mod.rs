@@ -162,8 +162,13 @@ fn log_to_file(config: &SessionConfig) {
     }
 }
 
+/// A session waits much more than it works, and what works long has threads of its own. More would cost memory: each
+/// thread keeps an arena of the allocator's, which becomes as large as the largest request that it ever wrote.
+const WORKERS: usize = 2;
+
 fn runtime() -> anyhow::Result<Runtime> {
     Builder::new_multi_thread()
+        .worker_threads(WORKERS)
         .enable_all()
         .build()
         .context("no runtime")

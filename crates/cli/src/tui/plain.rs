@@ -82,6 +82,7 @@ pub(crate) async fn run_flags(session: SessionArgs, flags: Headless) -> anyhow::
 pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> anyhow::Result<Exit> {
     // A person begins it, and each of their messages has an answer of its own.
     (config.hooks_may_begin, config.one_result) = (false, false);
+    config.saves_choices = true;
     let mut lines = typed_lines();
     show::line("haft: plain mode. Type a message and Enter; Ctrl-C stops a run, /exit leaves.")?;
     ask_trust(&config, &mut lines).await?;

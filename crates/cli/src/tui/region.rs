@@ -85,26 +85,28 @@ impl App {
             rows.push(line);
         }
         let caret = match question.caret {
-            Some(caret) => Caret {
+            Some(caret) => Some(Caret {
                 row: asked_from + caret.row,
                 ..caret
-            },
+            }),
+            // Keys choose, and nothing is written. A window that becomes lower than the question leaves no copy of it.
+            None if self.questions.has_focus() => None,
             None => {
                 let mark = match draft.caret.row {
                     0 => self.look.angle().len() + 1,
                     _ => 2,
                 };
-                Caret {
+                Some(Caret {
                     row: editor_from + draft.caret.row,
                     offset: draft.caret.offset + mark,
-                }
+                })
             }
         };
         rows.extend(popup);
         rows.extend(status);
         LiveRegion {
             rows,
-            caret: Some(caret),
+            caret,
             stamp: self.stamp,
         }
     }

@@ -52,12 +52,19 @@ pub(super) struct Terms {
     pub(super) judged: JudgedPaths,
     /// How the command it starts is to be confined.
     pub(super) confinement: Confinement,
+    /// Why it may run, for people.
+    because: String,
 }
 
 impl Admitted {
     /// The call.
     pub fn call(&self) -> &Prepared {
         &self.prepared
+    }
+
+    /// Why it may run, for people.
+    pub fn because(&self) -> &str {
+        &self.terms.because
     }
 
     /// What it may touch.
@@ -230,6 +237,7 @@ impl Judge<'_> {
             if decision.behavior == Behavior::Deny {
                 return Err(self.refused(&prepared, &facts, &decision.because));
             }
+            let permitted = decision.because.to_string();
             let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
             if because.is_none()
                 && let Some(Check::Ask(reason)) = &checked
@@ -237,6 +245,7 @@ impl Judge<'_> {
                 because = Some(Because::Tool(reason.clone()));
             }
             let unasked = because.is_none();
+            let asked = because.as_ref().map(Because::to_string);
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
                     self.denied_unasked(&prepared, &because).await;
@@ -269,6 +278,7 @@ impl Judge<'_> {
                 None => Box::pin(confinement::of(&self.policy, facts)).await,
             };
             let terms = Terms {
+                because: self.why(asked, permitted),
                 granted,
                 judged,
                 confinement: Confinement {
@@ -279,6 +289,17 @@ impl Judge<'_> {
             };
             return Ok((prepared, terms));
         }
+    }
+
+    /// Why a call may run: what decided, or who agreed and what they were asked for.
+    fn why(&self, asked: Option<String>, permitted: String) -> String {
+        let who = match self.kept.approval {
+            ApprovalSource::Config => return permitted,
+            ApprovalSource::Hook => "a hook agreed",
+            ApprovalSource::Person => "you agreed, this once",
+            ApprovalSource::PersonAlways => "you agreed, from now on",
+        };
+        format!("{who}; asked because {}", asked.unwrap_or(permitted))
     }
 
     /// A command that would run unasked is judged by how it would really be confined: its sandbox is made

@@ -1,6 +1,7 @@
 //! Conversations that were kept: which there are, and what was said in them.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
@@ -9,10 +10,14 @@ use std::{
 
 use haft_agent::Sessions;
 use haft_contract::{Content, SessionId};
+use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{Environment, SessionInput, conversations, moment};
+
+/// The kind of block that answers a call.
+const RESULT: &str = "tool_result";
 
 /// A conversation that can be taken up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,16 +134,19 @@ fn place(path: &Path) -> Option<PathBuf> {
 
 /// What was said in a conversation: the last exchanges of it, this many. Branches that were left do not count.
 pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
-    let lines = chain(&fs::read_to_string(transcript)?, None);
+    let text = fs::read_to_string(transcript)?;
+    let lines = chain(&text, None);
     let mut all: Vec<Exchange> = Vec::new();
     let mut answers: HashMap<String, bool> = HashMap::new();
-    for line in &lines {
-        for block in blocks(line).filter(|block| block["type"] == "tool_result") {
+    let with_answers = lines.iter().filter(|line| line.contains(RESULT));
+    for line in with_answers.filter_map(|line| parsed(line)) {
+        for block in blocks(&line).filter(|block| block["type"] == RESULT) {
             let id = block["tool_use_id"].as_str().unwrap_or_default();
             answers.insert(id.to_owned(), block["is_error"] == true);
         }
     }
-    for line in &lines {
+    for line in lines.into_iter().filter_map(parsed) {
+        let line = &line;
         if let Some(prompt) = prompt_text(line) {
             all.push(Exchange {
                 uuid: line["uuid"].as_str().and_then(|uuid| uuid.parse().ok()),
@@ -153,7 +161,7 @@ pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
         } else if line["type"] == "user"
             && let Some(exchange) = all.last_mut()
         {
-            let results = blocks(line).filter(|block| block["type"] == "tool_result");
+            let results = blocks(line).filter(|block| block["type"] == RESULT);
             let shown = results.flat_map(|block| images(&block["content"]));
             exchange.parts.extend(shown.map(ExchangePart::Image));
         } else if line["type"] == "assistant"
@@ -189,6 +197,7 @@ pub(crate) fn prompts(transcript: &Path, leaf: Option<Uuid>) -> Vec<TranscriptPr
     let text = fs::read_to_string(transcript).unwrap_or_default();
     let now = SystemTime::now();
     let said = chain(&text, leaf).into_iter().filter_map(|line| {
+        let line = parsed(line)?;
         Some(TranscriptPrompt {
             text: prompt_text(&line)?,
             uuid: line["uuid"].as_str()?.parse().ok()?,
@@ -201,22 +210,45 @@ pub(crate) fn prompts(transcript: &Path, leaf: Option<Uuid>) -> Vec<TranscriptPr
     said.collect()
 }
 
-/// The lines of the conversation as it stands: from its last message back to the first.
-fn chain(text: &str, leaf: Option<Uuid>) -> Vec<Value> {
+/// What places a line in its conversation. The rest of it, which may be long, is passed over.
+#[derive(Deserialize)]
+struct LineHead<'t> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'t, str>,
+    #[serde(borrow, default)]
+    subtype: Option<Cow<'t, str>>,
+    #[serde(borrow, default)]
+    uuid: Option<Cow<'t, str>>,
+    #[serde(borrow, default, rename = "parentUuid")]
+    parent: Option<Cow<'t, str>>,
+    #[serde(borrow, default, rename = "logicalParentUuid")]
+    logical_parent: Option<Cow<'t, str>>,
+    #[serde(default, rename = "isSidechain")]
+    is_sidechain: Option<bool>,
+}
+
+impl LineHead<'_> {
+    fn is_of_conversation(&self) -> bool {
+        let is_boundary =
+            self.kind == "system" && self.subtype.as_deref() == Some("compact_boundary");
+        (self.kind == "user" || self.kind == "assistant" || is_boundary)
+            && self.is_sidechain != Some(true)
+    }
+}
+
+/// The lines of the conversation as it stands: from its last message back to the first. They stay as they are
+/// written: read all at once they would take several times as much memory.
+fn chain(text: &str, leaf: Option<Uuid>) -> Vec<&str> {
     let lines = text
         .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let lines: Vec<Value> = lines
-        .filter(|line| {
-            let is_said = line["type"] == "user" || line["type"] == "assistant";
-            let is_boundary = line["type"] == "system" && line["subtype"] == "compact_boundary";
-            (is_said || is_boundary) && line["isSidechain"] != true
-        })
+        .filter_map(|line| Some((line, serde_json::from_str::<LineHead<'_>>(line).ok()?)));
+    let lines: Vec<(&str, LineHead<'_>)> = lines
+        .filter(|(_, head)| head.is_of_conversation())
         .collect();
     let by_id: HashMap<&str, usize> = lines
         .iter()
         .enumerate()
-        .filter_map(|(at, line)| Some((line["uuid"].as_str()?, at)))
+        .filter_map(|(at, (_, head))| Some((head.uuid.as_deref()?, at)))
         .collect();
     let mut taken = vec![false; lines.len()];
     let leaf = leaf.map(|leaf| leaf.to_string());
@@ -226,22 +258,30 @@ fn chain(text: &str, leaf: Option<Uuid>) -> Vec<Value> {
         if std::mem::replace(&mut taken[index], true) {
             break;
         }
-        let line = &lines[index];
-        let parent = line["parentUuid"].as_str();
-        let parent = parent.or_else(|| line["logicalParentUuid"].as_str());
+        let (_, head) = &lines[index];
+        let parent = head.parent.as_deref().or(head.logical_parent.as_deref());
         at = parent.and_then(|parent| by_id.get(parent).copied());
     }
     // Answers may stand beside the chain: they belong to the message before them.
-    for (index, line) in lines.iter().enumerate() {
-        let parent = line["parentUuid"].as_str();
+    for (index, (line, head)) in lines.iter().enumerate() {
+        let parent = head.parent.as_deref();
         let parent = parent.and_then(|parent| by_id.get(parent).copied());
-        let is_answer = blocks(line).any(|block| block["type"] == "tool_result");
-        if is_answer && parent.is_some_and(|parent| taken[parent]) {
+        if !taken[index] && parent.is_some_and(|parent| taken[parent]) && has_answer(line) {
             taken[index] = true;
         }
     }
     let chosen = lines.into_iter().zip(taken).filter(|(_, taken)| *taken);
-    chosen.map(|(line, _)| line).collect()
+    chosen.map(|((line, _), _)| line).collect()
+}
+
+fn has_answer(line: &str) -> bool {
+    // Most lines are known without reading them whole.
+    line.contains(RESULT)
+        && parsed(line).is_some_and(|line| blocks(&line).any(|block| block["type"] == RESULT))
+}
+
+fn parsed(line: &str) -> Option<Value> {
+    serde_json::from_str(line).ok()
 }
 
 /// The pictures in a content.

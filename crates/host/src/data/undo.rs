@@ -1,6 +1,6 @@
 //! What calls changed, and how it is taken back.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{collections::BTreeSet, path::PathBuf, time::SystemTime};
 
 use haft_agent::Prompt;
 use haft_contract::{Card, Services};
@@ -133,6 +133,14 @@ impl SessionInput {
             entry.message = before.next().map(|one| (one.uuid, one.text.clone()));
         }
         Ok(entries)
+    }
+
+    /// The files that calls of this session changed, each once, by their paths. Reads files.
+    pub fn changed_files(&self) -> Result<Vec<PathBuf>, String> {
+        let services = self.0.access.services().ok_or(NOT_BEGUN)?;
+        let files = list(services)?.into_iter().flat_map(|entry| entry.files);
+        let paths: BTreeSet<PathBuf> = files.map(|file| file.path).collect();
+        Ok(paths.into_iter().collect())
     }
 
     /// Takes changes back, or with `preview` says what that would do. Reads and writes files: not for a task

@@ -38,7 +38,7 @@ use crate::error::JournalError;
 use crate::journal::Journal;
 use crate::open::resolve;
 use crate::stamp::now_ns;
-use crate::undo::{Left, RecordState, Swept, Undone, now};
+use crate::undo::{Left, LogMark, RecordState, Swept, Undone};
 use crate::write_grant::WriteGrant;
 use compare::{KnownObjects, TreeComparison};
 pub(crate) use kept_look::KeptLook;
@@ -115,14 +115,14 @@ pub struct Before {
     seen: Result<TreeState, String>,
     /// Only what the command line names is looked at, because there is too much besides.
     narrowed: Option<String>,
-    /// Milliseconds after the epoch.
-    started: u64,
 }
 
 #[derive(Debug)]
 struct TreeState {
     tree: Tree,
     filled: Filled,
+    /// What is recorded behind it was not done by the command.
+    recorded: LogMark,
     /// When the command may begin, in nanoseconds after the epoch.
     begun: i128,
 }
@@ -169,15 +169,14 @@ impl Journal {
     /// whatever comes of it: what undo will not cover is said.
     pub fn before_command(&self, sweep: &Sweep) -> Before {
         let limits = self.sweep_limits;
-        let started = now();
         let Some(history) = self.history() else {
             return Before {
                 area: Area::default(),
                 seen: Err("this session keeps no undo journal".to_owned()),
                 narrowed: None,
-                started,
             };
         };
+        let recorded = history.mark();
         let mut area = area_of(sweep, history.folder());
         area.entries = limits.entries;
         area.deadline = Instant::now().checked_add(limits.look);
@@ -219,6 +218,7 @@ impl Journal {
             Ok(TreeState {
                 tree,
                 filled,
+                recorded,
                 begun: now_ns(),
             })
         });
@@ -226,7 +226,6 @@ impl Journal {
             area,
             seen,
             narrowed,
-            started,
         }
     }
 
@@ -365,7 +364,7 @@ impl Journal {
             .map_err(|_| "after the command there was too much to be looked at".to_owned())?;
         let history = self.history().ok_or("this session keeps no undo journal")?;
         let claimed = history
-            .changed_since(before.started)
+            .changed_since(&seen.recorded)
             .map_err(|error| error.to_string())?;
         let comparison = TreeComparison {
             before: &seen.tree,

@@ -45,6 +45,7 @@ use limits::Tally;
 pub(crate) use looked::{Content, digest, read_content, regular, unread};
 use record::{FileRecord, Record};
 pub(crate) use record::{Left, RecordState, Seal, Swept};
+pub(crate) use store::LogMark;
 use store::Store;
 use units::Units;
 
@@ -88,14 +89,18 @@ impl UndoHistory {
         self.store.nameless()
     }
 
-    /// What units since a time, in milliseconds after the epoch, made of paths.
+    /// The end of what is recorded now.
+    pub(crate) fn mark(&self) -> LogMark {
+        self.store.mark(now())
+    }
+
+    /// What units behind a mark made of paths. It costs what was recorded since, however long the session is.
     pub(crate) fn changed_since(
         &self,
-        time: u64,
+        mark: &LogMark,
     ) -> Result<HashMap<PathBuf, RecordState>, JournalError> {
-        let units = self.units()?;
-        let later = units.all.iter().filter(|unit| unit.intent.time > time);
-        let paths = later.flat_map(|unit| unit.all_paths());
+        let units = Units::of(self.store.records_behind(mark)?);
+        let paths = units.all.iter().flat_map(|unit| unit.all_paths());
         Ok(paths.map(|(one, _)| (one.path, one.after)).collect())
     }
 

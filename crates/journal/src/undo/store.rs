@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -54,6 +54,15 @@ pub(super) enum Keep {
     Durably,
     /// Nice to have: only shown to readers.
     Loosely,
+}
+
+/// A place in the log. What is behind it was recorded later.
+#[derive(Debug)]
+pub(crate) struct LogMark {
+    /// The log and its length then. It stays open, so that no other file can be taken for it; `None`: there was none.
+    pub(super) end: Option<(File, u64)>,
+    /// When that was, in milliseconds after the epoch: for a log that was rewritten since.
+    time: u64,
 }
 
 /// The log, opened and locked.
@@ -162,15 +171,41 @@ impl Store {
 
     /// All records that can be read, oldest first.
     pub(super) fn records(&self) -> Result<Vec<Record>, JournalError> {
-        let text = match fs::read(self.log_path()) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(self.failed(error)),
-        };
-        Ok(text
-            .split(|&byte| byte == b'\n')
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect())
+        match fs::read(self.log_path()) {
+            Ok(text) => Ok(records_in(&text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Where the log ends now.
+    pub(super) fn mark(&self, time: u64) -> LogMark {
+        let opened = File::open(self.log_path());
+        let end = opened.and_then(|log| log.metadata().map(|found| (log, found.len())));
+        LogMark {
+            end: end.ok(),
+            time,
+        }
+    }
+
+    /// The records behind a mark, oldest first; only the end of the log is read for them.
+    pub(super) fn records_behind(&self, mark: &LogMark) -> Result<Vec<Record>, JournalError> {
+        if let Some((log, length)) = &mark.end
+            && is_at(log, &self.log_path()).map_err(|error| self.failed(error))?
+        {
+            let mut text = Vec::new();
+            let mut log = log;
+            log.seek(SeekFrom::Start(*length))
+                .and_then(|_| log.read_to_end(&mut text))
+                .map_err(|error| self.failed(error))?;
+            return Ok(records_in(&text));
+        }
+        let mut records = self.records()?;
+        records.retain(|record| match record {
+            Record::Intent(intent) => intent.time > mark.time,
+            _ => true,
+        });
+        Ok(records)
     }
 
     /// Keeps a content and gives the hash it is found by.
@@ -347,9 +382,7 @@ impl Store {
 impl Log {
     /// Is it still the one that has the name? It may have been rewritten while we waited for it.
     fn is_current(&self) -> io::Result<bool> {
-        let current = fs::metadata(&self.path).ok();
-        let own = self.file.metadata()?;
-        Ok(current.is_some_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino())))
+        is_at(&self.file, &self.path)
     }
 
     /// Adds a record with a single write.
@@ -400,6 +433,21 @@ impl Log {
             None => Ok(()),
         }
     }
+}
+
+/// Is this file the one that has that name now?
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let current = fs::metadata(path).ok();
+    let own = file.metadata()?;
+    Ok(current.is_some_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino())))
+}
+
+/// What can be read of these lines.
+fn records_in(text: &[u8]) -> Vec<Record> {
+    let lines = text.split(|&byte| byte == b'\n');
+    lines
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {

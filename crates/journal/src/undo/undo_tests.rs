@@ -1,6 +1,7 @@
 //! Recovery, on states made by hand: what a crash leaves at each step.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::perform::{OpenUnit, Step, look};
@@ -262,4 +263,53 @@ fn a_start_tidies_the_folder_unless_someone_is_at_work() {
     UndoHistory::open(&undo).recover().unwrap();
     assert_eq!(left(), [false; 3]);
     assert_eq!(fs::read_dir(undo.join("blobs")).unwrap().count(), needed);
+}
+
+#[test]
+fn what_is_recorded_behind_a_mark_is_found_by_the_end_of_the_log() {
+    let scene = Scene::new();
+    let log = scene.history.store().log_path();
+    let changed = |mark: &super::LogMark| {
+        let changed = scene.history.changed_since(mark).unwrap();
+        let mut paths: Vec<PathBuf> = changed.into_keys().collect();
+        paths.sort();
+        paths
+    };
+    let before_all = scene.history.mark();
+    assert_eq!(changed(&before_all), [] as [PathBuf; 0]);
+    scene.begin(&[("a", Some("1"))]);
+    let mark = scene.history.mark();
+    assert_eq!(changed(&mark), [] as [PathBuf; 0]);
+    scene.begin(&[("b", Some("2"))]);
+    assert_eq!(changed(&mark), [scene.path("b")]);
+    let late = scene.history.mark();
+    scene.begin(&[("c", Some("3"))]);
+    // Whatever stands before the mark is not looked at.
+    let file = fs::OpenOptions::new().write(true).open(&log).unwrap();
+    let (_, length) = late.end.as_ref().unwrap();
+    let other = vec![b'x'; usize::try_from(*length).unwrap()];
+    file.write_all_at(&other, 0).unwrap();
+    assert_eq!(changed(&late), [scene.path("c")]);
+}
+
+#[test]
+fn a_log_that_was_rewritten_behind_a_mark_is_read_by_its_times() {
+    let scene = Scene::new();
+    scene.begin(&[("a", Some("1"))]);
+    haft_testkit::until_blocking("another millisecond", {
+        let then = super::now();
+        move || super::now() > then
+    });
+    let mark = scene.history.mark();
+    haft_testkit::until_blocking("another millisecond", {
+        let then = super::now();
+        move || super::now() > then
+    });
+    scene.begin(&[("b", Some("2"))]);
+    let log = scene.history.store().open_alone().unwrap().unwrap();
+    log.rewrite(&scene.history.store().records().unwrap())
+        .unwrap();
+    let changed = scene.history.changed_since(&mark).unwrap();
+    let paths: Vec<PathBuf> = changed.into_keys().collect();
+    assert_eq!(paths, [scene.path("b")]);
 }

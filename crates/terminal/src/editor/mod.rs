@@ -26,6 +26,8 @@ pub use history::{HistorySearch, InputHistory};
 pub use layout::EditorView;
 pub use vi::ViMode;
 
+use std::ops::Range;
+
 use crate::{
     input::{Key, KeyCode},
     style::TextStyle,
@@ -148,29 +150,35 @@ impl Editor {
         while !self.buffer.text().is_char_boundary(from) {
             from -= 1;
         }
+        self.leave_visual();
         self.buffer.begin(EditKind::Other);
         self.buffer.replace(from..caret, &chip::without_chips(text));
         self.goal = None;
     }
 
-    /// Inserts text at the caret, as one step for undo.
+    /// Inserts text at the caret or in place of what vi keys have selected, as one step for undo.
     pub fn insert(&mut self, text: &str) {
+        self.insert_here(&chip::without_chips(text));
+    }
+
+    fn insert_here(&mut self, text: &str) {
+        let caret = self.buffer.caret();
+        let place = self.leave_visual().unwrap_or(caret..caret);
         self.buffer.begin(EditKind::Other);
-        self.buffer.insert(&chip::without_chips(text));
+        self.buffer.replace(place, text);
         self.moved();
     }
 
-    /// Inserts a chip at the caret.
+    /// Inserts a chip, where [`insert`](Self::insert) would insert text.
     pub fn insert_chip(&mut self, chip: Chip) -> ChipId {
         let (id, character) = self.chips.add(chip);
-        self.buffer.begin(EditKind::Other);
-        self.buffer.insert(character.encode_utf8(&mut [0; 4]));
-        self.moved();
+        self.insert_here(character.encode_utf8(&mut [0; 4]));
         id
     }
 
     /// Replaces everything, as one step for undo; the caret is at the end.
     pub fn set_text(&mut self, text: &str) {
+        self.leave_visual();
         self.buffer.begin(EditKind::Other);
         let all = 0..self.buffer.text().len();
         self.buffer.replace(all, &chip::without_chips(text));
@@ -186,6 +194,7 @@ impl Editor {
 
     /// Puts parts that were taken before the draft, each on a line of its own.
     pub fn put_back(&mut self, parts: &[DraftPart]) {
+        self.leave_visual();
         self.buffer.begin(EditKind::Other);
         let mut text = self.chips.fold(parts);
         if !self.is_empty() {
@@ -217,6 +226,7 @@ impl Editor {
         let Some((range, text)) = found else {
             return false;
         };
+        self.leave_visual();
         self.buffer.begin(EditKind::Other);
         self.buffer.replace(range, &chip::without_chips(&text));
         self.moved();
@@ -271,6 +281,12 @@ impl Editor {
             chip_style,
             selection,
         )
+    }
+
+    /// What vi keys have selected, which is not selected any longer: the draft becomes another.
+    fn leave_visual(&mut self) -> Option<Range<usize>> {
+        let vi = self.vi.as_mut()?;
+        vi.leave_visual(&self.buffer)
     }
 
     /// The caret moved by something else than up and down.

@@ -172,6 +172,42 @@ fn selections() {
 }
 
 #[test]
+fn what_is_pasted_under_a_selection_takes_its_place() {
+    for (before, keys, after) in [
+        ("a|bcd", "vl", "aXY|d"),
+        ("|漢字x", "vl", "XY|x"),
+        ("one\nt|wo\nthree", "V", "one\nXY|\nthree"),
+        ("|one\ntwo", "Vj", "XY|"),
+    ] {
+        let mut editor = normal(before);
+        types(&mut editor, keys);
+        editor.insert("XY");
+        assert_eq!(marked(&editor), after, "{before:?} {keys:?}");
+        assert_eq!(editor.vi_mode(), Some(ViMode::Normal));
+        types(&mut editor, "u");
+        assert_eq!(
+            editor.text(),
+            before.replace('|', ""),
+            "it is one step of undo"
+        );
+    }
+}
+
+#[test]
+fn a_draft_that_becomes_another_ends_a_selection() {
+    let mut editor = normal("aaaa|a");
+    types(&mut editor, "v");
+    editor.set_text("漢字");
+    assert_eq!(editor.vi_mode(), Some(ViMode::Normal));
+    // By a command of the program's own, what was selected may begin inside of a letter: it is shown all the same.
+    let mut editor = normal("漢字漢字|x");
+    types(&mut editor, "0ix\x1b$v0");
+    editor.perform(crate::editor::EditCommand::Undo);
+    editor.view(4, crate::style::TextStyle::new());
+    types(&mut editor, "od");
+}
+
+#[test]
 fn keys_that_reach_beyond_the_draft() {
     let mut editor = normal("|one");
     assert_eq!(types(&mut editor, "k"), EditOutcome::Above);
@@ -211,12 +247,28 @@ fn letters_typed_one_after_the_other_may_mean_escape() {
     assert_eq!(marked(&editor), "abx|x");
 }
 
+/// What a key stands for below: text that comes from elsewhere, and what a program does by itself.
+fn happens(editor: &mut Editor, key: char) {
+    match key {
+        '\u{1}' => editor.insert("x漢e\u{301}\ny"),
+        '\u{2}' => editor.set_text("ä漢"),
+        '\u{3}' => drop(editor.perform(crate::editor::EditCommand::Undo)),
+        '\u{4}' => editor.replace_before_caret(2, "字z"),
+        '\u{5}' => {
+            let parts = editor.take();
+            editor.insert("é");
+            editor.put_back(&parts);
+        }
+        key => drop(types(editor, &key.to_string())),
+    }
+}
+
 proptest! {
     #[test]
-    fn no_keys_break_the_draft(keys in "[a-zA-Z0-9{}()\\[\\]\"'<>;,.$^~/ \u{1b}\n漢]{0,40}") {
+    fn no_keys_break_the_draft(keys in "[a-zA-Z0-9{}()\\[\\]\"'<>;,.$^~/ \u{1b}\n漢vVod\u{1}\u{2}\u{3}\u{4}\u{5}]{0,40}") {
         let mut editor = normal("|one (two) \"three\"\n\n  four 漢字 {five}\nsix");
         for key in keys.chars() {
-            types(&mut editor, &key.to_string());
+            happens(&mut editor, key);
             let text = editor.buffer.text();
             prop_assert!(text.is_char_boundary(editor.caret()));
             editor.view(4, crate::style::TextStyle::new());

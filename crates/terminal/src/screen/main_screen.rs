@@ -266,7 +266,8 @@ impl Screen {
         self.drawn.cursor_row = row;
     }
 
-    /// Puts the cursor to the caret. Behind text that terminals draw at different widths the beginning of
+    /// Puts the cursor to the caret; without one to the first row of the region: a terminal that becomes lower drops the
+    /// rows below the cursor and moves those above it into its scrollback, where they would stay. Behind text that terminals draw at different widths the beginning of
     /// the row is printed again: the terminal's own widths count.
     fn place_cursor(&mut self, caret: Option<Caret>, has_moved: bool, out: &mut Vec<u8>) {
         let is_shown = caret.is_some() || self.drawn.rows.is_empty();
@@ -275,11 +276,7 @@ impl Screen {
             out.extend_from_slice(sequence);
         }
         if has_moved || caret != self.drawn.caret {
-            let last = self.drawn.rows.len().saturating_sub(1);
-            let Caret { row, offset } = caret.unwrap_or(Caret {
-                row: last,
-                offset: 0,
-            });
+            let Caret { row, offset } = caret.unwrap_or(Caret { row: 0, offset: 0 });
             self.move_to_row(row, out);
             out.push(b'\r');
             let before = match self.drawn.rows.get(row) {

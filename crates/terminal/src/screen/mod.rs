@@ -63,7 +63,8 @@ impl ScreenSize {
 pub struct LiveRegion {
     /// Its rows from the top. What is too wide is cut; of too many, the last are shown.
     pub rows: Vec<TextLine>,
-    /// Where the cursor is; without one it is hidden.
+    /// Where the cursor is. Without one it is hidden, and nothing of the region can get into the scrollback when the
+    /// terminal becomes lower.
     pub caret: Option<Caret>,
     /// A number of the caller's, reported when the region was written.
     pub stamp: u64,

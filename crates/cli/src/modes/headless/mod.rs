@@ -108,6 +108,7 @@ pub(crate) fn interactive(
     let mut config = config::of(&session, &flags)?;
     config.one_result = false;
     config.hooks_may_begin = false;
+    config.saves_choices = true;
     Ok(InteractiveStart {
         config,
         prompt: flags.prompt.filter(|text| !text.trim().is_empty()),

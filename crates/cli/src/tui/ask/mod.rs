@@ -103,7 +103,6 @@ impl OpenQuestions {
     }
 
     /// Has the first one the focus?
-    #[cfg(test)]
     pub(crate) fn has_focus(&self) -> bool {
         self.front().is_some_and(|front| front.gate.has_focus())
     }

@@ -6,6 +6,7 @@ mod perform;
 use std::{
     fs::File,
     os::fd::AsFd,
+    path::PathBuf,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
@@ -487,14 +488,10 @@ impl Ui {
 impl Ui {
     /// What is printed when everything is over.
     pub(crate) fn farewell(&self, session: Option<&SessionInput>) -> Farewell {
-        let entries = session.and_then(|session| session.undo_list().ok());
-        let mut changed: Vec<String> = Vec::new();
-        for file in entries.iter().flatten().flat_map(|entry| &entry.files) {
-            let name = show::from_here(&file.path.display().to_string(), &self.app.cwd);
-            if !changed.contains(&name) {
-                changed.push(name);
-            }
-        }
+        let changed = session.and_then(|session| session.changed_files().ok());
+        let changed = changed.unwrap_or_default().into_iter();
+        let name = |path: PathBuf| show::from_here(&path.display().to_string(), &self.app.cwd);
+        let mut changed: Vec<String> = changed.map(name).collect();
         changed.sort();
         Farewell {
             session: self.app.status.session.clone(),

@@ -337,3 +337,59 @@ fn trust_is_asked_before_anything_of_the_folder_counts() {
     });
     assert!(!tmux.project().join("ran").exists());
 }
+
+#[test]
+fn a_model_and_an_effort_that_a_person_chooses_are_saved() {
+    let Some(tmux) = Tmux::start(100, 24) else {
+        return;
+    };
+    tmux.haft("", &[text("An answer.")]);
+    tmux.say("/model small-one");
+    tmux.answered("small-one is asked; saved in");
+    tmux.say("/effort high");
+    tmux.answered("effort is high; saved in");
+    let file = tmux.home().join(".claude/settings.json");
+    let saved: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    assert_eq!(saved, json!({"model": "small-one", "effortLevel": "high"}));
+    tmux.leave();
+}
+
+#[test]
+fn the_transcript_says_why_a_call_ran_and_what_hooks_did() {
+    let Some(tmux) = Tmux::start(100, 40) else {
+        return;
+    };
+    let hook = |words: &str| json!([{"hooks": [{"type": "command", "command": format!("echo {words} >&2")}]}]);
+    let settings = json!({
+        "hooks": {"SessionStart": hook("began"), "PreToolUse": hook("looked")},
+        "permissions": {"allow": ["Bash(touch *)"], "deny": ["Bash(rm *)"]},
+    });
+    let folder = tmux.home().join(".claude");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("settings.json"), settings.to_string()).unwrap();
+    tmux.haft(
+        "",
+        &[
+            call("Bash", json!({"command": "touch a"})),
+            call("Bash", json!({"command": "rm a"})),
+            text("All."),
+        ],
+    );
+    tmux.say("go");
+    tmux.answered("All.");
+    tmux.press("C-o");
+    tmux.press("g");
+    let screen = tmux.until("the transcript", |screen| {
+        screen.contains(" refused because ") && screen.contains(" hook SessionStart")
+    });
+    for wanted in [
+        "hook PreToolUse:Bash",
+        "  looked",
+        "  began",
+        "Bash was permitted and begins",
+        "  why: allow rule Bash(touch *)",
+        "  refused because deny rule Bash(rm *)",
+    ] {
+        assert!(screen.contains(wanted), "{wanted}: {screen}");
+    }
+}

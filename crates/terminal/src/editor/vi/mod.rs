@@ -95,11 +95,8 @@ impl ViState {
 
     /// What is selected, by bytes.
     pub(super) fn selection(&self, buffer: &TextBuffer) -> Option<Range<usize>> {
-        let (text, caret) = (buffer.text(), buffer.caret());
-        let (from, to) = (
-            self.anchor.min(caret).min(text.len()),
-            self.anchor.max(caret).min(text.len()),
-        );
+        let text = buffer.text();
+        let (from, to) = self.ends(buffer);
         match self.mode {
             ViMode::Visual => Some(from..motion::next(text, to).max(to)),
             ViMode::VisualLine => {
@@ -108,6 +105,25 @@ impl ViState {
             }
             _ => None,
         }
+    }
+
+    /// Where a selection begins, and the letter it ends with. The draft may have become another since it began, so
+    /// that the place where that was is inside of a letter now, or behind the end.
+    fn ends(&self, buffer: &TextBuffer) -> (usize, usize) {
+        let anchor = motion::cluster_start(buffer.text(), self.anchor);
+        (anchor.min(buffer.caret()), anchor.max(buffer.caret()))
+    }
+
+    /// A selection ends because the draft is changed by something else than keys: what was selected, without the end
+    /// of its last line.
+    pub(super) fn leave_visual(&mut self, buffer: &TextBuffer) -> Option<Range<usize>> {
+        let mut selected = self.selection(buffer)?;
+        if self.mode == ViMode::VisualLine {
+            selected.end = motion::line(buffer.text(), self.ends(buffer).1).end;
+        }
+        self.mode = ViMode::Normal;
+        self.clear();
+        Some(selected)
     }
 
     fn is_idle(&self) -> bool {

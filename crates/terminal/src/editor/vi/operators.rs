@@ -36,14 +36,8 @@ impl ViState {
             let selection = match is_linewise {
                 // Without the last line end, which `operate` sees to.
                 true => {
-                    selection.start
-                        ..motion::line(
-                            editor.buffer.text(),
-                            self.anchor
-                                .max(editor.buffer.caret())
-                                .min(editor.buffer.text().len()),
-                        )
-                        .end
+                    let (_, last) = self.ends(&editor.buffer);
+                    selection.start..motion::line(editor.buffer.text(), last).end
                 }
                 false => selection,
             };

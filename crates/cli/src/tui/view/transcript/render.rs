@@ -66,7 +66,11 @@ pub(super) fn render(value: &Value, outputs: &Path) -> RenderedEntry {
                 LineRole::Muted,
                 format!("{time} {name} was permitted and begins"),
             );
+            if let Some(because) = value["because"].as_str() {
+                entry.push_lines(LineRole::Muted, &format!("why: {because}"));
+            }
         }
+        "haft-hook" => hook(value, &time, &mut entry),
         "haft-terms" => {
             entry.push(LineRole::Muted, format!("{time} what is permitted changed"));
             entry.push_lines(LineRole::Muted, &without_frame(value));
@@ -106,7 +110,16 @@ fn user(value: &Value, time: &str, outputs: &Path, entry: &mut RenderedEntry) {
     for block in blocks(&value["message"]["content"]) {
         let text = block.as_str().or_else(|| block["text"].as_str());
         match (text, block["type"].as_str()) {
-            (_, Some("tool_result")) => result(block, time, outputs, entry),
+            (_, Some("tool_result")) => {
+                result(block, time, outputs, entry);
+                if let Some(because) = value["haftRefusedBecause"].as_str() {
+                    entry.push_lines(LineRole::Muted, &format!("refused because {because}"));
+                }
+                for notice in value["haftNotices"].as_array().into_iter().flatten() {
+                    let notice = notice.as_str().unwrap_or_default();
+                    entry.push_lines(LineRole::Muted, &format!("hook: {notice}"));
+                }
+            }
             (Some(text), _) if value["isCompactSummary"] == true => {
                 entry.push(
                     LineRole::Heading,
@@ -128,6 +141,25 @@ fn user(value: &Value, time: &str, outputs: &Path, entry: &mut RenderedEntry) {
                 entry.push(LineRole::Muted, format!("{time} [{kind}]"));
             }
         }
+    }
+}
+
+fn hook(value: &Value, time: &str, entry: &mut RenderedEntry) {
+    let name = value["name"].as_str().unwrap_or_default();
+    let (outcome, role) = match (value["outcome"].as_str(), value["code"].as_i64()) {
+        (Some("success"), _) => (String::new(), LineRole::Muted),
+        (_, Some(code)) => (format!("  exit {code}"), LineRole::Failure),
+        (outcome, None) => {
+            let outcome = outcome.unwrap_or_default();
+            (format!("  {outcome}"), LineRole::Failure)
+        }
+    };
+    entry.push(role, format!("{time} hook {name}{outcome}"));
+    for printed in ["stdout", "stderr"] {
+        entry.push_lines(
+            LineRole::Muted,
+            value[printed].as_str().unwrap_or_default().trim_end(),
+        );
     }
 }
 

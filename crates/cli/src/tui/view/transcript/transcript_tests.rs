@@ -93,6 +93,49 @@ fn everything_is_there_at_two_widths() {
 }
 
 #[test]
+fn why_a_call_ran_or_did_not_and_what_hooks_did_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let of = |kind: &str, more: Value| {
+        let mut line = line(kind, 7, Value::Null);
+        let all = line.as_object_mut().unwrap();
+        all.extend(more.as_object().unwrap().clone());
+        line
+    };
+    let refused = json!({"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "t", "is_error": true, "content": "Permission denied."}]});
+    write(
+        &path,
+        &[
+            of(
+                "haft-hook",
+                json!({"name": "PreToolUse:Bash", "outcome": "success", "code": 0, "stdout": "looked\nat it\n", "stderr": ""}),
+            ),
+            of(
+                "haft-started",
+                json!({"toolName": "Bash", "because": "allow rule Bash(ls *) (user) covers it"}),
+            ),
+            of(
+                "haft-hook",
+                json!({"name": "PostToolUse:Bash", "outcome": "error", "code": 2, "stdout": "", "stderr": "no \u{1b}[2J"}),
+            ),
+            of(
+                "haft-hook",
+                json!({"name": "Stop", "outcome": "cancelled", "code": null, "stdout": "", "stderr": ""}),
+            ),
+            of(
+                "user",
+                json!({"message": refused, "haftRefusedBecause": "deny rule Edit (project) covers it",
+                    "haftNotices": ["The hook says so."]}),
+            ),
+        ],
+    );
+    let mut view = opened(&path);
+    let text = shown(&mut view, &look(80, 24));
+    insta::assert_snapshot!(text.trim_end(), @r"");
+}
+
+#[test]
 fn a_whole_output_is_paged_from_its_file() {
     let (_dir, path) = session();
     let mut view = opened(&path);

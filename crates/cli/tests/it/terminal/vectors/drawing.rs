@@ -48,6 +48,40 @@ fn vector_1_every_line_is_there_once_whatever_the_size() {
 }
 
 #[test]
+fn a_window_that_becomes_lower_than_a_question_leaves_no_copy_of_it() {
+    let Some(tmux) = Tmux::start(80, 30) else {
+        return;
+    };
+    tmux.run("clear; for n in $(seq 40); do echo number $n; done");
+    tmux.until("the lines", |screen| screen.contains("number 40"));
+    let command: String = (1..=14)
+        .map(|n| format!("echo part {n} > out.txt\n"))
+        .collect();
+    tmux.haft(
+        "",
+        &[call("Bash", json!({"command": command})), text("All.")],
+    );
+    tmux.say("go");
+    tmux.armed("[y] once");
+    for rows in [20, 10, 6, 30, 8, 24, 5, 30] {
+        tmux.resize(80, rows);
+        // The frame of the new size: the question is as high as it may be.
+        tmux.until("the question", |screen| {
+            screen.contains("? Bash") && screen.contains("context 0%")
+        });
+    }
+    tmux.until("one question", |screen| screen.contains("[y] once"));
+    let lines = tmux.lines();
+    let count = |wanted: &str| lines.iter().filter(|line| line.starts_with(wanted)).count();
+    assert_eq!(count("? Bash"), 1, "{lines:#?}");
+    assert_eq!(count("› go"), 1, "{lines:#?}");
+    assert_once_in_order(&tmux, 40);
+    tmux.armed("[y] once");
+    tmux.types("n");
+    tmux.answered("All.");
+}
+
+#[test]
 fn vector_2_a_paragraph_and_a_line_of_code_are_copied_as_one_line() {
     let Some(tmux) = Tmux::start(80, 24) else {
         return;
