@@ -162,6 +162,36 @@ fn vector_12_what_is_longer_than_the_region_is_read_to_its_end_first() {
 }
 
 #[test]
+fn beside_a_draft_a_question_is_short_and_with_the_focus_there_is_no_caret() {
+    let mut bench = Bench::new(80, 40);
+    bench.runs();
+    bench.type_keys("draft");
+    bench.asks(1, long_bash(20));
+    bench.wait(2_000);
+    let rows = bench.rows();
+    assert!(rows.contains("15 more rows (Tab)"), "{rows}");
+    assert!(!rows.contains("echo 6"), "{rows}");
+    assert_eq!(bench.cursor().map(|(column, _)| column), Some(7));
+    bench.key(Key::plain(KeyCode::Tab));
+    bench.wait(500);
+    let rows = bench.rows();
+    assert!(rows.contains("echo 20"), "{rows}");
+    assert_eq!(bench.cursor(), None, "it is hidden");
+}
+
+#[test]
+fn what_a_tool_leaves_out_is_counted_in_letters_that_all_know() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    let card = Card::new("Write", "a.txt")
+        .with(CardPiece::Text("one".to_owned()))
+        .with(CardPiece::Muted("… 40 more".to_owned()));
+    bench.asks(1, request("Write", card, json!({"content": "one"}), &[]));
+    bench.wait(2_000);
+    assert!(bench.rows().contains("  ... 40 more"), "{}", bench.rows());
+}
+
+#[test]
 fn vector_13_a_rule_is_edited_and_its_place_chosen() {
     let mut bench = Bench::new(80, 24);
     bench.runs();

@@ -115,6 +115,10 @@ enum EditedLine {
 /// The argument that is the whole of a call where it has one of this name.
 const MAIN_ARGUMENTS: [&str; 1] = ["command"];
 
+/// While something else is written, a question shows no more rows of what it is about: the cursor is below it then, and
+/// in a window that becomes too low everything above the cursor would go into the scrollback.
+const BESIDE_DRAFT: usize = 6;
+
 impl ChoiceAsk {
     pub(super) fn of(request: ApprovalRequest, cwd: &Path) -> Self {
         let choice = |letter, label, does| AskChoice {
@@ -387,7 +391,10 @@ impl ChoiceAsk {
         let line = self.line_rows(look);
         let content = self.content(look);
         let fixed = rows.len() + end.len() + choices.len() + line.rows.len();
-        let room = frame.room.saturating_sub(fixed);
+        let mut room = frame.room.saturating_sub(fixed);
+        if !place.has_focus {
+            room = room.min(BESIDE_DRAFT);
+        }
         if content.len() <= room {
             rows.extend(content);
             if self.sight == Sight::Part && place.has_focus {
@@ -400,7 +407,12 @@ impl ChoiceAsk {
             let shown = room.saturating_sub(1);
             let more = content.len() - shown;
             rows.extend(content.into_iter().take(shown));
-            let text = format!("  {} {more} more rows (v shows all)", look.ellipsis());
+            let key = if place.has_focus {
+                "v shows all"
+            } else {
+                "Tab"
+            };
+            let text = format!("  {} {more} more rows ({key})", look.ellipsis());
             rows.push(TextLine::styled(&text, look.theme.warning));
         }
         rows.append(&mut end);

@@ -89,7 +89,11 @@ pub(super) fn rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<Te
                 put(&mut rows, text, TextStyle::new(), width);
             }
             CardPiece::Text(text) => put(&mut rows, &distinct(text), TextStyle::new(), width),
-            CardPiece::Muted(text) => put(&mut rows, &distinct(text), look.theme.faint, width),
+            // Tools count with it what they leave out, and it is no letter that could be taken for another.
+            CardPiece::Muted(text) => {
+                let text = distinct(&text.replace('…', "..."));
+                put(&mut rows, &text, look.theme.faint, width);
+            }
             CardPiece::Alarm(text) => put(&mut rows, &distinct(text), look.theme.failure, width),
             CardPiece::Diff(hunks) => {
                 for row in cards::diff_rows(hunks, &card.subject, look) {

@@ -131,8 +131,22 @@ fn why_a_call_ran_or_did_not_and_what_hooks_did_is_there() {
         ],
     );
     let mut view = opened(&path);
-    let text = shown(&mut view, &look(80, 24));
-    insta::assert_snapshot!(text.trim_end(), @r"");
+    let text = shown(&mut view, &look(80, 13));
+    insta::assert_snapshot!(text, @r"
+    12:07:05 hook PreToolUse:Bash
+      looked
+      at it
+    12:07:05 Bash was permitted and begins
+      why: allow rule Bash(ls *) (user) covers it
+    12:07:05 hook PostToolUse:Bash  exit 2
+      no ␛[2J
+    12:07:05 hook Stop  cancelled
+    12:07:05 error
+      Permission denied.
+      refused because deny rule Edit (project) covers it
+      hook: The hook says so.
+     Transcript  j k Space b g G  / n N  { } prompt  Enter fold  y copy  v edit  q
+    ");
 }
 
 #[test]

@@ -65,12 +65,12 @@ fn a_window_that_becomes_lower_than_a_question_leaves_no_copy_of_it() {
     tmux.armed("[y] once");
     for rows in [20, 10, 6, 30, 8, 24, 5, 30] {
         tmux.resize(80, rows);
-        // The frame of the new size: the question is as high as it may be.
-        tmux.until("the question", |screen| {
-            screen.contains("? Bash") && screen.contains("context 0%")
-        });
+        // What is below the cursor goes, and comes back with the frame of the new size.
+        tmux.until("the status", |screen| screen.contains("scripted"));
     }
-    tmux.until("one question", |screen| screen.contains("[y] once"));
+    tmux.until("the whole question", |screen| {
+        screen.contains("? Bash") && screen.contains("[y] once")
+    });
     let lines = tmux.lines();
     let count = |wanted: &str| lines.iter().filter(|line| line.starts_with(wanted)).count();
     assert_eq!(count("? Bash"), 1, "{lines:#?}");
