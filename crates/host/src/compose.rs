@@ -270,6 +270,9 @@ async fn build_tools(
     }
     #[cfg(feature = "search")]
     {
+        if let Some(shared) = &config.search {
+            builder = builder.service(shared.get_or_make(permitted.search_index.clone()));
+        }
         builder = builder.service(Arc::new(permitted.search_index));
     }
     for tool in additions.own {

@@ -44,6 +44,10 @@ pub struct SessionConfig {
     pub for_programs: bool,
     /// Only the few tools an agent cannot do without, and nothing that people put in folders.
     pub bare: bool,
+    /// The search engine, to share with those who list files beside the session; it is made with the settings of
+    /// the first session. None: each session has its own.
+    #[cfg(feature = "search")]
+    pub search: Option<haft_tools::SharedEngine>,
     /// How many calls run at once.
     pub concurrency: Option<usize>,
     /// Who answers.

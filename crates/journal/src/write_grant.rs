@@ -1,10 +1,12 @@
 //! On whose behalf a file is changed, and where it may lie.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::JournalError;
 use crate::open::resolve;
+use crate::stamp::Stamp;
 use crate::target::FileTarget;
 
 /// What every mutation must show: which call it belongs to, and where that call may write.
@@ -20,6 +22,17 @@ pub struct WriteGrant {
     within: Vec<PathBuf>,
     /// The same after all links; looked up when first needed, which waits for the disk.
     real: OnceLock<Vec<PathBuf>>,
+    follower: Option<Follower>,
+}
+
+/// Is given what was written.
+#[derive(Clone)]
+struct Follower(Arc<dyn Fn(&Path, &[u8], &Stamp) + Send + Sync>);
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Follower")
+    }
 }
 
 impl WriteGrant {
@@ -35,6 +48,25 @@ impl WriteGrant {
             tool: tool.into(),
             within: within.into_iter().collect(),
             real: OnceLock::new(),
+            follower: None,
+        }
+    }
+
+    /// The same; each content that is written under it is shown, with the real path and what the file
+    /// was right after, once all files of the change are written.
+    #[must_use]
+    pub fn followed(
+        mut self,
+        follow: impl Fn(&Path, &[u8], &Stamp) + Send + Sync + 'static,
+    ) -> Self {
+        self.follower = Some(Follower(Arc::new(follow)));
+        self
+    }
+
+    /// Shows what was written.
+    pub(crate) fn wrote(&self, real: &Path, content: &[u8], stamp: &Stamp) {
+        if let Some(Follower(follow)) = &self.follower {
+            follow(real, content, stamp);
         }
     }
 
@@ -47,7 +79,10 @@ impl WriteGrant {
     #[must_use]
     pub fn and(self, more: impl IntoIterator<Item = PathBuf>) -> Self {
         let within = self.within.into_iter().chain(more);
-        Self::new(self.call, self.tool, within)
+        Self {
+            follower: self.follower,
+            ..Self::new(self.call, self.tool, within)
+        }
     }
 
     /// Is a real path inside?

@@ -1,6 +1,8 @@
 //! The handle a session keeps for all its searches.
 
 use std::num::NonZero;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use crate::glob::{self, GlobQuery, GlobReport};
@@ -65,7 +67,33 @@ impl SearchEngine {
     }
 }
 
+/// Which file it is, and when its content was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Number of the device.
+    pub device: u64,
+    /// Number of the file on it.
+    pub inode: u64,
+    /// In nanoseconds since 1970.
+    pub modified_ns: i128,
+}
+
 impl SearchEngine {
+    /// The whole content of a file, by its path without links, that was put in place by a rename just
+    /// now: the next search need not read it. Only speed depends on it.
+    pub fn wrote(&self, path: &Path, content: &[u8], identity: &FileIdentity) {
+        if let Some(trees) = &self.trees {
+            trees.wrote(path, content, identity);
+        }
+    }
+
+    /// Reads the tree of a directory, a path without links, with the index that earlier sessions left:
+    /// what a search there would begin with. `None` if nothing is kept.
+    pub fn inspect(&self, root: &Path) -> Option<IndexStatus> {
+        let trees = self.trees.as_ref()?;
+        trees.inspect(root)
+    }
+
     /// What is kept between calls, a tree each.
     pub fn index_status(&self) -> Vec<IndexStatus> {
         self.trees
@@ -78,5 +106,22 @@ impl SearchEngine {
 impl Default for SearchEngine {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// One engine for all who search in the same place, made by the first who knows how. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct SharedEngine(Arc<OnceLock<Arc<SearchEngine>>>);
+
+impl SharedEngine {
+    /// The engine, if it is made.
+    pub fn get(&self) -> Option<Arc<SearchEngine>> {
+        self.0.get().cloned()
+    }
+
+    /// The engine, made with these settings if there is none.
+    pub fn get_or_make(&self, settings: IndexSettings) -> Arc<SearchEngine> {
+        let make = || Arc::new(SearchEngine::with(settings));
+        Arc::clone(self.0.get_or_init(make))
     }
 }

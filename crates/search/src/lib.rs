@@ -39,7 +39,7 @@ mod skip;
 mod stop;
 mod walk;
 
-pub use engine::SearchEngine;
+pub use engine::{FileIdentity, SearchEngine, SharedEngine};
 pub use error::SearchError;
 pub use glob::{GlobQuery, GlobReport, split_pattern};
 pub use grep::{

@@ -18,6 +18,12 @@ impl NoTrees {
         None
     }
 
+    pub(crate) fn wrote(&self, _: &Path, _: &[u8], _: &crate::FileIdentity) {}
+
+    pub(crate) fn inspect(&self, _: &Path) -> Option<IndexStatus> {
+        None
+    }
+
     pub(crate) fn status(&self) -> Vec<IndexStatus> {
         Vec::new()
     }

@@ -1,7 +1,7 @@
 //! How an engine keeps what it knows between calls.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::index;
 
@@ -15,6 +15,8 @@ pub struct IndexSettings {
     /// How many bytes of file contents may be held; an eighth of the memory by default, at most
     /// 256 MB.
     pub memory: Option<usize>,
+    /// Contents are let go when no one has searched for so long.
+    pub contents_kept: Duration,
     /// Compares each answer with that of a plain walk, and panics if they differ.
     pub verify: bool,
     /// Fewer files than this are not indexed: searching them is as fast.
@@ -32,6 +34,7 @@ impl Default for IndexSettings {
             enabled: true,
             cache_folder: None,
             memory: None,
+            contents_kept: Duration::from_secs(300),
             verify: false,
             few_files: 300,
             watched_files: None,

@@ -72,7 +72,7 @@ pub use fs::{PdfReader, image_content, image_pixels};
 #[cfg(feature = "fs")]
 pub use haft_journal as journal;
 #[cfg(feature = "search")]
-pub use haft_search::IndexSettings;
+pub use haft_search::{IndexSettings, SharedEngine};
 #[cfg(feature = "shell")]
 pub use hook_addresses::HookAddresses;
 #[cfg(feature = "memory")]

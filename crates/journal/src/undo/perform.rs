@@ -111,6 +111,11 @@ pub(crate) fn perform(
     if let Some(history) = history {
         history.keep_within_limits();
     }
+    for (step, stamp) in steps.iter().zip(&stamps) {
+        if let (Some(after), Some(stamp)) = (&step.after, stamp) {
+            ticket.wrote(&step.real, after, stamp);
+        }
+    }
     Ok(Performed { unit, stamps })
 }
 

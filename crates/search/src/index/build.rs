@@ -32,8 +32,6 @@ const MANY_UNWATCHED: usize = 30;
 
 /// A call that is the only one of its process must not start what it cannot finish.
 const BEFORE_START: Duration = Duration::from_millis(250);
-/// Texts that no one asked for so long are let go.
-const UNASKED: Duration = Duration::from_secs(300);
 
 impl Unread {
     /// Is it worth to index them?
@@ -100,10 +98,10 @@ fn run(holder: &Holder) {
         loop {
             let idle = holder.work().last_asked.elapsed();
             // With nothing to let go there is nothing to wait for.
-            if holder.has_ended() || idle >= UNASKED || holder.budget.used() == 0 {
+            if holder.has_ended() || idle >= holder.contents_kept || holder.budget.used() == 0 {
                 break;
             }
-            wait(holder, UNASKED - idle, |work| !work.is_wanted);
+            wait(holder, holder.contents_kept - idle, |work| !work.is_wanted);
             if holder.work().is_wanted {
                 break;
             }

@@ -180,6 +180,17 @@ impl ReadText {
         }))
     }
 
+    /// A text that is known without reading, if it is searched as it is.
+    pub(crate) fn plain(bytes: &[u8], mark: Mark) -> Option<Self> {
+        let is_plain = !has_mark(bytes) && memchr::memchr(0, bytes).is_none();
+        is_plain.then(|| Self {
+            bytes: bytes.into(),
+            kind: TextKind::Plain,
+            mark,
+            is_settled: false,
+        })
+    }
+
     pub(crate) fn hold(&self, budget: &Arc<Budget>) -> Option<Held> {
         match self.bytes.len() as u64 <= LONGEST_HELD {
             true => budget.hold(self),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::contents::Budget;
 use super::file;
@@ -24,6 +24,8 @@ pub(crate) struct Holder {
     pub(crate) folder: Option<PathBuf>,
     /// Fewer files are not worth an index.
     pub(crate) few_files: usize,
+    /// Texts that no one asked for so long are let go.
+    pub(crate) contents_kept: Duration,
     /// How many files may be watched themselves, if that is said.
     watched_files: Option<usize>,
     state: Mutex<Stage>,
@@ -68,6 +70,7 @@ impl Holder {
             threads,
             folder: settings.cache_folder.clone(),
             few_files: settings.few_files,
+            contents_kept: settings.contents_kept,
             watched_files: settings.watched_files,
             state: Mutex::new(Stage::Unread),
             work: Mutex::new(Work {

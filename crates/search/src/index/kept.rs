@@ -8,11 +8,13 @@ use std::sync::Arc;
 use super::bits::Bits;
 use super::contents::{Budget, Coverage, FileData, Held, ReadText};
 use super::file_watches::FileWatches;
+use super::handed_over::HandedOver;
 use super::load::Refused;
 use super::mark::Mark;
 use super::plan::TrigramQuery;
 use super::segment::{Damaged, Segment};
 use super::tree::{DirectoryNumber, EntryNumber, LiveTree, Refreshed, Watching};
+use crate::FileIdentity;
 use crate::handle::EntryKind;
 use crate::skip::Skip;
 use crate::walk::{NameRules, Verdict};
@@ -32,6 +34,7 @@ pub(crate) struct KeptTree {
     pub(crate) epoch: u64,
     /// What the index knows is on the disk.
     pub(crate) is_saved: bool,
+    handed_over: HandedOver,
 }
 
 /// A segment, and which file each of its texts is now.
@@ -123,12 +126,19 @@ impl KeptTree {
             budget: Arc::clone(budget),
             epoch: 0,
             is_saved: false,
+            handed_over: HandedOver::default(),
         })
+    }
+
+    /// A content that was put in place just now; see `handed_over`.
+    pub(crate) fn hand_over(&mut self, below: &Path, content: &[u8], identity: &FileIdentity) {
+        self.handed_over.add(below, content, identity);
     }
 
     /// Brings the tree up to date; see [`LiveTree::refresh`].
     pub(crate) fn refresh(&mut self) -> Result<Refreshed, Refused> {
         let refreshed = self.tree.refresh()?;
+        self.handed_over.take_in(&mut self.tree, &self.budget);
         if refreshed == Refreshed::ReadAgain {
             self.epoch += 1;
             self.views.clear();

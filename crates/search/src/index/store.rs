@@ -8,6 +8,7 @@ use super::contents::{Budget, Coverage, FileData};
 use super::holder::{Holder, Stage};
 use super::kept::{KeptTree, NotKnown, Unread};
 use super::tree::{Refreshed, TreeEntry};
+use crate::FileIdentity;
 use crate::handle::EntryKind;
 use crate::settings::{IndexSettings, IndexStatus};
 use crate::walk::Verdict;
@@ -97,6 +98,30 @@ impl TreeStore {
             false => holder.read_if_indexed(),
         };
         Some(AskedTree { holder, read_now })
+    }
+
+    /// Hands a content to the trees that hold the file.
+    pub(crate) fn wrote(&self, path: &Path, content: &[u8], identity: &FileIdentity) {
+        let trees = self
+            .trees
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for holder in trees {
+            if let Ok(below) = path.strip_prefix(&holder.root) {
+                let _ = holder.with(|kept| {
+                    kept.hand_over(below, content, identity);
+                    Ok(())
+                });
+            }
+        }
+    }
+
+    pub(crate) fn inspect(&self, root: &Path) -> Option<IndexStatus> {
+        let asked = self.holder(root, root)?;
+        asked.holder.read();
+        let status = self.status();
+        status.into_iter().find(|status| status.root == root)
     }
 
     pub(crate) fn status(&self) -> Vec<IndexStatus> {

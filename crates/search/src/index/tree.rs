@@ -92,9 +92,20 @@ pub(crate) struct LiveTree<T> {
     has_linked_rules: bool,
     global: Option<PathBuf>,
     gone: usize,
+    /// Files that the last refresh found moved to their names, and not written since.
+    pub(crate) moved_here: Vec<EntryNumber>,
     /// Goes up when names come or go.
     pub(crate) structure: u64,
     pub(crate) threads: usize,
+}
+
+/// What happened to a name since the last look.
+#[derive(Clone, Copy, Debug, Default)]
+struct NameChange {
+    /// It came or went.
+    is_listing: bool,
+    is_moved_here: bool,
+    is_written: bool,
 }
 
 /// What is known of a file's content.
@@ -164,6 +175,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             has_linked_rules: elsewhere.has_linked_rules,
             global,
             gone: 0,
+            moved_here: Vec::new(),
             structure: 0,
             threads,
         };
@@ -286,6 +298,7 @@ impl<T: FileKnowledge> LiveTree<T> {
 
     /// Follows the changes one by one; false if that cannot be done.
     fn follow(&mut self) -> Result<bool, Refused> {
+        self.moved_here.clear();
         let Some(watcher) = &self.watcher else {
             return Ok(false);
         };
@@ -304,8 +317,7 @@ impl<T: FileKnowledge> LiveTree<T> {
     }
 
     fn apply(&mut self, changes: Vec<Change>) -> Result<bool, Refused> {
-        // Whether a name came or went.
-        let mut touched: HashMap<DirectoryNumber, HashMap<OsString, bool>> = HashMap::new();
+        let mut touched: HashMap<DirectoryNumber, HashMap<OsString, NameChange>> = HashMap::new();
         for change in changes {
             let Some(directories) = self.watched.get(&change.watch) else {
                 for entry in self.file_watches.take(change.watch) {
@@ -334,7 +346,10 @@ impl<T: FileKnowledge> LiveTree<T> {
                     }
                 }
                 let names = touched.entry(*directory).or_default();
-                *names.entry(change.name.clone()).or_default() |= change.is_listing;
+                let known = names.entry(change.name.clone()).or_default();
+                known.is_listing |= change.is_listing;
+                known.is_moved_here |= change.is_moved_here;
+                known.is_written |= change.is_written;
             }
         }
         for (directory, names) in touched {
@@ -352,7 +367,7 @@ impl<T: FileKnowledge> LiveTree<T> {
     fn apply_in(
         &mut self,
         number: DirectoryNumber,
-        names: HashMap<OsString, bool>,
+        names: HashMap<OsString, NameChange>,
     ) -> Result<bool, Refused> {
         let known = &self.directories[number as usize];
         let Ok(opened) = self.top.enter_below(&known.path) else {
@@ -372,7 +387,9 @@ impl<T: FileKnowledge> LiveTree<T> {
         let path = self.root.join(&known.path);
         let relative = known.path.clone();
         let level = known.level.clone();
-        for (name, is_listing) in names {
+        for (name, change) in names {
+            let is_listing = change.is_listing;
+            let has_arrived = change.is_moved_here && !change.is_written;
             let ran_out = AtomicBool::new(false);
             let loader = Loader {
                 top: &self.top,
@@ -396,6 +413,7 @@ impl<T: FileKnowledge> LiveTree<T> {
                 if is_same_file {
                     self.lose(before);
                     self.entries[before as usize].mark = now.mark;
+                    self.moved_here.extend(has_arrived.then_some(before));
                     continue;
                 }
                 if is_same_folder {
@@ -422,6 +440,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             }
             if let Some(now) = now {
                 let entry = self.new_entry(now, number);
+                self.moved_here.extend(has_arrived.then_some(entry));
                 let place = self.directories[number as usize]
                     .entries
                     .partition_point(|it| *self.entries[*it as usize].name < *name);

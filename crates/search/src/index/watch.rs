@@ -54,8 +54,10 @@ pub(crate) struct Change {
     pub(crate) name: OsString,
     /// A name came or went, not only what it stands for.
     pub(crate) is_listing: bool,
-    /// It was moved here under this name; otherwise it was made, changed or removed here.
+    /// It was moved to this name.
     pub(crate) is_moved_here: bool,
+    /// Its content was written.
+    pub(crate) is_written: bool,
     /// Who may do what with a directory.
     pub(crate) is_attribute_of_directory: bool,
     /// The directory itself was moved or removed.
@@ -141,6 +143,7 @@ impl Watcher {
                 name: name.unwrap_or_default().to_os_string(),
                 is_listing: events.intersects(listing),
                 is_moved_here: events.contains(ReadFlags::MOVED_TO),
+                is_written: events.contains(ReadFlags::MODIFY),
                 is_attribute_of_directory,
                 is_gone: name.is_none() && events.intersects(gone),
             };

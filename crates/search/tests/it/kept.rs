@@ -54,6 +54,20 @@ impl Both {
         kept
     }
 
+    /// Hands a content over, as our tools do.
+    pub(crate) fn wrote(&self, path: &std::path::Path, content: &[u8]) {
+        use std::os::unix::fs::MetadataExt;
+        if let Ok(found) = fs::metadata(path) {
+            let identity = haft_search::FileIdentity {
+                device: found.dev(),
+                inode: found.ino(),
+                modified_ns: i128::from(found.mtime()) * 1_000_000_000
+                    + i128::from(found.mtime_nsec()),
+            };
+            self.kept.wrote(path, content, &identity);
+        }
+    }
+
     /// Every kind of answer about a tree, for a text that some files have.
     pub(crate) fn check(&self, tree: &Tree) {
         for mode in [CONTENT, GrepMode::FilesWithMatches, GrepMode::Count] {
@@ -651,6 +665,32 @@ fn a_clock_that_jumps_back_hides_nothing() {
         set(future - std::time::Duration::from_secs(round));
         assert!(!both.has(&tree, "b.txt"));
     }
+}
+
+#[test]
+fn contents_are_let_go_when_no_one_searches() {
+    let tree = some_files();
+    let both = Both::with(IndexSettings {
+        few_files: 3,
+        contents_kept: std::time::Duration::from_millis(500),
+        ..IndexSettings::default()
+    });
+    let held = || {
+        let status = both.kept.index_status();
+        status.iter().map(|status| status.held_bytes).sum::<usize>()
+    };
+    for _ in 0..2 {
+        both.check(&tree);
+        haft_testkit::until_blocking("contents are held", || {
+            both.check(&tree);
+            held() > 0
+        });
+        haft_testkit::until_blocking("they are let go", || held() == 0);
+        let status = both.kept.index_status();
+        assert!(status[0].indexed > 400, "the index stays: {status:?}");
+    }
+    tree.write("b.txt", "needle\n");
+    assert!(both.has(&tree, "b.txt"));
 }
 
 #[test]

@@ -191,7 +191,7 @@ impl Chance {
     }
 
     /// Changes something, in one of the ways in which programs do.
-    fn change(&mut self, tree: &Tree, outside: &Path) {
+    fn change(&mut self, tree: &Tree, outside: &Path, both: &Both) {
         let (path, other) = (self.path(), self.path());
         let (full, target) = (tree.root.join(&path), tree.root.join(&other));
         let made = |path: &PathBuf| {
@@ -207,8 +207,12 @@ impl Chance {
                 // As our own tools write.
                 let aside = full.with_extension("tmp-1");
                 made(&full);
-                if fs::write(&aside, self.text()).is_ok() && fs::rename(&aside, &full).is_err() {
-                    let _ = fs::remove_file(aside);
+                let text = self.text();
+                if fs::write(&aside, &text).is_ok() {
+                    match fs::rename(&aside, &full) {
+                        Ok(()) => both.wrote(&full, &text),
+                        Err(_) => drop(fs::remove_file(aside)),
+                    }
                 }
             }
             6 => {
@@ -351,7 +355,7 @@ fn one_tree(chance: &mut Chance) -> usize {
     }
     for _ in 0..PER_TREE {
         for _ in 0..chance.below(4) {
-            chance.change(&tree, &outside.root);
+            chance.change(&tree, &outside.root, &both);
         }
         match chance.one_in(5) {
             true => both.glob(&chance.glob(&tree)),

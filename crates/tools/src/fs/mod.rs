@@ -59,12 +59,36 @@ fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static
 /// What the journal is shown before it changes a file: whose call it is, and where it may write.
 fn ticket(tool: &str, cx: &CallContext) -> WriteGrant {
     let call = cx.call.to_string();
-    if cx.permissions.mode == PermissionMode::BypassPermissions {
-        return WriteGrant::unconfined(call, tool);
-    }
     let permissions = &cx.permissions;
-    let within = permissions.directories.iter().chain(&*permissions.granted);
-    WriteGrant::new(call, tool, within.cloned())
+    let ticket = match permissions.mode {
+        PermissionMode::BypassPermissions => WriteGrant::unconfined(call, tool),
+        _ => {
+            let within = permissions.directories.iter().chain(&*permissions.granted);
+            WriteGrant::new(call, tool, within.cloned())
+        }
+    };
+    shown_to_searches(ticket, cx)
+}
+
+/// A search that follows need not read again what was just written.
+#[cfg(feature = "search")]
+fn shown_to_searches(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
+    let Ok(engine) = cx.services.get::<haft_search::SearchEngine>() else {
+        return ticket;
+    };
+    ticket.followed(move |path, content, stamp| {
+        let identity = haft_search::FileIdentity {
+            device: stamp.device,
+            inode: stamp.inode,
+            modified_ns: stamp.mtime_ns,
+        };
+        engine.wrote(path, content, &identity);
+    })
+}
+
+#[cfg(not(feature = "search"))]
+fn shown_to_searches(ticket: WriteGrant, _: &CallContext) -> WriteGrant {
+    ticket
 }
 
 /// The file a call may open by this name.

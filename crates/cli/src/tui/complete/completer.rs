@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_search::SearchEngine;
+use haft_search::{IndexSettings, SearchEngine, SharedEngine};
 use serde_json::Value;
 
 use super::{
@@ -65,8 +65,8 @@ pub(crate) struct Completer(Arc<CompleterState>);
 struct CompleterState {
     places: FilePlaces,
     settings: CompletionSettings,
-    /// Keeps the list of files up to date between walks.
-    engine: SearchEngine,
+    /// The one of the session, which keeps the list of files up to date between walks.
+    search: SharedEngine,
     commands: Mutex<Vec<CommandEntry>>,
     files: Mutex<Option<(Instant, Arc<FileList>)>>,
     /// A walk is under way behind an answer.
@@ -74,11 +74,16 @@ struct CompleterState {
 }
 
 impl Completer {
-    pub(crate) fn new(cwd: PathBuf, home: Option<PathBuf>, settings: CompletionSettings) -> Self {
+    pub(crate) fn new(
+        cwd: PathBuf,
+        home: Option<PathBuf>,
+        settings: CompletionSettings,
+        search: SharedEngine,
+    ) -> Self {
         Self(Arc::new(CompleterState {
             places: FilePlaces { cwd, home },
             settings,
-            engine: SearchEngine::new(),
+            search,
             commands: Mutex::default(),
             files: Mutex::default(),
             is_walking: AtomicBool::new(false),
@@ -178,8 +183,16 @@ impl Completer {
 
 impl CompleterState {
     fn walk(&self) -> Arc<FileList> {
+        // Before there is a session nothing is kept.
+        let engine = self.search.get().unwrap_or_else(|| {
+            let enabled = false;
+            Arc::new(SearchEngine::with(IndexSettings {
+                enabled,
+                ..IndexSettings::default()
+            }))
+        });
         let list = Arc::new(files::walk(
-            &self.engine,
+            &engine,
             &self.places.cwd,
             self.settings.respect_gitignore,
         ));
@@ -233,7 +246,9 @@ mod tests {
 
     fn completer(root: &Path) -> Completer {
         let settings = CompletionSettings::of(&TuiSettings::default());
-        Completer::new(root.to_path_buf(), None, settings)
+        let search = SharedEngine::default();
+        search.get_or_make(IndexSettings::default());
+        Completer::new(root.to_path_buf(), None, settings, search)
     }
 
     fn project() -> tempfile::TempDir {
@@ -325,7 +340,12 @@ mod tests {
         let settings = CompletionSettings::of(&settings);
         assert!(!settings.respect_gitignore);
         let dir = project();
-        let completer = Completer::new(dir.path().to_path_buf(), None, settings);
+        let completer = Completer::new(
+            dir.path().to_path_buf(),
+            None,
+            settings,
+            SharedEngine::default(),
+        );
         assert_eq!(taken(&completer, "@any"), "@\"x y.rs\" ");
     }
 }

@@ -15,6 +15,7 @@ use std::{
 };
 
 use haft_host::{SessionConfig, SessionInput, StopKind};
+use haft_search::SharedEngine;
 use haft_terminal::{
     FrameWriter, GuardMessage, InputEvent, LiveRegion, RestoreState, Screen, TerminalReply,
     input::{InputChunk, InputReader, RawMode, TimedParser, terminal_size},
@@ -159,12 +160,22 @@ impl Ui {
     }
 
     /// From now on there is a session to come.
-    pub(crate) fn open(&mut self, runtime: Handle, config: SessionConfig) {
+    #[cfg_attr(
+        not(feature = "search"),
+        expect(unused_mut, reason = "nothing to share")
+    )]
+    pub(crate) fn open(&mut self, runtime: Handle, mut config: SessionConfig) {
+        // What `@` offers is what the session's searches know.
+        let search = SharedEngine::default();
+        #[cfg(feature = "search")]
+        {
+            config.search = Some(search.clone());
+        }
         let places = config.environment.settings_places(&config.cwd);
         let keeper = Keeper::start(places.user, config.cwd.clone(), self.sender.clone());
         let settings = CompletionSettings::of(&self.app.settings);
         let home = config.environment.home();
-        let completer = Completer::new(config.cwd.clone(), home, settings);
+        let completer = Completer::new(config.cwd.clone(), home, settings, search);
         let (trust, _) = channel();
         self.background = Some(Background {
             runtime,
