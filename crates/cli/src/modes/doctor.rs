@@ -20,6 +20,8 @@ use haft::engine::{
 use haft_host::{AvailableModels, Permitted, SessionConfig, available_models};
 use haft_models::{ModelInfo, listing::split_window};
 use haft_sandbox::{Mechanism, Setup};
+#[cfg(feature = "search")]
+use haft_search::{IndexStatus, SearchEngine};
 use rustix::fs::Access;
 use serde_json::{Value, json};
 
@@ -344,7 +346,6 @@ fn trusted(settings: &Settings) -> Section {
 #[cfg(feature = "search")]
 fn search(permitted: &Permitted) -> Section {
     let index = &permitted.search_index;
-    let watches = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
     let row = |name, text| Row::new(name, CheckState::Good, text);
     let mut rows = Vec::new();
     if index.enabled {
@@ -367,13 +368,12 @@ fn search(permitted: &Permitted) -> Section {
                 (None, None) => "in memory".to_owned(),
             },
         ));
-        rows.extend(watches.ok().map(|most| {
-            let text = format!(
-                "{} directories may be watched (fs.inotify.max_user_watches)",
-                most.trim()
-            );
-            row("watching", text)
-        }));
+        let engine = SearchEngine::with(index.clone());
+        let cwd = permitted.settings.places.cwd.canonicalize();
+        match cwd.ok().and_then(|cwd| engine.inspect(&cwd)) {
+            Some(status) => rows.extend(kept(&status)),
+            None => rows.push(row("state", "nothing is kept of this directory".to_owned())),
+        }
     } else {
         rows.push(row(
             "index",
@@ -384,6 +384,38 @@ fn search(permitted: &Permitted) -> Section {
         name: "search",
         rows,
     }
+}
+
+/// What a search here begins with.
+#[cfg(feature = "search")]
+fn kept(status: &IndexStatus) -> Vec<Row> {
+    if let Some(reason) = status.refused {
+        let text = format!("not kept: {reason}; each search walks");
+        return vec![Row::new("state", CheckState::Good, text)];
+    }
+    let megabytes = |bytes: usize| bytes as f64 / 1e6;
+    let state = format!(
+        "{} of {} files indexed, {:.1} MB of memory",
+        status.indexed,
+        status.files,
+        megabytes(status.index_bytes)
+    );
+    let memory = format!(
+        "contents up to {:.0} MB, let go after five minutes without a search",
+        megabytes(status.memory)
+    );
+    let (watched, text) = match status.is_watched {
+        true => (CheckState::Good, "complete"),
+        false => (
+            CheckState::Note,
+            "incomplete: fs.inotify.max_user_watches is too low, so that all files are looked at before each answer",
+        ),
+    };
+    vec![
+        Row::new("state", CheckState::Good, state),
+        Row::new("memory", CheckState::Good, memory),
+        Row::new("watching", watched, text.to_owned()),
+    ]
 }
 
 fn programs(path: &Path) -> Section {
