@@ -281,28 +281,6 @@ async fn schedules_follow_into_the_conversation_that_goes_on() {
     until("it is said", || recorded.answers().len() == 4).await;
     input.close();
     in_time(running).await.unwrap().unwrap();
-    // The conversation that was gone on with has it, and says it.
-    let mut again = config_in(&project);
-    again.conversation.from = Some(haft_host::EarlierConversation::Newest);
-    let recorded = Recorded::default();
-    let second = session(
-        again,
-        &clock,
-        &recorded,
-        json!([says("back"), says("looked")]),
-    );
-    let input = second.input();
-    input.prompt("go on");
-    let running = tokio::spawn(second.run());
-    until("it is back", || {
-        recorded.answers().contains(&"back".to_owned())
-    })
-    .await;
-    assert_eq!(input.tasks().len(), 1);
-    clock.set(at(4 * HOUR));
-    until("it is said", || recorded.answers().len() == 2).await;
-    input.close();
-    in_time(running).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -163,18 +163,17 @@ impl Tool for Repl {
         };
         let mut notes = Vec::new();
         if let Some(found) = held.take() {
-            match () {
-                () if input.restart => found.end().await,
-                () if !found.is_alive() => {
-                    notes.push(format!("The interpreter had ended since: {BEGINS_ANEW}"));
-                }
-                () if !found.fits(&confinement) => {
-                    found.end().await;
-                    notes.push(format!(
-                        "What may be touched has changed since the interpreter began: {BEGINS_ANEW}"
-                    ));
-                }
-                () => *held = Some(found),
+            if input.restart {
+                found.end().await;
+            } else if !found.is_alive() {
+                notes.push(format!("The interpreter had ended since: {BEGINS_ANEW}"));
+            } else if !found.fits(&confinement) {
+                found.end().await;
+                notes.push(format!(
+                    "What may be touched has changed since the interpreter began: {BEGINS_ANEW}"
+                ));
+            } else {
+                *held = Some(found);
             }
         }
         let is_new = held.is_none();
