@@ -160,6 +160,7 @@ async fn it_writes_where_its_profile_says_and_reaches_no_one() {
     }
     let (inside, outside) = (place.path("cache"), place.path("project/file"));
     fs::create_dir(&inside).unwrap();
+    haft_testkit::bound_this_process();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let script = format!(
