@@ -155,11 +155,11 @@ impl SessionContext {
             roots: self
                 .directories
                 .iter()
-                .map(|dir| resolve::real(dir))
+                .map(|dir| resolve::real_directory(dir))
                 .collect(),
             readable: vec![readable.to_path_buf()],
             plan: None,
-            home: self.home.as_deref().map(resolve::real),
+            home: self.home.as_deref().map(resolve::real_directory),
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
         }
