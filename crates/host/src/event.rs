@@ -280,6 +280,12 @@ impl Sink for Events {
     }
 }
 
+impl HearHooks for Events {
+    fn hear(&self, news: &HookNews) {
+        self.emit(&SessionEvent::Hook(news.clone()));
+    }
+}
+
 /// Hears what happens to hooks, for the face and for the transcript.
 pub(crate) struct HookEar {
     pub(crate) events: Arc<Events>,
@@ -289,7 +295,7 @@ pub(crate) struct HookEar {
 
 impl HearHooks for HookEar {
     fn hear(&self, news: &HookNews) {
-        self.events.emit(&SessionEvent::Hook(news.clone()));
+        self.events.hear(news);
         let HookStage::Ended {
             stdout,
             stderr,
