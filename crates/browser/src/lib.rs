@@ -14,6 +14,8 @@
 //! Scripts of ours run in a world of their own, in which the page has changed nothing. What pages say is
 //! untrusted: every text is bounded, and what cannot be seen is written out (`text`).
 
+#![warn(missing_docs)]
+
 mod act;
 mod chromium;
 mod emulate;

@@ -288,9 +288,16 @@ impl Requests {
     pub(crate) fn answered(&mut self, params: &Value) {
         let response = &params["response"];
         let (status, headers) = (status_of(response), headers(&response["headers"]));
-        if let Some(entry) = params["requestId"].as_str().and_then(|id| self.entry(id)) {
+        let Some(request) = params["requestId"].as_str() else {
+            return;
+        };
+        if let Some(entry) = self.entry(request) {
             entry.status = status;
             entry.response_headers = headers;
+            // A script that never reads the body would keep it open for ever.
+            if entry.kind == "Fetch" {
+                self.open.remove(request);
+            }
         }
     }
 

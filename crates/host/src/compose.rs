@@ -211,6 +211,8 @@ async fn build_tools(
     };
     #[cfg(feature = "web")]
     let searcher = crate::web::setting(&permitted.settings);
+    #[cfg(feature = "browser")]
+    let browser = crate::browser_program(&permitted.settings, &config.environment, &config.cwd);
     let environment = &config.environment;
     let http = HttpOptions::from_variables(|name| environment.variable(name));
     let mut hooks = permitted
@@ -254,6 +256,10 @@ async fn build_tools(
         let with_web =
             crate::web::with_web(builder, environment, searcher.as_deref(), additions.web);
         builder = with_web.map_err(anyhow::Error::msg)?;
+    }
+    #[cfg(feature = "browser")]
+    if let Some(program) = browser {
+        builder = builder.service(Arc::new(program));
     }
     if let Some(progress) = additions.progress {
         builder = builder.progress(progress);

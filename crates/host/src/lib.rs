@@ -33,6 +33,8 @@
 
 mod access;
 mod background;
+#[cfg(feature = "browser")]
+mod browser;
 mod budget;
 mod builder;
 mod catalog;
@@ -100,6 +102,8 @@ mod turns;
 mod web;
 
 pub use access::{ContextUsage, RewoundFiles};
+#[cfg(feature = "browser")]
+pub use browser::browser_program;
 pub use builder::{BuildError, HaftBuilder};
 pub use clock::{MachineClock, ManualClock, SessionClock};
 pub use commands::{CommandInfo, CommandOutcome, CommandSource, DirectoryFacts};

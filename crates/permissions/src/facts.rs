@@ -180,7 +180,9 @@ impl Facts {
             aliases,
             rules: profile.rules,
             parameters: match profile.rules {
-                RuleMatch::Text { .. } | RuleMatch::Paths => parameters(spec),
+                RuleMatch::Text { .. } | RuleMatch::Paths | RuleMatch::Address(_) => {
+                    parameters(spec)
+                }
                 _ => Vec::new(),
             },
             from_server,
@@ -296,8 +298,10 @@ fn matched(rules: RuleMatch, input: &Value) -> (Vec<Target>, Option<String>) {
     let text = |name: &str| input.get(name).and_then(Value::as_str).unwrap_or_default();
     match rules {
         RuleMatch::Address(parameter) => {
-            let target = target(text(parameter)).unwrap_or_else(Target::none);
-            (vec![target], None)
+            // A call that names no address at all contacts no one by it.
+            let given = input.get(parameter).filter(|given| !given.is_null());
+            let target = given.map(|_| target(text(parameter)).unwrap_or_else(Target::none));
+            (target.into_iter().collect(), None)
         }
         RuleMatch::Text {
             parameters,

@@ -311,6 +311,11 @@ const MODEL: &[SettingKey] = &[
         "who searches the web: `provider`, the address of a SearXNG instance (HAFT_SEARCH_URL wins), \
          `mcp__SERVER__TOOL`, or `off` (`haft help web`)",
     ),
+    users(
+        "browser",
+        Object,
+        "`path` of Chromium, `headed` (a window), `memoryMb` (2048) above which it is closed (`haft help browser`)",
+    ),
     light("language", Text, "the language of its answers"),
     light("outputStyle", Text, "the style of its answers"),
 ];

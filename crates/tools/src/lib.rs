@@ -6,6 +6,7 @@
 //!
 //! # Layout
 //! - [`all`]: the one list; adding a tool is one file and one line in it
+//! - `browser`: `Browser`, pages in Chromium, over [`haft_browser`]
 //! - `agent`: `Agent`, `SendMessage`, over [`haft_contract::Subagents`]
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::SearchEngine`]
@@ -31,6 +32,8 @@ mod agent;
     feature = "shell"
 ))]
 mod blocking;
+#[cfg(feature = "browser")]
+mod browser;
 #[cfg(feature = "fs")]
 mod fs;
 #[cfg(feature = "shell")]
@@ -67,6 +70,8 @@ use haft_contract::{
     BackgroundTasks, DeferredTools, DynTool, PendingInput, Services, SessionState, erase,
 };
 
+#[cfg(feature = "browser")]
+pub use browser::{BrowserProgram, BrowserSession};
 #[cfg(feature = "fs")]
 pub use fs::{PdfReader, image_content, image_pixels};
 #[cfg(feature = "fs")]
@@ -105,6 +110,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(session::AskUserQuestion),
         #[cfg(feature = "shell")]
         erase(shell::Bash),
+        #[cfg(feature = "browser")]
+        erase(browser::Browser),
         #[cfg(feature = "session")]
         erase(session::Config),
         #[cfg(feature = "schedule")]
@@ -290,6 +297,10 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
             WebSession::new(session_folder.join("tool-results"), limits)
         })
     };
+    #[cfg(feature = "browser")]
+    let services = or_new(services, || {
+        BrowserSession::new(session_folder.join("tool-results"))
+    });
     services
 }
 
@@ -359,6 +370,7 @@ mod tests {
         let mut written = BTreeSet::new();
         for (family, built) in [
             ("agent", true),
+            ("browser", cfg!(feature = "browser")),
             ("fs", cfg!(feature = "fs")),
             ("memory", cfg!(feature = "memory")),
             ("plan", cfg!(feature = "plan")),

@@ -72,6 +72,8 @@ async fn look(config: &SessionConfig) -> anyhow::Result<Findings> {
             },
         ],
     };
+    #[cfg(feature = "browser")]
+    findings.sections.push(browser(config, &permitted));
     #[cfg(feature = "search")]
     findings.sections.push(search(&permitted));
     let servers = servers(&haft_host::check_servers(config, None).await?);
@@ -125,6 +127,28 @@ impl Row {
             state,
             text: text.into(),
         }
+    }
+}
+
+/// Where pages would be looked at.
+#[cfg(feature = "browser")]
+fn browser(config: &SessionConfig, permitted: &Permitted) -> Section {
+    let found = haft_host::browser_program(&permitted.settings, &config.environment, &config.cwd);
+    let row = match found {
+        Some(program) => Row::new(
+            "Browser",
+            CheckState::Good,
+            program.path.display().to_string(),
+        ),
+        None => Row::new(
+            "Browser",
+            CheckState::Note,
+            "not offered: no Chromium was found (install chromium, or set browser.path), or HAFT_BROWSER=off",
+        ),
+    };
+    Section {
+        name: "browser",
+        rows: vec![row],
     }
 }
 

@@ -37,6 +37,11 @@ const TOPICS: &[(&str, &str, &str)] = &[
         include_str!("../../docs/web.md"),
     ),
     (
+        "browser",
+        "pages looked at and tested in Chromium: what it may reach, refs, permission",
+        include_str!("../../docs/browser.md"),
+    ),
+    (
         "exec-protocol",
         "the lines that `haft exec` reads and writes",
         include_str!("../../docs/exec-protocol.md"),

@@ -18,7 +18,9 @@ pub(crate) fn haft(cwd: &Path) -> Command {
         .current_dir(cwd)
         .env_clear()
         .env("HOME", cwd)
-        .env("PATH", "/usr/bin:/bin");
+        .env("PATH", "/usr/bin:/bin")
+        // What tools there are must not depend on the machine.
+        .env("HAFT_BROWSER", "off");
     command
 }
 

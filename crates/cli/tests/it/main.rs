@@ -35,6 +35,8 @@ mod acp;
 mod acp_clients;
 mod bad_input;
 mod binary;
+#[cfg(feature = "browser")]
+mod browser;
 mod call;
 mod console;
 mod demo;

@@ -88,6 +88,7 @@ const GRAPH: [(&str, &[&str]); 15] = [
     (
         "haft-tools",
         &[
+            "haft-browser",
             "haft-contract",
             "haft-extensions",
             "haft-journal",

@@ -83,6 +83,24 @@ impl Journal {
         Ok(Some(Patch::between(&before.bytes, &kept.content)))
     }
 
+    /// Creates a file with these bytes. `false`: there is one already, and it stays as it is.
+    pub fn create(
+        &self,
+        ticket: &WriteGrant,
+        target: impl Into<FileTarget>,
+        content: Vec<u8>,
+    ) -> Result<bool, JournalError> {
+        let target = target.into();
+        let (path, real) = (target.path(), ticket.resolve(&target)?);
+        let _lock = FileLock::hold(&real)?;
+        if look(&real, LOAD_LIMIT)?.is_some() {
+            return Ok(false);
+        }
+        let put = self.put(ticket, path, &real, None, content, &Patch::default())?;
+        self.record_write(&real, put.stamp, put.after, false);
+        Ok(true)
+    }
+
     /// Creates the file, or replaces all of it if it is what this session last saw.
     pub fn write(
         &self,

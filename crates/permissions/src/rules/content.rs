@@ -71,8 +71,10 @@ impl OpenContent {
             ))
         };
         // Kinds of agent, skills of plugins and paths hold a colon too.
-        if matches!(rules, RuleMatch::Paths | RuleMatch::Text { .. })
-            && let Some((name, value)) = self.parameter()
+        if matches!(
+            rules,
+            RuleMatch::Paths | RuleMatch::Text { .. } | RuleMatch::Address(_)
+        ) && let Some((name, value)) = self.parameter()
             && parameters.iter().any(|own| own == name)
         {
             return self.of_parameter(name, value);

@@ -19,7 +19,7 @@ pub enum RuleClass {
 }
 
 /// The names of the convention, tools and other names of them: no warning is due for a rule that names one.
-const NAMES: [(&str, RuleClass); 63] = [
+const NAMES: [(&str, RuleClass); 64] = [
     ("Agent", RuleClass::Tool),
     ("AgentOutput", RuleClass::Tool),
     ("AgentOutputTool", RuleClass::Tool),
@@ -27,6 +27,7 @@ const NAMES: [(&str, RuleClass); 63] = [
     ("Bash", RuleClass::Commands),
     ("BashOutput", RuleClass::Tool),
     ("BashOutputTool", RuleClass::Tool),
+    ("Browser", RuleClass::Tool),
     ("Cd", RuleClass::Tool),
     ("Config", RuleClass::Tool),
     ("CronCreate", RuleClass::Tool),

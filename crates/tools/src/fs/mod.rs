@@ -99,6 +99,25 @@ fn target(path: &Path, cx: &CallContext) -> Result<FileTarget, ToolError> {
     })
 }
 
+/// Creates a file of bytes that a call of this tool may write.
+#[cfg(feature = "browser")]
+pub(crate) async fn create(
+    tool: &str,
+    path: &Path,
+    content: Vec<u8>,
+    cx: &CallContext,
+) -> Result<(), ToolError> {
+    let (target, ticket) = (target(path, cx)?, ticket(tool, cx));
+    let created = ask(cx, move |journal| journal.create(&ticket, target, content)).await?;
+    match created.map_err(ToolError::Failed)? {
+        true => Ok(()),
+        false => Err(ToolError::Failed(format!(
+            "{} is there already; name a file that is not.",
+            path.display()
+        ))),
+    }
+}
+
 /// Asks the journal, on a thread that may wait for the disk. Its error comes as text: before a call is
 /// permitted it is a refusal, afterwards a failure.
 async fn ask<T: Send + 'static>(

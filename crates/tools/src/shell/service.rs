@@ -401,6 +401,53 @@ impl Shell {
         }
     }
 
+    /// A folder for the temporary files of a program that is confined for long: short, as that of commands is.
+    #[cfg(feature = "browser")]
+    pub(crate) fn scratch_for(&self, program: &str) -> PathBuf {
+        static STARTED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+        let mut path = self.scratch().into_os_string();
+        path.push(format!(
+            "-{program}{}",
+            STARTED.fetch_add(1, Ordering::Relaxed)
+        ));
+        path.into()
+    }
+
+    /// The same under a profile and with an environment of its own, no weaker than this.
+    #[cfg(feature = "browser")]
+    pub(crate) async fn start_under(
+        &self,
+        confinement: &Confinement,
+        profile: &SandboxProfile,
+        program: ConfinedProgram,
+        weakest: Mechanism,
+    ) -> Result<ConfinedProcess, ToolError> {
+        let sandbox = self.sandbox(confinement).await?;
+        let name = program.program.display().to_string();
+        let started = sandbox.start_program(profile, program, weakest).await;
+        started.map_err(|error| match error {
+            SandboxError::TooWeak { .. } => ToolError::Failed(format!(
+                "{name} was not started: it cannot be confined well enough here. `haft doctor` says what is missing."
+            )),
+            error => ToolError::Failed(format!("{name} was not started: {error}")),
+        })
+    }
+
+    /// The ports that commands in the background listen on.
+    #[cfg(feature = "browser")]
+    pub(crate) async fn listening(&self) -> std::collections::BTreeSet<u16> {
+        let mut pids = Vec::new();
+        for job in self.tasks.jobs() {
+            pids.extend(job.processes().await.iter().map(|process| process.pid));
+        }
+        if pids.is_empty() {
+            return std::collections::BTreeSet::new();
+        }
+        blocking(move || super::ports::listening(pids))
+            .await
+            .unwrap_or_default()
+    }
+
     /// The sandbox for commands under these settings: made when the first of them comes.
     async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
         let settings = ShellSettings {

@@ -167,6 +167,15 @@ impl Tasks {
         Ok(info.unwrap_or(before))
     }
 
+    /// The jobs of all tasks that still run.
+    #[cfg(feature = "browser")]
+    pub(crate) fn jobs(&self) -> Vec<Arc<Job>> {
+        let kept = self.kept();
+        let jobs = kept.tasks.values().map(|task| Arc::clone(&task.job));
+        jobs.filter(|job| !matches!(job.stage(), Stage::Gone(_)))
+            .collect()
+    }
+
     /// The job of a task, to wait for it.
     pub(crate) fn job(&self, id: &str) -> Option<Arc<Job>> {
         let kept = self.kept();

@@ -8,18 +8,18 @@ use url::Url;
 
 /// An address that can be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PageAddress {
+pub(crate) struct PageAddress {
     /// Without fragment; the host is in its one spelling.
-    pub(super) url: Url,
-    pub(super) host: Host,
-    pub(super) port: u16,
+    pub(crate) url: Url,
+    pub(crate) host: Host,
+    pub(crate) port: u16,
 }
 
 const LONGEST: usize = 4_000;
 
 impl PageAddress {
     /// Reads what a model wrote. The error says what to write instead.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.len() > LONGEST {
             return Err(format!("the URL is longer than {LONGEST} bytes"));
@@ -50,7 +50,7 @@ impl PageAddress {
     }
 
     /// Where a page points to.
-    pub(super) fn join(&self, location: &str) -> Result<Self, String> {
+    pub(crate) fn join(&self, location: &str) -> Result<Self, String> {
         let location = location.trim();
         if location.len() > LONGEST || location.chars().any(char::is_control) {
             return Err("it points to an address that cannot be read".to_owned());
@@ -88,7 +88,7 @@ impl PageAddress {
     }
 
     /// The same over https, unless it is on this machine or at a port that someone chose.
-    pub(super) fn upgraded(mut self) -> Self {
+    pub(crate) fn upgraded(mut self) -> Self {
         let is_upgraded = self.url.scheme() == "http"
             && self.url.port().is_none()
             && !self.is_here()
@@ -100,14 +100,14 @@ impl PageAddress {
     }
 
     /// It names this machine, or an address that is not public.
-    pub(super) fn special(&self) -> Option<Special> {
+    pub(crate) fn special(&self) -> Option<Special> {
         match self.host.address() {
             Some(address) => Special::of(address),
             None => self.is_localhost().then_some(Special::Loopback),
         }
     }
 
-    pub(super) fn is_localhost(&self) -> bool {
+    pub(crate) fn is_localhost(&self) -> bool {
         let name = self.host.name().unwrap_or_default();
         name == "localhost" || name.ends_with(".localhost")
     }
@@ -117,7 +117,7 @@ impl PageAddress {
     }
 
     /// The same host, but for `www.`?
-    pub(super) fn is_host_of(&self, other: &Self) -> bool {
+    pub(crate) fn is_host_of(&self, other: &Self) -> bool {
         fn bare(host: &Host) -> String {
             let text = host.to_string();
             text.strip_prefix("www.").unwrap_or(&text).to_owned()
@@ -126,7 +126,7 @@ impl PageAddress {
     }
 
     /// As rules are asked: an address without brackets.
-    pub(super) fn host_in_rules(&self) -> String {
+    pub(crate) fn host_in_rules(&self) -> String {
         match self.host.address() {
             Some(address) => address.to_string(),
             None => self.host.to_string(),

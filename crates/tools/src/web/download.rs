@@ -301,7 +301,7 @@ impl Downloader<'_> {
 }
 
 /// The rules as the gate of commands knows them. Patterns that it does not know name no address.
-pub(super) fn host_rules(lists: &HostLists) -> HostRules {
+pub(crate) fn host_rules(lists: &HostLists) -> HostRules {
     let read = |globs: &[HostGlob]| {
         let patterns = globs.iter().filter_map(|glob| {
             let host = match glob.host.contains(':') {
@@ -320,7 +320,7 @@ pub(super) fn host_rules(lists: &HostLists) -> HostRules {
 }
 
 /// Does a rule name exactly this host, so that it may be where it is?
-pub(super) fn is_named(lists: &HostLists, host: &Host, port: u16) -> bool {
+pub(crate) fn is_named(lists: &HostLists, host: &Host, port: u16) -> bool {
     let rules = host_rules(lists);
     let mut allowed = rules.allowed.iter();
     allowed.any(|rule| rule.exactly() == Some(host) && rule.matches(host, port))

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 /// Names of marks that only programs write.
-const MARKS: [&str; 8] = [
+const MARKS: [&str; 9] = [
+    "page",
     "web_page",
     "web_search",
     "system-reminder",
@@ -26,7 +27,7 @@ pub(super) fn marked(mark: &str, source: &str, text: &str) -> String {
 }
 
 /// The text without characters that act or hide, and without marks of ours.
-pub(super) fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     // First, so that no mark is put together by leaving out what stands in it.
     let visible = match text.chars().any(is_left_out) {
         true => Cow::Owned(text.chars().filter(|c| !is_left_out(*c)).collect()),

@@ -21,7 +21,13 @@ mod search;
 mod session;
 mod tame;
 
+#[cfg(feature = "browser")]
+pub(crate) use address::PageAddress;
+#[cfg(feature = "browser")]
+pub(crate) use download::{host_rules, is_named};
 pub(crate) use fetch::WebFetch;
+#[cfg(feature = "browser")]
+pub(crate) use marked::harmless;
 pub(crate) use search::WebSearch;
 pub use session::{WebLimits, WebSession};
 

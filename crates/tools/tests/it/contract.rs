@@ -149,6 +149,11 @@ async fn every_tool_keeps_to_the_contract() {
                 json!({"setting": "x", "value": 1}),
             ],
             "WaitForMcpServers" => vec![json!({}), json!({"servers": ["git"]})],
+            "Browser" => vec![
+                json!({"action": "close"}),
+                json!({"action": "click"}),
+                json!({"action": "navigate", "url": "file:///etc/passwd"}),
+            ],
             "WebFetch" => vec![
                 json!({"url": "http://127.0.0.1:1/", "prompt": "What is it?"}),
                 json!({"url": "file:///etc/passwd", "prompt": "x", "offset": 5}),

@@ -22,6 +22,8 @@ use crate::{
 };
 
 const ACTS: &str = include_str!("acts.json");
+/// The one in which a page is looked at.
+const PAGE: &str = include_str!("page.json");
 
 /// What the model is called wherever a name is shown.
 const MODEL: &str = "scripted";
@@ -38,7 +40,7 @@ struct Act {
 }
 
 pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
-    let acts: Vec<Act> = serde_json::from_str(ACTS)?;
+    let mut acts: Vec<Act> = serde_json::from_str(ACTS)?;
     let style = Style::of_stdout();
     // No one watches a pipe.
     let pace = Pace::new(flags.fast || !show::stdout_is_terminal());
@@ -53,6 +55,11 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
             show::clean(&scratch.project().display().to_string())
         ))
     ))?;
+    let config = config(&scratch)?;
+    let has_browser = has_browser(&config)?;
+    if has_browser {
+        acts.extend(serde_json::from_str::<Vec<Act>>(PAGE)?);
+    }
     let mut prompts = Vec::new();
     let mut script = ModelScript::default();
     for act in acts {
@@ -70,7 +77,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         other => session::warn(other),
     };
     let parts = SessionParts::new(follow).scripted(script, pace.of_model());
-    let session = AgentSession::open(config(&scratch)?, parts)?;
+    let session = AgentSession::open(config, parts)?;
     let input = session.input();
     signals.end(&input);
     let running = tokio::spawn(session.run());
@@ -96,11 +103,32 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         return Ok(exit);
     }
     anyhow::ensure!(errors.is_empty(), "{}", errors.join("; "));
+    if !has_browser {
+        let left_out =
+            "There is no Chromium here, so the scene in which a page is looked at is left out.";
+        show::drawn(&format!("{}\n", style.wrap(left_out)))?;
+    }
     show::drawn(&farewell(&scratch, flags.keep, style))?;
     if flags.keep {
         scratch.keep();
     }
     Ok(Exit::Success)
+}
+
+/// Is there one, and would it be started here?
+#[cfg(feature = "browser")]
+fn has_browser(config: &SessionConfig) -> anyhow::Result<bool> {
+    let permitted = haft_host::Permitted::load(config)?;
+    let found = haft_host::browser_program(&permitted.settings, &config.environment, &config.cwd);
+    let (Some(_), Some(program)) = (found, &config.program) else {
+        return Ok(false);
+    };
+    Ok(haft_sandbox::available(program, &std::env::temp_dir()).is_some())
+}
+
+#[cfg(not(feature = "browser"))]
+fn has_browser(_: &SessionConfig) -> anyhow::Result<bool> {
+    Ok(false)
 }
 
 fn config(scratch: &Scratch) -> anyhow::Result<SessionConfig> {

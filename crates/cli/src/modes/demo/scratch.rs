@@ -10,12 +10,13 @@ use std::{
 
 use anyhow::Context;
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("README.md", include_str!("project/README.md")),
     ("deploy.env", include_str!("project/deploy.env")),
     ("price.sh", include_str!("project/price.sh")),
     ("receipt.sh", include_str!("project/receipt.sh")),
     ("test.sh", include_str!("project/test.sh")),
+    ("till.html", include_str!("project/till.html")),
 ];
 
 /// The project, and where its session keeps its state.

@@ -1,0 +1,518 @@
+//! What each action does, and what is said of it.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use data_encoding::BASE64;
+use haft_browser::{
+    Arrival, Chromium, ChromiumError, Emulation, PageAction, PictureOf, SnapshotPart, Tab,
+    is_loopback_url, one_line, ref_number, visible,
+};
+use haft_contract::{
+    CallContext, Card, Content, ToolError, ToolOutput, ToolUse, output::MediaSource,
+};
+
+use super::{
+    BrowserSession,
+    answer::BrowserAnswer,
+    tool::{BrowserAction, Input, NAME},
+};
+use crate::{shell::Shell, web::PageAddress};
+
+/// Characters of a snapshot that was asked for, of one after a navigation, of a difference.
+const WHOLE: usize = 20_000;
+const AFTER_NAVIGATION: usize = 6_000;
+const DIFFERENCE: usize = 4_000;
+pub(super) const LONGEST_VALUE: usize = 20_000;
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Reads an address that a model wrote.
+pub(super) fn readable(url: &str) -> Result<(), ToolError> {
+    if url == "about:blank" {
+        return Ok(());
+    }
+    PageAddress::read(url).map(drop).map_err(|why| {
+        let hint = match url.starts_with("file:") || url.starts_with('/') {
+            true => " Files of the project are at http://haft.localhost/PATH, relative to the working directory.",
+            false => "",
+        };
+        ToolError::Refused(format!("{why}.{hint}"))
+    })
+}
+
+pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    let session = cx.services.get::<BrowserSession>()?;
+    if input.action == BrowserAction::Close && input.tab.is_none() {
+        let closed = match session.close().await {
+            true => "The browser is closed.",
+            false => "No browser runs.",
+        };
+        return Ok(BrowserAnswer::said(closed).output(&[], None, None));
+    }
+    let shell = cx.services.get::<Shell>()?;
+    let ports = shell.listening().await;
+    let asked = ToolUse {
+        id: cx.tool_use_id.to_string(),
+        name: NAME.to_owned(),
+        input: serde_json::to_value(input).unwrap_or_default(),
+    };
+    let card = Card::new(NAME, input.action.name());
+    session.hosts.open_for(cx, card, asked, ports.clone());
+    let browser = session.browser(cx).await?;
+    let parting = session.take_parting();
+    let tab = browser.selected().await.map_err(failed)?;
+    if let Some(page) = &input.page {
+        let acts = !matches!(input.action, BrowserAction::Navigate | BrowserAction::Tabs);
+        // It was permitted for that page, and no other.
+        if acts && host_of(page) != host_of(&tab.url()) {
+            return Err(ToolError::Failed(format!(
+                "The page went from {page} to {} meanwhile. Take a snapshot.",
+                tab.url()
+            )));
+        }
+        session.hosts.permit(page, acts);
+    }
+    let doing = Doing {
+        input,
+        cx,
+        session: &session,
+        browser: &browser,
+        tab: &tab,
+        ports: &ports,
+    };
+    let done = doing.act().await;
+    let mut notes = browser.take_notes();
+    notes.extend(session.keep_downloads(&browser).await);
+    let selected = browser.selected().await.ok();
+    let shown = selected.as_ref().unwrap_or(&tab);
+    match done {
+        Ok(mut answer) => {
+            if let Some(parting) = parting {
+                answer.said.insert(0, parting);
+            }
+            Ok(answer.output(&notes, Some(shown), Some(&browser)))
+        }
+        Err(error) if notes.is_empty() => Err(error),
+        Err(error) => Err(ToolError::Failed(format!(
+            "{error} (Meanwhile: {}.)",
+            crate::web::harmless(&notes.join("; "))
+        ))),
+    }
+}
+
+fn host_of(url: &str) -> String {
+    PageAddress::read(url)
+        .map(|address| format!("{}:{}", address.host, address.port))
+        .unwrap_or_default()
+}
+
+fn failed(error: ChromiumError) -> ToolError {
+    ToolError::Failed(crate::web::harmless(&error.to_string()))
+}
+
+pub(super) struct Doing<'a> {
+    pub(super) input: &'a Input,
+    cx: &'a CallContext,
+    session: &'a BrowserSession,
+    browser: &'a Chromium,
+    pub(super) tab: &'a Tab,
+    ports: &'a BTreeSet<u16>,
+}
+
+impl Doing<'_> {
+    async fn act(&self) -> Result<BrowserAnswer, ToolError> {
+        let Input { action, .. } = self.input;
+        match action {
+            BrowserAction::Navigate => self.navigate(self.tab).await,
+            BrowserAction::Back => {
+                self.arrived(self.tab, self.tab.go(-1, self.loading()).await)
+                    .await
+            }
+            BrowserAction::Forward => {
+                self.arrived(self.tab, self.tab.go(1, self.loading()).await)
+                    .await
+            }
+            BrowserAction::Reload => {
+                self.arrived(self.tab, self.tab.reload(self.loading()).await)
+                    .await
+            }
+            BrowserAction::Snapshot => self.snapshot().await,
+            BrowserAction::WaitFor => {
+                let (text, gone) = (self.input.text.as_deref(), self.input.gone.as_deref());
+                self.tab
+                    .wait_for(text, gone, self.limit())
+                    .await
+                    .map_err(failed)?;
+                Ok(BrowserAnswer::said(match (text, gone) {
+                    (Some(text), _) => format!("\"{text}\" is there."),
+                    (None, gone) => format!("\"{}\" is gone.", gone.unwrap_or_default()),
+                }))
+            }
+            BrowserAction::Tabs => self.tabs().await,
+            BrowserAction::Dialog => {
+                let accept = self.input.accept.unwrap_or_default();
+                self.tab
+                    .answer_dialog(accept, self.input.text.as_deref())
+                    .await
+                    .map_err(failed)?;
+                self.changed(&[]).await
+            }
+            BrowserAction::Evaluate => self.evaluate().await,
+            BrowserAction::Screenshot => self.screenshot().await,
+            BrowserAction::Console => self.console(),
+            BrowserAction::Network => self.network().await,
+            BrowserAction::Pdf => {
+                let bytes = self.tab.pdf().await.map_err(failed)?;
+                let size = bytes.len();
+                let path = self.save(bytes).await?;
+                Ok(BrowserAnswer::said(format!(
+                    "The page was written to {path} ({size} bytes)."
+                )))
+            }
+            BrowserAction::Emulate => self.emulate().await,
+            BrowserAction::Trace => self.trace().await,
+            BrowserAction::Close => {
+                let number = self.input.tab.unwrap_or_default();
+                self.browser.close_tab(number).await.map_err(failed)?;
+                Ok(BrowserAnswer::said(format!("Tab {number} is closed.")))
+            }
+            _ => {
+                let action = self.page_action().await?;
+                let acted = self.tab.act(&action).await.map_err(failed)?;
+                if acted.navigated {
+                    return self
+                        .show(
+                            self.tab,
+                            BrowserAnswer::said(format!("The page is now {}.", self.tab.url())),
+                        )
+                        .await;
+                }
+                let quiet = matches!(action, PageAction::Hover(_) | PageAction::Scroll(_));
+                match quiet {
+                    true => Ok(BrowserAnswer::said("Done.")),
+                    false => self.changed(&acted.remarks).await,
+                }
+            }
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_millis(self.input.timeout.unwrap_or(10_000)).min(LONGEST_WAIT)
+    }
+
+    fn loading(&self) -> Duration {
+        Duration::from_millis(self.input.timeout.unwrap_or(30_000)).min(LONGEST_WAIT)
+    }
+
+    fn reference(&self) -> Result<Option<u32>, ToolError> {
+        self.input.reference.as_deref().map(number).transpose()
+    }
+
+    fn required(&self) -> Result<u32, ToolError> {
+        number(self.input.reference.as_deref().unwrap_or_default())
+    }
+
+    async fn page_action(&self) -> Result<PageAction, ToolError> {
+        let input = self.input;
+        let values = || input.values.clone().unwrap_or_default();
+        Ok(match input.action {
+            BrowserAction::Click => PageAction::Click {
+                on: self.required()?,
+                double: input.double == Some(true),
+            },
+            BrowserAction::Hover => PageAction::Hover(self.required()?),
+            BrowserAction::Type => PageAction::Type {
+                into: self.required()?,
+                text: input.text.clone().unwrap_or_default(),
+                submit: input.submit == Some(true),
+            },
+            BrowserAction::Fill => {
+                let fields = input.fields.iter().flatten();
+                let fields =
+                    fields.map(|field| Ok((number(&field.reference)?, field.value.clone())));
+                PageAction::Fill(fields.collect::<Result<_, ToolError>>()?)
+            }
+            BrowserAction::Select => PageAction::Select {
+                of: self.required()?,
+                values: values(),
+            },
+            BrowserAction::Upload => PageAction::Upload {
+                to: self.required()?,
+                files: self.handed_over().await?,
+            },
+            BrowserAction::Press => PageAction::Press(input.key.clone().unwrap_or_default()),
+            BrowserAction::Drag => PageAction::Drag {
+                from: self.required()?,
+                to: number(input.to.as_deref().unwrap_or_default())?,
+            },
+            _ => PageAction::Scroll(self.reference()?),
+        })
+    }
+
+    /// Copies files that may be read to where the program sees them.
+    async fn handed_over(&self) -> Result<Vec<String>, ToolError> {
+        let scratch = self
+            .session
+            .scratch()
+            .await
+            .ok_or(ToolError::Unavailable("the browser"))?;
+        let mut files = Vec::new();
+        for (at, given) in self.input.values.iter().flatten().enumerate() {
+            let path = self.cx.cwd.join(given);
+            let hidden = self.cx.permissions.hidden.clone();
+            let folder = scratch
+                .join("uploads")
+                .join(format!("{at}-{}", self.cx.call));
+            let copied = crate::blocking::blocking(move || {
+                let real = std::fs::canonicalize(&path)?;
+                if hidden.hides(&path) || hidden.hides(&real) || !real.is_file() {
+                    return Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
+                }
+                std::fs::create_dir_all(&folder)?;
+                let name = real.file_name().unwrap_or_default();
+                let copy = folder.join(name);
+                std::fs::copy(&real, &copy)?;
+                Ok(copy)
+            });
+            let copy = copied.await?.map_err(|source| ToolError::Read {
+                path: given.into(),
+                source,
+            })?;
+            files.push(copy.display().to_string());
+        }
+        Ok(files)
+    }
+
+    async fn navigate(&self, tab: &Tab) -> Result<BrowserAnswer, ToolError> {
+        let url = self.input.url.as_deref().unwrap_or_default();
+        self.arrived(tab, tab.navigate(url, self.loading()).await)
+            .await
+    }
+
+    async fn arrived(
+        &self,
+        tab: &Tab,
+        arrival: Result<Arrival, ChromiumError>,
+    ) -> Result<BrowserAnswer, ToolError> {
+        let arrival = match arrival {
+            Ok(arrival) => arrival,
+            Err(ChromiumError::Unreachable { error, url }) => {
+                return Err(self.unreachable(&error, &url));
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let status = arrival
+            .status
+            .map(|status| format!(" ({status})"))
+            .unwrap_or_default();
+        let mut answer = BrowserAnswer::said(format!(
+            "{}{status}, title \"{}\"",
+            arrival.url, arrival.title
+        ));
+        answer.status = arrival.status;
+        if arrival.busy {
+            answer = answer.with("It still loads.");
+        }
+        self.show(tab, answer).await
+    }
+
+    fn unreachable(&self, error: &str, url: &str) -> ToolError {
+        let address = PageAddress::read(url).ok();
+        let port = address
+            .as_ref()
+            .map(|address| address.port)
+            .unwrap_or_default();
+        let refused = error.contains("CONNECTION_REFUSED")
+            || error.contains("SOCKS")
+            || error.contains("EMPTY");
+        ToolError::Failed(if refused && is_loopback_url(url) {
+            let at = address
+                .map(|address| format!("{}:{port}", address.host))
+                .unwrap_or_default();
+            match self.ports.contains(&port) {
+                true => format!(
+                    "{at} cannot be reached: the command that listens there has a network of its own. Files of the \
+                     project are at http://haft.localhost/PATH."
+                ),
+                false => format!("Nothing listens at {at}. Is the dev server running?"),
+            }
+        } else {
+            format!("{error} at {url}.")
+        })
+    }
+
+    /// The page after a navigation.
+    async fn show(&self, tab: &Tab, mut answer: BrowserAnswer) -> Result<BrowserAnswer, ToolError> {
+        let part = SnapshotPart {
+            most: AFTER_NAVIGATION,
+            ..SnapshotPart::default()
+        };
+        answer.page = Some(tab.snapshot(&part).await.map_err(failed)?);
+        Ok(answer)
+    }
+
+    async fn changed(&self, remarks: &[String]) -> Result<BrowserAnswer, ToolError> {
+        let mut answer =
+            BrowserAnswer::page(self.tab.difference(DIFFERENCE).await.map_err(failed)?);
+        answer
+            .said
+            .extend(remarks.iter().map(|remark| format!("Note: {remark}.")));
+        Ok(answer)
+    }
+
+    async fn snapshot(&self) -> Result<BrowserAnswer, ToolError> {
+        let part = SnapshotPart {
+            within: self.reference()?,
+            find: self.input.text.clone(),
+            most: WHOLE,
+        };
+        Ok(BrowserAnswer::page(
+            self.tab.snapshot(&part).await.map_err(failed)?,
+        ))
+    }
+
+    async fn tabs(&self) -> Result<BrowserAnswer, ToolError> {
+        if let Some(number) = self.input.tab {
+            let tab = self.browser.select(number).await.map_err(failed)?;
+            return self
+                .show(
+                    &tab,
+                    BrowserAnswer::said(format!("Tab {number} is selected.")),
+                )
+                .await;
+        }
+        if self.input.url.is_some() {
+            let tab = self.browser.open().await.map_err(failed)?;
+            return self.navigate(&tab).await;
+        }
+        let tabs = self.browser.tabs();
+        let lines = tabs.iter().map(|tab| {
+            let selected = if tab.selected { " (selected)" } else { "" };
+            let waits = tab
+                .dialog
+                .as_ref()
+                .map(|dialog| format!(" [{} open]", dialog.kind))
+                .unwrap_or_default();
+            format!(
+                "{}: {} \"{}\"{selected}{waits}",
+                tab.number,
+                one_line(&tab.url, 300),
+                tab.title
+            )
+        });
+        Ok(BrowserAnswer::page(lines.collect::<Vec<_>>().join("\n")))
+    }
+
+    async fn evaluate(&self) -> Result<BrowserAnswer, ToolError> {
+        let script = self.input.script.as_deref().unwrap_or_default();
+        let value = self
+            .tab
+            .evaluate(script, self.reference()?, self.limit())
+            .await
+            .map_err(failed)?;
+        let text = match &value {
+            serde_json::Value::String(text) => text.clone(),
+            other => serde_json::to_string_pretty(other).unwrap_or_default(),
+        };
+        Ok(BrowserAnswer::page(visible(&text, LONGEST_VALUE)))
+    }
+
+    async fn screenshot(&self) -> Result<BrowserAnswer, ToolError> {
+        let of = match (self.reference()?, self.input.full) {
+            (Some(number), _) => PictureOf::Element(number),
+            (None, Some(true)) => PictureOf::Page,
+            (None, _) => PictureOf::View,
+        };
+        let picture = self.tab.picture(of).await.map_err(failed)?;
+        let extension = if picture.media_type == "image/png" {
+            "png"
+        } else {
+            "jpg"
+        };
+        let name = format!("page-{}.{extension}", self.cx.call);
+        let kept = self.session.keep(name, picture.bytes.clone()).await?;
+        let (width, height) = picture.shows;
+        let mut answer =
+            BrowserAnswer::said(format!("{width}×{height} px, kept as {}", kept.display()));
+        if let Some((width, height)) = picture.cut_from {
+            answer = answer.with(format!("Cut: the page has {width}×{height} px."));
+        }
+        if self.input.save.is_some() {
+            let path = self.save(picture.bytes.clone()).await?;
+            answer = answer.with(format!("Written to {path}."));
+        }
+        answer.blocks.push(Content::Image {
+            source: MediaSource::Base64 {
+                media_type: picture.media_type.to_owned(),
+                data: BASE64.encode(&picture.bytes),
+            },
+        });
+        Ok(answer)
+    }
+
+    /// Writes to the path that was permitted.
+    async fn save(&self, bytes: Vec<u8>) -> Result<String, ToolError> {
+        let path = std::path::PathBuf::from(self.input.save.clone().unwrap_or_default());
+        crate::fs::create(NAME, &path, bytes, self.cx).await?;
+        Ok(path.display().to_string())
+    }
+
+    async fn emulate(&self) -> Result<BrowserAnswer, ToolError> {
+        let wanted = self.input.emulate.clone().unwrap_or_default();
+        let wanted = Emulation {
+            width: wanted.width,
+            height: wanted.height,
+            mobile: wanted.mobile,
+            dark: wanted.dark,
+            offline: wanted.offline,
+        };
+        let now = self.tab.emulate(&wanted).await.map_err(failed)?;
+        let mut words = Vec::new();
+        words.extend(now.width.map(|width| format!("width {width}")));
+        words.extend(now.height.map(|height| format!("height {height}")));
+        for (name, value) in [
+            ("mobile", now.mobile),
+            ("dark", now.dark),
+            ("offline", now.offline),
+        ] {
+            words.extend(value.map(|value| format!("{name} {value}")));
+        }
+        Ok(BrowserAnswer::said(format!(
+            "This tab now has: {}.",
+            words.join(", ")
+        )))
+    }
+
+    async fn trace(&self) -> Result<BrowserAnswer, ToolError> {
+        let trace = self.tab.trace(self.loading()).await.map_err(failed)?;
+        let ms =
+            |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.0} ms"));
+        let lcp = match trace.lcp {
+            Some((at, Some(number))) => format!("{at:.0} ms [ref=e{number}]"),
+            Some((at, None)) => format!("{at:.0} ms"),
+            None => "none".to_owned(),
+        };
+        let mut answer = BrowserAnswer::said(format!(
+            "TTFB {}, FCP {}, LCP {lcp}, CLS {:.3}, long tasks {} ({:.0} ms), requests {} ({} KB), heap {} KB, nodes {}",
+            ms(trace.ttfb),
+            ms(trace.fcp),
+            trace.cls,
+            trace.long_tasks.0,
+            trace.long_tasks.1,
+            trace.requests.0,
+            trace.requests.1 / 1024,
+            trace.heap / 1024,
+            trace.nodes
+        ));
+        answer.status = trace.arrival.status;
+        Ok(answer)
+    }
+}
+
+fn number(reference: &str) -> Result<u32, ToolError> {
+    ref_number(reference).ok_or_else(|| {
+        ToolError::Refused(format!(
+            "\"{}\" is no ref; a snapshot names them, such as e5.",
+            one_line(reference, 40)
+        ))
+    })
+}

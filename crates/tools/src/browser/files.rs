@@ -1,0 +1,165 @@
+//! Files of the project for pages at `http://haft.localhost/`, under the rules for reading.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Component, Path, PathBuf},
+};
+
+use haft_browser::ServedFile;
+use haft_contract::PermissionSnapshot;
+
+/// Larger files are not handed to pages.
+const LARGEST: u64 = 50 << 20;
+
+/// The file at the path of a URL, below `root`; 404 for all that may not be read, so that a page learns nothing of it.
+pub(super) fn serve(root: &Path, url_path: &str, permissions: &PermissionSnapshot) -> ServedFile {
+    let found = find(root, url_path, permissions).and_then(|path| {
+        let mut bytes = Vec::new();
+        let mut file = fs::File::open(&path).ok()?.take(LARGEST + 1);
+        file.read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= LARGEST).then_some((path, bytes))
+    });
+    match found {
+        Some((path, body)) => ServedFile {
+            status: 200,
+            content_type: content_type(&path).to_owned(),
+            body,
+        },
+        None => ServedFile {
+            status: 404,
+            content_type: "text/plain; charset=utf-8".to_owned(),
+            body: b"There is no such file, or it may not be read.".to_vec(),
+        },
+    }
+}
+
+/// The real path, links followed, that the rules let be read.
+fn find(root: &Path, url_path: &str, permissions: &PermissionSnapshot) -> Option<PathBuf> {
+    let decoded = decoded(url_path)?;
+    let relative = Path::new(decoded.trim_start_matches('/'));
+    let plain = relative
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    if !plain || decoded.contains(['\\', '\0']) {
+        return None;
+    }
+    let given = root.join(relative);
+    let mut real = fs::canonicalize(&given).ok()?;
+    if real.is_dir() {
+        real = fs::canonicalize(real.join("index.html")).ok()?;
+    }
+    if !fs::metadata(&real).ok()?.is_file() {
+        return None;
+    }
+    let inside = permissions.directories.iter().any(|directory| {
+        fs::canonicalize(directory).is_ok_and(|directory| real.starts_with(directory))
+    }) || fs::canonicalize(root).is_ok_and(|root| real.starts_with(root));
+    let hidden = [&given, &real]
+        .into_iter()
+        .any(|path| permissions.hidden.hides(path) || permissions.locked.hides(path));
+    // What version control keeps holds addresses with keys in them.
+    let kept = real.components().any(|part| part.as_os_str() == ".git");
+    let named = permissions
+        .confinement
+        .hidden
+        .iter()
+        .chain(permissions.stores.iter())
+        .any(|store| real.starts_with(store));
+    (inside && !hidden && !kept && !named).then_some(real)
+}
+
+fn decoded(path: &str) -> Option<String> {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            let text = std::str::from_utf8(&digits).ok()?;
+            bytes.push(u8::from_str_radix(text, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn content_type(path: &Path) -> &'static str {
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
+    match extension.to_ascii_lowercase().as_str() {
+        "html" | "htm" => "text/html; charset=utf-8",
+        "js" | "mjs" | "cjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "json" | "map" => "application/json; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "avif" => "image/avif",
+        "ico" => "image/x-icon",
+        "woff" => "font/woff",
+        "woff2" => "font/woff2",
+        "ttf" => "font/ttf",
+        "wasm" => "application/wasm",
+        "mp4" => "video/mp4",
+        "webm" => "video/webm",
+        "mp3" => "audio/mpeg",
+        "pdf" => "application/pdf",
+        "xml" => "text/xml; charset=utf-8",
+        "txt" | "md" | "csv" | "log" | "ts" | "tsx" | "jsx" | "toml" | "yaml" | "yml" => {
+            "text/plain; charset=utf-8"
+        }
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_contract::CallContext;
+
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_read_is_served() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        fs::create_dir_all(root.join("sub")).unwrap();
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::write(root.join("sub/index.html"), "page").unwrap();
+        fs::write(root.join("a b.js"), "1").unwrap();
+        fs::write(root.join(".git/config"), "key").unwrap();
+        fs::write(folder.path().join("secret"), "key").unwrap();
+        std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
+        let (cx, _updates) = CallContext::for_test(&root);
+        let of = |path: &str| {
+            let served = serve(&root, path, &cx.permissions);
+            (served.status, served.content_type)
+        };
+        assert_eq!(of("/sub/"), (200, "text/html; charset=utf-8".to_owned()));
+        assert_eq!(
+            of("/a%20b.js?v=1"),
+            (200, "text/javascript; charset=utf-8".to_owned())
+        );
+        for no in [
+            "/",
+            "/link",
+            "/../secret",
+            "/%2e%2e/secret",
+            "/..%2fsecret",
+            "/sub/../../secret",
+            "/.git/config",
+            "/%00",
+            "/%zz",
+            "//etc/passwd",
+            "/a%5cb",
+            "/sub%2f..%2f..%2fsecret",
+        ] {
+            assert_eq!(of(no).0, 404, "{no}");
+        }
+    }
+}

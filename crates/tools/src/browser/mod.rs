@@ -1,0 +1,23 @@
+//! `Browser`: pages looked at and tested in Chromium.
+//!
+//! The program runs in a sandbox of its own: it sees neither the home nor the project, writes to its scratch folder
+//! alone, and its only way out is our gate (`hosts`), which judges each connection by the rules for hosts. What pages
+//! of the project need is handed to it file by file under the rules for reading (`files`), at
+//! `http://haft.localhost/`.
+//!
+//! - `tool`: what a model calls, and what of it needs permission; `actions`, `logs`: what each action does
+//! - `session`: the one browser of a session; `program`: which program, and how it is started
+//! - `hosts`: where pages go and what they load; `answer`: how a model reads what a page says
+
+mod actions;
+mod answer;
+mod files;
+mod hosts;
+mod logs;
+mod program;
+mod session;
+mod tool;
+
+pub use program::BrowserProgram;
+pub use session::BrowserSession;
+pub(crate) use tool::Browser;

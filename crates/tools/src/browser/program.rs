@@ -1,0 +1,220 @@
+//! Which Chromium, and how it is started.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{CallContext, ToolError};
+use haft_sandbox::{
+    ClosedDirectories, ConfinedProcess, ConfinedProgram, Mechanism, Network, PROXY_PORT,
+    SandboxProfile, Workspace, network::Gate,
+};
+
+use crate::shell::Shell;
+
+/// Looked for in this order.
+const NAMES: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome-stable",
+    "google-chrome",
+];
+
+/// The program, and how people want it. A service: without it there is no `Browser`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrowserProgram {
+    /// Where it is.
+    pub path: PathBuf,
+    /// It shows a window.
+    pub headed: bool,
+    /// The memory of all its processes, above which it is closed, in MB.
+    pub memory_mb: u64,
+}
+
+/// What it may take where settings say nothing.
+const MEMORY_MB: u64 = 2_048;
+
+impl BrowserProgram {
+    /// The one at `path`, else the first in those of `folders` (a `PATH`) into which no one else can put programs.
+    /// `outside`: where none is looked for, such as the project.
+    #[must_use]
+    pub fn find(path: Option<&Path>, folders: &OsStr, outside: &[PathBuf]) -> Option<Self> {
+        let found = match path {
+            Some(path) => path.is_absolute().then(|| path.to_path_buf())?,
+            None => {
+                let folders: Vec<PathBuf> = env::split_paths(folders)
+                    .filter(|folder| is_trusted(folder, outside))
+                    .collect();
+                let mut all = NAMES
+                    .iter()
+                    .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+                all.find(|path| is_program(path))?
+            }
+        };
+        is_program(&found).then_some(Self {
+            path: found,
+            headed: false,
+            memory_mb: MEMORY_MB,
+        })
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
+}
+
+/// A folder into which no one else can put a program.
+fn is_trusted(folder: &Path, outside: &[PathBuf]) -> bool {
+    folder.is_absolute()
+        && !outside.iter().any(|other| folder.starts_with(other))
+        && fs::metadata(folder).is_ok_and(|found| found.is_dir() && found.mode() & 0o022 == 0)
+}
+
+const FLAGS: [&str; 20] = [
+    "--remote-debugging-pipe",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-extensions",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-breakpad",
+    "--disable-crash-reporter",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-site-isolation-trials",
+    "--no-pings",
+    "--mute-audio",
+    "--password-store=basic",
+    // Our own sandbox holds all of it; its own would need rights that it does not have in there.
+    "--no-sandbox",
+    // Loopback goes through the gate too.
+    "--proxy-bypass-list=<-loopback>",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-features=IsolateOrigins,site-per-process,AutofillServerCommunication,OptimizationHints,\
+     MediaRouter,Translate,LocalNetworkAccessChecks,Prerender2",
+];
+
+/// Starts it with its pipe: what it reads from, and what it writes to.
+pub(super) async fn start(
+    program: &BrowserProgram,
+    shell: &Shell,
+    gate: Arc<dyn Gate>,
+    cx: &CallContext,
+) -> Result<
+    (
+        ConfinedProcess,
+        tokio::net::unix::pipe::Receiver,
+        tokio::net::unix::pipe::Sender,
+    ),
+    ToolError,
+> {
+    let failed =
+        |error: std::io::Error| ToolError::Failed(format!("The browser was not started: {error}"));
+    let (their_commands, our_commands) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+        .map_err(|error| failed(error.into()))?;
+    let (our_answers, their_answers) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+        .map_err(|error| failed(error.into()))?;
+    let writer = tokio::net::unix::pipe::Sender::from_owned_fd(our_commands).map_err(failed)?;
+    let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(our_answers).map_err(failed)?;
+
+    let mut closed: Vec<PathBuf> = cx.permissions.directories.to_vec();
+    closed.push(cx.cwd.to_path_buf());
+    closed.extend(
+        env::var_os("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute() && home != Path::new("/")),
+    );
+    let profile = SandboxProfile::Workspace(Workspace {
+        writable: Vec::new(),
+        protected: Vec::new(),
+        hidden: cx.permissions.confinement.hidden.to_vec(),
+        guarded: None,
+        closed: ClosedDirectories {
+            directories: closed,
+            open: Vec::new(),
+        },
+        network: Network::Proxy,
+    });
+    let scratch = shell.scratch_for("browser");
+    let mut confined = ConfinedProgram::new(&program.path, "/");
+    confined.arguments = FLAGS.iter().map(OsString::from).collect();
+    if !program.headed {
+        confined.arguments.push("--headless".into());
+    }
+    confined
+        .arguments
+        .push(format!("--proxy-server=socks5://127.0.0.1:{PROXY_PORT}").into());
+    let mut folder = OsString::from("--user-data-dir=");
+    folder.push(scratch.join("profile"));
+    confined.arguments.push(folder);
+    // Its home is its scratch folder: profile, caches, downloads.
+    for name in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
+        confined.env.push((name.into(), scratch.clone().into()));
+    }
+    let mut passed = vec!["PATH", "LANG", "TZ"];
+    if program.headed {
+        passed.extend(["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"]);
+    }
+    for name in passed {
+        confined
+            .env
+            .extend(env::var_os(name).map(|value| (name.into(), value)));
+    }
+    // Nothing of what it says there is of use, and it would wait when a pipe is full.
+    let nowhere = || {
+        let null = fs::File::options().read(true).write(true).open("/dev/null");
+        null.map(OwnedFd::from).map_err(failed)
+    };
+    confined.files = vec![
+        (0, nowhere()?),
+        (1, nowhere()?),
+        (2, nowhere()?),
+        (3, their_commands),
+        (4, their_answers),
+    ];
+    confined.gate = Some(gate);
+    confined.scratch = Some(scratch);
+    let started = shell.start_under(
+        &cx.permissions.confinement,
+        &profile,
+        confined,
+        Mechanism::Bubblewrap,
+    );
+    Ok((started.await?, reader, writer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_only_where_no_one_else_can_put_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("browser");
+        fs::write(&own, "#!/bin/sh\n").unwrap();
+        assert!(
+            BrowserProgram::find(Some(&own), OsStr::new(""), &[]).is_none(),
+            "it cannot be run"
+        );
+        let mut rights = fs::metadata(&own).unwrap().permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o755);
+        fs::set_permissions(&own, rights).unwrap();
+        assert!(BrowserProgram::find(Some(&own), OsStr::new(""), &[]).is_some());
+        assert!(
+            BrowserProgram::find(Some(Path::new("browser")), OsStr::new("/usr/bin"), &[]).is_none()
+        );
+        assert!(is_trusted(folder.path(), &[]));
+        assert!(!is_trusted(folder.path(), &[folder.path().to_path_buf()]));
+        let mut open = fs::metadata(folder.path()).unwrap().permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut open, 0o777);
+        fs::set_permissions(folder.path(), open).unwrap();
+        assert!(!is_trusted(folder.path(), &[]));
+    }
+}
