@@ -44,6 +44,7 @@
 //! | `skill` | no | `Skill` |
 //! | `schedule` | no | `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`: what is said later |
 //! | `web` | no | `WebFetch`, `WebSearch` |
+//! | `browser` | no | `Browser`: a Chromium of the machine, in the sandbox; brings `shell` and `web` |
 //! | `otel` | no | none: what sessions do is sent as OpenTelemetry where the variables ask for it |
 //!
 //! # Who is asked
