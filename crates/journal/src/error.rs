@@ -104,6 +104,12 @@ pub enum JournalError {
     /// The mode of the file has no write bit.
     #[error("{} is read-only (no write permission in its mode); chmod first if it really is to be changed.", .path.display())]
     ReadOnly { path: PathBuf },
+    /// The editor did not save what it said it would.
+    #[error("{} has unsaved changes in the editor, and the editor did not save them. Nothing was changed. Ask the user to save the file, then retry.", .path.display())]
+    NotSaved { path: PathBuf },
+    /// The editor that was to write the file refused.
+    #[error("{} was not written: the editor refused it ({why}). Nothing was changed. Ask the user, or try again.", .path.display())]
+    EditorRefused { path: PathBuf, why: String },
     /// Another process holds the lock of the file.
     #[error("{} is locked by another process (waited 5 s). Try again later.", .path.display())]
     Locked { path: PathBuf },

@@ -22,6 +22,8 @@ pub enum SeenBy {
     Read,
     /// It was written by the session.
     Write,
+    /// It was shown as an editor had it, and was not on disk then.
+    Editor,
 }
 
 /// The lines a Read showed.

@@ -12,6 +12,7 @@
 //! - [`FileTarget`], [`WriteGrant`], [`UndoHistory`]: which file a call may open, where it may write, and how
 //!   that is undone.
 //! - [`Sweep`], [`Before`]: what a command changes, found by two looks, and taken back like the rest.
+//! - `buffers`: what an editor has of a file and has not saved.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
 //! - [`notebook`]: the same for one cell of a notebook.
@@ -21,6 +22,7 @@
 
 #![warn(missing_docs)]
 
+mod buffers;
 mod commit;
 mod diff;
 pub mod edit;
@@ -47,6 +49,7 @@ mod text;
 mod undo;
 mod write_grant;
 
+pub use buffers::{BUFFER_LIMIT, UnsavedText, WriteThrough};
 pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{

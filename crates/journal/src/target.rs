@@ -1,7 +1,9 @@
 //! Which file a call may open: the one that was meant when it was permitted.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::buffers::UnsavedText;
 use crate::error::JournalError;
 use crate::open::{Resolved, resolve};
 
@@ -13,6 +15,8 @@ use crate::open::{Resolved, resolve};
 pub struct FileTarget {
     given: PathBuf,
     judged: Option<PathBuf>,
+    /// What its editor has of it, if that is not what is on disk.
+    pub(crate) unsaved: Option<Arc<UnsavedText>>,
 }
 
 impl FileTarget {
@@ -21,6 +25,7 @@ impl FileTarget {
         Self {
             given: given.into(),
             judged: None,
+            unsaved: None,
         }
     }
 
@@ -29,6 +34,7 @@ impl FileTarget {
         Self {
             given: given.into(),
             judged: Some(real.into()),
+            unsaved: None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use crate::buffers::WriteThrough;
 use crate::error::JournalError;
 use crate::open::resolve;
 use crate::stamp::Stamp;
@@ -22,6 +23,8 @@ pub struct WriteGrant {
     within: Vec<PathBuf>,
     /// The same after all links; looked up when first needed, which waits for the disk.
     real: OnceLock<Vec<PathBuf>>,
+    /// Who writes single text files in place of the journal.
+    pub(crate) through: Option<Arc<dyn WriteThrough>>,
     follower: Option<Follower>,
 }
 
@@ -48,6 +51,7 @@ impl WriteGrant {
             tool: tool.into(),
             within: within.into_iter().collect(),
             real: OnceLock::new(),
+            through: None,
             follower: None,
         }
     }
@@ -81,8 +85,16 @@ impl WriteGrant {
         let within = self.within.into_iter().chain(more);
         Self {
             follower: self.follower,
+            through: self.through,
             ..Self::new(self.call, self.tool, within)
         }
+    }
+
+    /// The same, whose files an editor writes. What it makes of them is looked at, and can be undone.
+    #[must_use]
+    pub fn through(mut self, editor: Arc<dyn WriteThrough>) -> Self {
+        self.through = Some(editor);
+        self
     }
 
     /// Is a real path inside?

@@ -49,9 +49,13 @@ impl Journal {
         limit: u64,
     ) -> Result<Raw, JournalError> {
         let target = target.into();
+        let unsaved = target.unsaved_text();
         let resolved = target.resolve()?;
         let snapshot = match resolved.exists {
-            true => Snapshot::take(&resolved.real, limit)?,
+            true => match unsaved {
+                Some(unsaved) => Some(unsaved.snapshot()),
+                None => Snapshot::take(&resolved.real, limit)?,
+            },
             false => None,
         };
         let Some(Snapshot { stamp, bytes }) = snapshot else {
@@ -59,12 +63,18 @@ impl Journal {
         };
         let sight = Sight {
             hash: (stamp.size <= HASH_LIMIT).then(|| ContentHash::of(&bytes)),
-            settled: stamp.is_settled(),
+            settled: unsaved.is_none() && stamp.is_settled(),
             stamp,
             shown: None,
             partial: false,
-            by: SeenBy::Read,
+            by: match unsaved {
+                Some(_) => SeenBy::Editor,
+                None => SeenBy::Read,
+            },
         };
+        if let Some(unsaved) = unsaved {
+            self.noted_base(unsaved);
+        }
         Ok(Raw {
             real: resolved.real,
             bytes,

@@ -37,6 +37,8 @@ pub struct Edited {
     pub old: Vec<u8>,
     /// What others changed since the last read, if the edit went on nevertheless.
     pub outside: Option<Patch>,
+    /// What an editor changed on top when it wrote the file.
+    pub formatted: Option<Patch>,
     /// Of the new content.
     pub hash: ContentHash,
     /// The unit it is undone by, if the session keeps an undo journal.
@@ -74,7 +76,7 @@ impl Journal {
     ) -> Result<CheckedEdit, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), target.resolve()?.real);
-        let before = Snapshot::take(&real, LOAD_LIMIT)?;
+        let before = target.snapshot(&real, LOAD_LIMIT)?;
         self.prepare_edit(path, &real, before, change)
     }
 
@@ -98,7 +100,8 @@ impl Journal {
             outside,
             partial,
         } = prepared;
-        let put = self.put(ticket, path, &real, before, after, &patch)?;
+        let mut put = self.put(ticket, path, &real, before, after, &patch)?;
+        let (patch, formatted) = put.changes(patch);
         Ok(Edited {
             created: put.before.is_none(),
             tier: plan.tier,
@@ -106,6 +109,7 @@ impl Journal {
             patch,
             old: put.before.map(|before| before.bytes).unwrap_or_default(),
             outside,
+            formatted,
             hash: self.record_write(&real, put.stamp, put.after, partial),
             unit: put.unit,
             real,

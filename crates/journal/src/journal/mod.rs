@@ -14,9 +14,12 @@ pub use applying::{Applied, AppliedFile, FileChange};
 pub use bytes::{Extent, Raw};
 pub use editing::{CheckedEdit, Edited};
 pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
+pub(crate) use writing::keep_form;
 pub use writing::{WriteOutcome, WriteReport};
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use crate::error::JournalError;
@@ -48,6 +51,10 @@ pub struct Journal {
     /// The last look at where commands may write.
     pub(crate) look: Arc<Mutex<Option<KeptLook>>>,
     pub(crate) sweep_limits: SweepLimits,
+    /// Of files whose editor's text was shown: what was on disk then.
+    pub(crate) bases: Mutex<HashMap<PathBuf, ContentHash>>,
+    /// Commands that run now.
+    pub(crate) commands: Arc<AtomicUsize>,
 }
 
 impl Journal {
@@ -97,6 +104,8 @@ impl Journal {
             shelf: Arc::clone(&self.shelf),
             look: Arc::clone(&self.look),
             sweep_limits: self.sweep_limits,
+            bases: Mutex::default(),
+            commands: Arc::clone(&self.commands),
         }
     }
 
@@ -122,6 +131,13 @@ impl Journal {
         request: &PageRequest,
     ) -> Result<TextPage, JournalError> {
         let target = target.into();
+        if let Some(unsaved) = target.unsaved_text() {
+            let Snapshot { stamp, bytes } = unsaved.snapshot();
+            let page = page::read_given(&unsaved.real, request, stamp, bytes.clone())?;
+            self.noted_base(unsaved);
+            self.ledger.record(&unsaved.real, page.sight.clone(), Some(bytes));
+            return Ok(page);
+        }
         // A path that led to itself needs no second look: it is opened without following any link, so that it either
         // still does or is not opened.
         let real = match target.led_to_itself() {
@@ -188,9 +204,20 @@ impl Journal {
         let steps = std::slice::from_ref(&step);
         let mut performed = perform(self.history(), ticket, steps, Vec::new())?;
         let stamp = performed.stamps.pop().flatten();
+        let meant = step.after.unwrap_or_default();
+        let was: &[u8] = step.before.as_ref().map_or(&[], |before| &before.bytes);
+        let became = performed.became.map(|content| EditorForm {
+            patch: Patch::between(was, &content),
+            formatted: Patch::between(&meant, &content),
+            content,
+        });
         Ok(Put {
             before: step.before,
-            after: step.after.unwrap_or_default(),
+            after: match &became {
+                Some(became) => became.content.clone(),
+                None => meant,
+            },
+            became,
             stamp: stamp.ok_or_else(|| JournalError::Drifted {
                 path: given.to_path_buf(),
             })?,
@@ -225,7 +252,28 @@ impl Journal {
 pub(crate) struct Put {
     pub(crate) before: Option<Snapshot>,
     pub(crate) after: Vec<u8>,
+    /// What an editor made of it, where that is not what was meant.
+    pub(crate) became: Option<EditorForm>,
     pub(crate) stamp: Stamp,
     /// The unit it is undone by, if the session keeps an undo journal.
     pub(crate) unit: Option<String>,
+}
+
+/// A file as an editor wrote it.
+pub(crate) struct EditorForm {
+    content: Vec<u8>,
+    /// From the old content to this one.
+    pub(crate) patch: Patch,
+    /// From what was meant to this one.
+    pub(crate) formatted: Patch,
+}
+
+impl Put {
+    /// The change that was made in the end, and what of it is the editor's.
+    fn changes(&mut self, meant: Patch) -> (Patch, Option<Patch>) {
+        match self.became.take() {
+            Some(became) => (became.patch, Some(became.formatted)),
+            None => (meant, None),
+        }
+    }
 }

@@ -29,6 +29,8 @@ pub struct NotebookEdited {
     pub patch: Patch,
     /// The content before.
     pub old: Vec<u8>,
+    /// What an editor changed on top when it wrote the file.
+    pub formatted: Option<Patch>,
     /// Of the new content.
     pub hash: ContentHash,
     /// The unit it is undone by, if the session keeps an undo journal.
@@ -44,7 +46,7 @@ impl Journal {
     ) -> Result<Spliced, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), target.resolve()?.real);
-        let before = Snapshot::take(&real, NOTEBOOK_LIMIT)?;
+        let before = target.snapshot(&real, NOTEBOOK_LIMIT)?;
         let (_, spliced, _) = self.prepare_notebook(path, &real, before, change)?;
         Ok(spliced)
     }
@@ -63,9 +65,11 @@ impl Journal {
         let (before, spliced, partial) = self.prepare_notebook(path, &real, before, change)?;
         let patch = Patch::between(&before.bytes, &spliced.content);
         let content = spliced.content.clone();
-        let put = self.put(ticket, path, &real, Some(before), content, &patch)?;
+        let mut put = self.put(ticket, path, &real, Some(before), content, &patch)?;
+        let (patch, formatted) = put.changes(patch);
         Ok(NotebookEdited {
             patch,
+            formatted,
             old: put.before.map(|before| before.bytes).unwrap_or_default(),
             hash: self.record_write(&real, put.stamp, put.after, partial),
             unit: put.unit,

@@ -43,6 +43,8 @@ pub struct WriteReport {
     pub old: Option<Vec<u8>>,
     /// From the old to the new content; empty for a created file.
     pub patch: Patch,
+    /// What an editor changed on top when it wrote the file.
+    pub formatted: Option<Patch>,
     /// The file is CRLF throughout, so the given LF were written as CRLF.
     pub crlf_kept: bool,
     /// The file has a byte order mark and keeps it.
@@ -62,7 +64,7 @@ impl Journal {
     pub fn check_write(&self, target: impl Into<FileTarget>) -> Result<(), JournalError> {
         let target = target.into();
         let resolved = target.resolve()?;
-        match Snapshot::take(&resolved.real, LOAD_LIMIT)? {
+        match target.snapshot(&resolved.real, LOAD_LIMIT)? {
             Some(before) => self.judge_write(target.path(), &resolved.real, &before),
             None => Ok(()),
         }
@@ -76,7 +78,7 @@ impl Journal {
     ) -> Result<Option<Patch>, JournalError> {
         let target = target.into();
         let resolved = target.resolve()?;
-        let Some(before) = Snapshot::take(&resolved.real, LOAD_LIMIT)? else {
+        let Some(before) = target.snapshot(&resolved.real, LOAD_LIMIT)? else {
             return Ok(None);
         };
         let kept = keep_form(target.path(), &before.bytes, content)?;
@@ -117,13 +119,15 @@ impl Journal {
                 added: count_lines(&content),
                 ..Patch::default()
             };
-            let put = self.put(ticket, path, &real, None, content, &patch)?;
+            let mut put = self.put(ticket, path, &real, None, content, &patch)?;
+            let (_, formatted) = put.changes(Patch::default());
             return Ok(WriteReport {
                 outcome: WriteOutcome::Created,
                 bytes: put.after.len() as u64,
                 lines: patch.added,
                 old: None,
                 patch: Patch::default(),
+                formatted,
                 crlf_kept: false,
                 bom_kept: false,
                 encoding_kept: None,
@@ -143,10 +147,13 @@ impl Journal {
         let bytes = new.len() as u64;
         let elision = elision(&before.bytes, content);
         let patch = Patch::between(&before.bytes, &new);
+        let mut formatted = None;
+        let mut patch = patch;
         let (old, new, stamp, unit) = if new == before.bytes {
             (before.bytes, new, before.stamp, None)
         } else {
-            let put = self.put(ticket, path, &real, Some(before), new, &patch)?;
+            let mut put = self.put(ticket, path, &real, Some(before), new, &patch)?;
+            (patch, formatted) = put.changes(patch);
             let old = put.before.map(|before| before.bytes).unwrap_or_default();
             (old, put.after, put.stamp, put.unit)
         };
@@ -155,6 +162,7 @@ impl Journal {
             bytes,
             lines: count_lines(content.as_bytes()),
             patch,
+            formatted,
             crlf_kept: crlf,
             bom_kept: bom,
             encoding_kept: is_foreign(encoding).then_some(encoding),
@@ -197,15 +205,19 @@ impl Journal {
     }
 }
 
-struct KeptPreimage {
-    content: Vec<u8>,
+pub(crate) struct KeptPreimage {
+    pub(crate) content: Vec<u8>,
     crlf: bool,
     bom: bool,
     encoding: Encoding,
 }
 
 /// The new content in the form of the old: its encoding, its byte order mark, its CRLF.
-fn keep_form(path: &Path, before: &[u8], content: &str) -> Result<KeptPreimage, JournalError> {
+pub(crate) fn keep_form(
+    path: &Path,
+    before: &[u8],
+    content: &str,
+) -> Result<KeptPreimage, JournalError> {
     let (encoding, mark_length) = match text::detect(before) {
         text::ContentKind::Text {
             encoding,

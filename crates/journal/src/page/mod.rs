@@ -8,7 +8,7 @@
 mod collect;
 mod read;
 
-pub(crate) use read::{HASH_LIMIT, read_page, read_small_page};
+pub(crate) use read::{HASH_LIMIT, read_given, read_page, read_small_page};
 
 use std::path::PathBuf;
 

@@ -97,6 +97,21 @@ pub(crate) fn read_small_page(
     Some((page, content.bytes))
 }
 
+/// One page of a text that an editor has of a file.
+pub(crate) fn read_given(
+    real: &Path,
+    request: &PageRequest,
+    stamp: Stamp,
+    bytes: Vec<u8>,
+) -> Result<TextPage, JournalError> {
+    let content = Special { bytes, ended: true };
+    let reading = read_memory(real, &content, request)?;
+    let mut page = finish(real, request, stamp, reading)?;
+    page.sight.settled = false;
+    page.sight.by = SeenBy::Editor;
+    Ok(page)
+}
+
 fn binary(real: &Path, head: &[u8], size: u64) -> JournalError {
     JournalError::Binary {
         path: real.to_path_buf(),

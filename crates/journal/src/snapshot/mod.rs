@@ -28,6 +28,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -115,6 +116,24 @@ pub struct Before {
     seen: Result<TreeState, String>,
     /// Only what the command line names is looked at, because there is too much besides.
     narrowed: Option<String>,
+    _runs: RunningCommand,
+}
+
+/// Counts a command until it has ended.
+#[derive(Debug)]
+struct RunningCommand(Arc<AtomicUsize>);
+
+impl RunningCommand {
+    fn begin(all: &Arc<AtomicUsize>) -> Self {
+        all.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(all))
+    }
+}
+
+impl Drop for RunningCommand {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 #[derive(Debug)]
@@ -169,11 +188,13 @@ impl Journal {
     /// whatever comes of it: what undo will not cover is said.
     pub fn before_command(&self, sweep: &Sweep) -> Before {
         let limits = self.sweep_limits;
+        let runs = RunningCommand::begin(&self.commands);
         let Some(history) = self.history() else {
             return Before {
                 area: Area::default(),
                 seen: Err("this session keeps no undo journal".to_owned()),
                 narrowed: None,
+                _runs: runs,
             };
         };
         let recorded = history.mark();
@@ -226,7 +247,13 @@ impl Journal {
             area,
             seen,
             narrowed,
+            _runs: runs,
         }
+    }
+
+    /// Does a command of this session run now?
+    pub fn runs_commands(&self) -> bool {
+        self.commands.load(Ordering::SeqCst) > 0
     }
 
     /// Looks at everything, or at what has changed since the last look.

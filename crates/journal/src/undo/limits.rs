@@ -120,7 +120,9 @@ impl UndoHistory {
         let gone: HashSet<&String> = dropped.iter().collect();
         records.retain(|record| match record {
             Record::Intent(intent) => !gone.contains(&intent.unit),
-            Record::InPlace { unit, .. } | Record::Outcome { unit, .. } => !gone.contains(unit),
+            Record::InPlace { unit, .. }
+            | Record::Became { unit, .. }
+            | Record::Outcome { unit, .. } => !gone.contains(unit),
             Record::Dropped { .. } => false,
         });
         let forgotten = dropped.len().saturating_sub(REMEMBERED);

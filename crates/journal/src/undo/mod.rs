@@ -26,7 +26,7 @@ mod swept;
 mod take_back;
 mod units;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,9 @@ pub(crate) use record::{Left, RecordState, Seal, Swept};
 pub(crate) use store::LogMark;
 use store::Store;
 use units::Units;
+
+/// Longer contents are not compared with what an editor has.
+const LONGEST_COMPARED: u64 = 2 * crate::buffers::BUFFER_LIMIT;
 
 /// The undo journal of one session, in a folder of its own. Opening it creates nothing.
 #[derive(Debug)]
@@ -102,6 +105,36 @@ impl UndoHistory {
         let units = Units::of(self.store.records_behind(mark)?);
         let paths = units.all.iter().flat_map(|unit| unit.all_paths());
         Ok(paths.map(|(one, _)| (one.path, one.after)).collect())
+    }
+
+    /// Was there a content of this file, before or after a change of this session, for which this says yes?
+    pub(crate) fn had(
+        &self,
+        real: &Path,
+        is_meant: impl Fn(&[u8]) -> bool,
+    ) -> bool {
+        let units = self.units().unwrap_or_default();
+        let mut tried = HashSet::new();
+        for unit in units.all.iter().rev() {
+            for (one, _) in unit.all_paths() {
+                if one.path != real {
+                    continue;
+                }
+                for state in [&one.after, &one.before] {
+                    let RecordState::Regular { hash, size, .. } = state else {
+                        continue;
+                    };
+                    if *size > LONGEST_COMPARED || !tried.insert(hash.clone()) {
+                        continue;
+                    }
+                    let content = self.store.get(hash).ok().flatten();
+                    if content.is_some_and(|content| is_meant(&content)) {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
     }
 
     fn store(&self) -> &Store {

@@ -16,6 +16,7 @@ use super::record::{
     After, Ending, FileRecord, Intent, Record, RecordState, extended, nanoseconds,
 };
 use super::store::{Keep, Log, Store};
+use crate::buffers::{WriteThrough, is_same};
 use crate::commit::{self, Attributes, Directory};
 use crate::error::JournalError;
 use crate::open::Snapshot;
@@ -47,6 +48,8 @@ pub(crate) struct Performed {
     pub(crate) unit: Option<String>,
     /// One for each step; `None` for a file that was removed.
     pub(crate) stamps: Vec<Option<Stamp>>,
+    /// What an editor made of the only file, where that is not what was meant.
+    pub(crate) became: Option<Vec<u8>>,
 }
 
 /// The file at a resolved path; `None` if there is none.
@@ -77,11 +80,24 @@ pub(crate) fn perform(
         None => steps.iter().map(Beside::of).collect::<Result<_, _>>()?,
     };
     let mut stamps = Vec::new();
+    let mut became = None;
+    let through = ticket.through.as_deref().filter(|_| steps.len() == 1);
     for (at, step) in steps.iter().enumerate() {
-        let made = make(step, &besides[at].temporary, &mut || match &unit {
+        let mut in_place = || match &unit {
             Some(unit) => unit.goes_in_place(at, step),
             None => Ok(()),
-        });
+        };
+        let temporary = &besides[at].temporary;
+        let made = match through.filter(|_| is_for_editors(step, &besides[at])) {
+            None => make(step, temporary, &mut in_place),
+            Some(editor) => make_through(editor, step, temporary, &mut in_place).and_then(|made| {
+                if let (Some(unit), Some(content)) = (&unit, &made.became) {
+                    unit.became(at, content)?;
+                }
+                became = made.became;
+                Ok(Some(made.stamp))
+            }),
+        };
         match made {
             Ok(stamp) => stamps.push(stamp),
             Err(error) => {
@@ -113,10 +129,14 @@ pub(crate) fn perform(
     }
     for (step, stamp) in steps.iter().zip(&stamps) {
         if let (Some(after), Some(stamp)) = (&step.after, stamp) {
-            ticket.wrote(&step.real, after, stamp);
+            ticket.wrote(&step.real, became.as_deref().unwrap_or(after), stamp);
         }
     }
-    Ok(Performed { unit, stamps })
+    Ok(Performed {
+        unit,
+        stamps,
+        became,
+    })
 }
 
 /// One step, or nothing of it; or [`JournalError::HalfWritten`].
@@ -139,6 +159,64 @@ fn make(
         }
         (None, None) => Ok(None),
     }
+}
+
+/// What an editor made of a file.
+struct MadeByEditor {
+    stamp: Stamp,
+    /// The content, where it is not what was meant.
+    became: Option<Vec<u8>>,
+}
+
+/// Text with one name, in a directory that is there: what an editor writes as it is meant.
+fn is_for_editors(step: &Step, beside: &Beside) -> bool {
+    let is_text = |content: &[u8]| std::str::from_utf8(content).is_ok() && !content.contains(&0);
+    let after = step.after.as_deref().is_some_and(is_text);
+    let before = step.before.as_ref();
+    let before = before.is_none_or(|before| before.stamp.links == 1 && is_text(&before.bytes));
+    after && before && step.attributes.is_none() && beside.made.is_empty()
+}
+
+/// The same by an editor: its answer counts for little, what is on disk afterwards decides. What it changed though it
+/// was not meant (it formats what it saves) is kept.
+fn make_through(
+    editor: &dyn WriteThrough,
+    step: &Step,
+    temporary: &str,
+    before_in_place: commit::BeforeInPlace<'_>,
+) -> Result<MadeByEditor, JournalError> {
+    let meant = step.after.as_deref().unwrap_or_default();
+    let answer = editor.write(&step.real, &String::from_utf8_lossy(meant));
+    let now = look(&step.real, u64::MAX)?;
+    let was = step.before.as_ref().map(|before| before.bytes.as_slice());
+    let is_unchanged = now.as_ref().map(|now| now.bytes.as_slice()) == was;
+    if let Err(why) = answer
+        && is_unchanged
+    {
+        let path = step.given.clone();
+        return Err(JournalError::EditorRefused { path, why });
+    }
+    let stamp = match now {
+        Some(now) if now.bytes == meant => now.stamp,
+        Some(now) if !is_unchanged && !is_same(&now.bytes, meant) => {
+            return Ok(MadeByEditor {
+                stamp: now.stamp,
+                became: Some(now.bytes),
+            });
+        }
+        Some(now) => commit::replace(
+            &step.real,
+            &now,
+            meant,
+            temporary.as_ref(),
+            before_in_place,
+        )?,
+        None => commit::create(&step.real, meant, temporary.as_ref(), None)?,
+    };
+    Ok(MadeByEditor {
+        stamp,
+        became: None,
+    })
 }
 
 /// Takes back the steps that were made, newest first; gives the files that could not be.
@@ -237,6 +315,23 @@ impl<'h> OpenUnit<'h> {
         let unit = self.id.clone();
         self.log
             .append(&Record::InPlace { unit, file }, Keep::Durably)
+            .map_err(|error| store.failed(error))
+    }
+
+    /// What an editor made of a file takes the place of what was meant: undo goes by it.
+    fn became(&self, file: usize, content: &[u8]) -> Result<(), JournalError> {
+        let store = self.history.store();
+        let keep = match content.len() <= SHOWN {
+            true => store.put(content, Keep::Loosely)?,
+            false => ContentHash::of(content).to_string(),
+        };
+        let after = After {
+            hash: keep,
+            size: content.len() as u64,
+        };
+        let unit = self.id.clone();
+        self.log
+            .append(&Record::Became { unit, file, after }, Keep::Durably)
             .map_err(|error| store.failed(error))
     }
 

@@ -17,6 +17,12 @@ pub(super) enum Record {
     Intent(Box<Intent>),
     /// A rename would not do for this file: it is overwritten in place from here on.
     InPlace { unit: String, file: usize },
+    /// An editor wrote this file, and made something else of it than was meant.
+    Became {
+        unit: String,
+        file: usize,
+        after: After,
+    },
     /// How it ended. Without one, recovery decides.
     Outcome {
         unit: String,

@@ -123,6 +123,12 @@ impl Units {
                         file.in_place = true;
                     }
                 }
+                Record::Became { unit, file, after } => {
+                    let unit = index.get(&unit).map(|&at| &mut units.all[at]);
+                    if let Some(file) = unit.and_then(|unit| unit.intent.files.get_mut(file)) {
+                        file.after = Some(after);
+                    }
+                }
                 Record::Outcome { unit, ending, note } => {
                     if let Some(&at) = index.get(&unit) {
                         units.all[at].ending = Some(ending);

@@ -1,0 +1,254 @@
+//! What an editor has of a file, and has not saved.
+//!
+//! An editor's text differs from the disk for one of two reasons: a person typed and did not save, or the editor has not
+//! noticed yet what was changed on the disk. The second is known by its text: the file had it before. A text that is not
+//! saved is read and judged in place of the disk; it is never written by the journal. Before a change the editor saves it
+//! itself, so that what the person typed is what undo goes back to.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+use crate::error::JournalError;
+use crate::journal::{Journal, keep_form};
+use crate::ledger::SeenBy;
+use crate::open::Snapshot;
+use crate::stamp::{ContentHash, Stamp};
+use crate::target::FileTarget;
+use crate::text::{self, UTF8_BOM, readable_text};
+use crate::write_grant::WriteGrant;
+
+/// Longer texts of editors are not asked for, and not compared.
+pub const BUFFER_LIMIT: u64 = 1 << 20;
+
+/// A text that an editor has of a file and has not saved.
+#[derive(Debug)]
+pub struct UnsavedText {
+    /// The file, after all links.
+    pub real: PathBuf,
+    /// As the editor gave it.
+    pub text: String,
+    /// The same in the form of the file on disk: its encoding, its byte order mark, its line ends.
+    content: Vec<u8>,
+    /// Of what is on disk, which is not what the session last knew of it.
+    pub(crate) has_drifted: bool,
+    stamp: Stamp,
+    disk: ContentHash,
+}
+
+impl UnsavedText {
+    /// As if it were on disk.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            stamp: Stamp {
+                size: self.content.len() as u64,
+                // No time of a file: a stamp of the disk is never taken for this one.
+                mtime_ns: i128::MIN,
+                ..self.stamp.clone()
+            },
+            bytes: self.content.clone(),
+        }
+    }
+}
+
+/// Has an editor write a file, where the person wants to review changes there.
+pub trait WriteThrough: fmt::Debug + Send + Sync {
+    /// Writes the whole text, and returns when it is done. The error is the editor's.
+    fn write(&self, real: &Path, text: &str) -> Result<(), String>;
+}
+
+impl Journal {
+    /// Is this, which an editor has of the file, a text that a person has not saved? `None`: it is what the disk has, or
+    /// what it had before, or the file is none that editors show as text.
+    pub fn unsaved(
+        &self,
+        target: &FileTarget,
+        text: &str,
+    ) -> Result<Option<UnsavedText>, JournalError> {
+        let resolved = target.resolve()?;
+        let real = resolved.real;
+        let disk = match Snapshot::take(&real, BUFFER_LIMIT) {
+            Ok(Some(disk)) => disk,
+            Ok(None) | Err(_) => return Ok(None),
+        };
+        let is_text = matches!(text::detect(&disk.bytes), text::ContentKind::Text { .. });
+        if !is_text || text.len() as u64 > BUFFER_LIMIT || text.contains('\0') {
+            return Ok(None);
+        }
+        let hash = ContentHash::of(&disk.bytes);
+        let seen = self.ledger().seen(&real);
+        let by_editor = seen
+            .as_ref()
+            .is_some_and(|seen| seen.sight.by == SeenBy::Editor);
+        if is_same(&disk.bytes, text.as_bytes()) {
+            // What was shown is saved by now: from here on it is a content of the disk's.
+            if by_editor {
+                self.settle(&real, disk);
+            }
+            return Ok(None);
+        }
+        let was_on_disk = seen
+            .as_ref()
+            .filter(|_| !by_editor)
+            .and_then(|seen| seen.content.as_ref());
+        let is_stale = was_on_disk.is_some_and(|earlier| is_same(earlier, text.as_bytes()));
+        if is_stale || self.had(&real, text) {
+            return Ok(None);
+        }
+        let known = match by_editor {
+            true => self.bases().get(&real).copied(),
+            false => seen.and_then(|seen| seen.sight.hash),
+        };
+        let content = keep_form(target.path(), &disk.bytes, text);
+        Ok(Some(UnsavedText {
+            content: content.map_or_else(|_| text.as_bytes().to_vec(), |kept| kept.content),
+            has_drifted: known.is_some_and(|known| known != hash),
+            text: text.to_owned(),
+            stamp: disk.stamp,
+            disk: hash,
+            real,
+        }))
+    }
+
+    /// May this call have the editor save the text of this target? Changes nothing.
+    pub fn check_save(
+        &self,
+        ticket: &WriteGrant,
+        target: &FileTarget,
+    ) -> Result<(), JournalError> {
+        ticket.resolve(target).map(|_| ())
+    }
+
+    /// The editor says that it has saved the text: is it so? What the session had seen of it counts as seen on disk.
+    pub fn saved(&self, unsaved: &UnsavedText) -> Result<(), JournalError> {
+        let path = || unsaved.real.clone();
+        let Some(disk) = Snapshot::take(&unsaved.real, u64::MAX)? else {
+            return Err(JournalError::NotSaved { path: path() });
+        };
+        if ContentHash::of(&disk.bytes) == unsaved.disk {
+            return Err(JournalError::NotSaved { path: path() });
+        }
+        let seen = self.ledger().seen(&unsaved.real);
+        let is_seen = seen.is_some_and(|seen| {
+            seen.sight.by == SeenBy::Editor
+                && seen.sight.hash == Some(ContentHash::of(&unsaved.content))
+        });
+        if is_seen && is_same(&disk.bytes, unsaved.text.as_bytes()) {
+            self.settle(&unsaved.real, disk);
+        }
+        Ok(())
+    }
+
+    /// A text of an editor was shown: a later one is judged by what the disk had then.
+    pub(crate) fn noted_base(&self, unsaved: &UnsavedText) {
+        self.bases().insert(unsaved.real.clone(), unsaved.disk);
+    }
+
+    fn bases(&self) -> std::sync::MutexGuard<'_, std::collections::HashMap<PathBuf, ContentHash>> {
+        self.bases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was seen in an editor is on disk now.
+    fn settle(&self, real: &Path, disk: Snapshot) {
+        let Some(seen) = self.ledger().seen(real) else {
+            return;
+        };
+        let mut sight = seen.sight;
+        sight.by = SeenBy::Read;
+        sight.hash = Some(ContentHash::of(&disk.bytes));
+        sight.settled = disk.stamp.is_settled();
+        sight.stamp = disk.stamp;
+        self.bases().remove(real);
+        self.ledger().forget(real);
+        self.ledger().record(real, sight, Some(disk.bytes));
+    }
+
+    /// Had the file this text before a change of this session?
+    fn had(&self, real: &Path, text: &str) -> bool {
+        let same = |earlier: &[u8]| is_same(earlier, text.as_bytes());
+        self.history()
+            .is_some_and(|history| history.had(real, same))
+    }
+}
+
+/// The same text, but for a byte order mark, the kind of line ends, and one line end at the end.
+pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one == other || plain(one) == plain(other)
+}
+
+fn plain(content: &[u8]) -> Cow<'_, str> {
+    let body = content.strip_prefix(UTF8_BOM).unwrap_or(content);
+    let text = match std::str::from_utf8(body) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(readable_text(content)),
+    };
+    let text = match text.contains('\r') {
+        true => Cow::Owned(text.replace("\r\n", "\n")),
+        false => text,
+    };
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.strip_suffix('\n').unwrap_or(text)),
+        Cow::Owned(mut text) => {
+            if text.ends_with('\n') {
+                text.pop();
+            }
+            Cow::Owned(text)
+        }
+    }
+}
+
+impl FileTarget {
+    /// The same file as its editor has it.
+    #[must_use]
+    pub fn unsaved(mut self, unsaved: Arc<UnsavedText>) -> Self {
+        self.unsaved = Some(unsaved);
+        self
+    }
+
+    /// What the editor has of it and has not saved.
+    pub fn unsaved_text(&self) -> Option<&Arc<UnsavedText>> {
+        self.unsaved.as_ref()
+    }
+
+    /// The file as a change of it would find it: on disk, or in its editor.
+    pub(crate) fn snapshot(
+        &self,
+        real: &Path,
+        limit: u64,
+    ) -> Result<Option<Snapshot>, JournalError> {
+        match &self.unsaved {
+            Some(unsaved) if unsaved.real == real && unsaved.has_drifted => {
+                Err(JournalError::ModifiedSince {
+                    path: self.path().to_path_buf(),
+                    diff: None,
+                })
+            }
+            Some(unsaved) if unsaved.real == real => Ok(Some(unsaved.snapshot())),
+            _ => Snapshot::take(real, limit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_line_ends_and_one_last_line_end_make_no_difference() {
+        let cases: [(&[u8], &[u8], bool); 9] = [
+            (b"a\nb\n", b"a\nb\n", true),
+            (b"a\r\nb\r\n", b"a\nb", true),
+            (b"\xef\xbb\xbfa\n", b"a\n", true),
+            (b"\xff\xfea\0\n\0", b"a", true),
+            (b"a\n\n", b"a\n", true),
+            (b"a\n\n", b"a", false),
+            (b"", b"\n", true),
+            (b"a\rb", b"a\nb", false),
+            (b"caf\xe9\n", b"cafe\n", false),
+        ];
+        for (one, other, same) in cases {
+            assert_eq!(is_same(one, other), same, "{}", one.escape_ascii());
+        }
+    }
+}
