@@ -5,6 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use haft_agent::{SessionError, transcript::StoreError};
@@ -20,6 +21,12 @@ use crate::{
     wire::{AcpClient, Incoming, IncomingLines},
 };
 
+/// The process is gone within two seconds of its end.
+const ENDING: Duration = Duration::from_millis(1700);
+/// At least so long a client has to read what it was sent last.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// A prompt waits so long for servers.
+const SERVERS: Duration = Duration::from_secs(5);
 /// Sessions that are listed at once.
 const PAGE: usize = 50;
 
@@ -75,10 +82,16 @@ where
             Err(error) => break Err(error),
         }
     };
+    let ends = Instant::now() + ENDING;
     server.end().await;
     drop(server);
     drop(client);
-    written.wait().await;
+    written
+        .wait(
+            ends.saturating_duration_since(Instant::now())
+                .max(LAST_WORDS),
+        )
+        .await;
     ended
 }
 
@@ -180,6 +193,8 @@ impl AcpServer {
             forms: has(&can["elicitation"]["form"]),
             notices: has(&can["session"]["notices"]),
             compaction: has(&can["session"]["compaction"]),
+            read_files: has(&can["fs"]["readTextFile"]),
+            write_files: has(&can["fs"]["writeTextFile"]),
             terminal_output: has(&can["_meta"]["terminal_output"]),
         });
         let methods = match can_ask(&self.agent.config) {
@@ -222,6 +237,7 @@ impl AcpServer {
         config.one_result = false;
         config.reports_idle = true;
         config.hooks_may_begin = false;
+        config.longest_server_wait = Some(SERVERS);
         for directory in list_of(&params["additionalDirectories"], "additionalDirectories")? {
             let path = directory.as_str().map(PathBuf::from);
             let path = path.filter(|path| path.is_absolute() && path.is_dir());

@@ -10,6 +10,7 @@
 //! - `updates`: the events of a session, as updates: the one place where they are mapped; `calls`: how a call of a tool
 //!   looks, `diffs`: how a changed file does, `plan`: the list of tasks
 //! - `questions`: the person at the editor is asked; `form`: in a form, where the editor has them
+//! - `buffers`: files as the editor has them
 //! - `replay`: what was said before, as updates
 //!
 //! **Invariants.** The answer to a request comes before every update that follows from it, and every update of a turn
@@ -18,6 +19,7 @@
 #![warn(missing_docs)]
 
 mod agent;
+mod buffers;
 mod calls;
 mod diffs;
 mod error;

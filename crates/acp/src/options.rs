@@ -14,12 +14,48 @@ const EFFORTS: [(&str, &str); 6] = [
     ("max", "As much as it can"),
 ];
 
+/// Who writes files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EditorWrites {
+    /// haft does.
+    Direct,
+    /// The editor does, so that it can list them for review.
+    Review,
+}
+
+impl EditorWrites {
+    const ALL: [(Self, &str, &str); 2] = [
+        (Self::Direct, "direct", "haft writes files"),
+        (
+            Self::Review,
+            "review",
+            "The editor writes files, for review",
+        ),
+    ];
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.iter();
+        all.find(|(_, id, _)| *id == name).map(|(one, ..)| *one)
+    }
+
+    fn option(self) -> Value {
+        let current = Self::ALL.iter().find(|(one, ..)| *one == self);
+        let options = Self::ALL.map(|(_, id, name)| json!({"value": id, "name": name}));
+        json!({
+            "type": "select", "id": "editor_writes", "name": "Who writes files", "category": "other",
+            "currentValue": current.map(|(_, id, _)| *id), "options": options,
+        })
+    }
+}
+
 /// What was chosen that the session does not report.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
     pub(crate) effort: String,
     /// `bypassPermissions` may be chosen.
     pub(crate) may_bypass: bool,
+    /// Who writes files; `None`: the editor cannot.
+    pub(crate) editor_writes: Option<EditorWrites>,
 }
 
 /// A mode, by its name.
@@ -92,14 +128,18 @@ pub(crate) fn config_options(input: &SessionInput, chosen: &Chosen) -> Value {
         models.insert(0, json!({"value": current, "name": current}));
     }
     let efforts = EFFORTS.map(|(value, name)| json!({"value": value, "name": name}));
-    json!([
+    let mut all = json!([
         {"type": "select", "id": "mode", "name": "Mode", "category": "mode",
          "currentValue": input.mode().name(), "options": modes},
         {"type": "select", "id": "model", "name": "Model", "category": "model",
          "currentValue": current, "options": models},
         {"type": "select", "id": "effort", "name": "Effort", "category": "thought_level",
          "currentValue": chosen.effort, "options": efforts},
-    ])
+    ]);
+    if let (Some(all), Some(writes)) = (all.as_array_mut(), chosen.editor_writes) {
+        all.push(writes.option());
+    }
+    all
 }
 
 /// Does someone choose this effort?

@@ -259,7 +259,7 @@ async fn choose(session: &EditorSession, call: Value, options: Vec<Value>) -> Ch
             Some("cancelled") => Choice::Cancelled,
             _ => Choice::Option(String::new()),
         },
-        Err(Unanswered::Refused | Unanswered::Gone) => Choice::Nobody,
+        Err(Unanswered::Refused(_) | Unanswered::TooLong | Unanswered::Gone) => Choice::Nobody,
     }
 }
 

@@ -19,8 +19,9 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::{
+    buffers::EditorBuffers,
     error::AcpError,
-    options::{self, Chosen},
+    options::{self, Chosen, EditorWrites},
     prompt::EditorPrompt,
     questions::{EditorForms, EditorQuestions},
     updates::Updates,
@@ -30,7 +31,7 @@ use crate::{
 /// So many prompts wait behind the one that is answered.
 const MOST_WAITING: usize = 8;
 /// A session that is closed has so long to end.
-const ENDING: Duration = Duration::from_millis(1500);
+const ENDING: Duration = Duration::from_millis(1200);
 const LONGEST_TITLE: usize = 80;
 
 /// What a client says it can do.
@@ -42,6 +43,10 @@ pub(crate) struct ClientAbilities {
     pub(crate) notices: bool,
     /// It shows that a conversation is summarized.
     pub(crate) compaction: bool,
+    /// It says what it has of files, saved or not.
+    pub(crate) read_files: bool,
+    /// It writes files when it is asked to.
+    pub(crate) write_files: bool,
     /// It shows output as it comes, as that of a terminal.
     pub(crate) terminal_output: bool,
 }
@@ -107,6 +112,8 @@ impl EditorSession {
     ) -> Arc<Self> {
         let chosen = Chosen {
             effort: "auto".to_owned(),
+            editor_writes: (client_can.read_files && client_can.write_files)
+                .then_some(EditorWrites::Direct),
             may_bypass: config.allow_bypass
                 || config.permission_mode == Some(PermissionMode::BypassPermissions),
         };
@@ -152,6 +159,10 @@ impl EditorSession {
         let parts = SessionParts::shared(Arc::clone(&self.updates) as _)
             .questions(EditorQuestions(Arc::downgrade(self)))
             .elicitations(Arc::new(EditorForms(Arc::downgrade(self))));
+        let parts = match self.client_can.read_files {
+            true => parts.editor(Arc::new(EditorBuffers(Arc::downgrade(self)))),
+            false => parts,
+        };
         let session = AgentSession::open(config, parts).map_err(|error| self.refusal(&error))?;
         let input = session.input();
         let me = Arc::clone(self);
@@ -442,6 +453,11 @@ impl EditorSession {
                 set.map_err(|why| AcpError::bad("value", why))?;
                 value.clone_into(&mut self.state().chosen.effort);
             }
+            "editor_writes" if self.state().chosen.editor_writes.is_some() => {
+                let why = || AcpError::bad("value", format!("there is no way {value:?}"));
+                let writes = EditorWrites::named(value).ok_or_else(why)?;
+                self.state().chosen.editor_writes = Some(writes);
+            }
             _ => {
                 return Err(AcpError::bad(
                     "configId",
@@ -468,6 +484,11 @@ impl EditorSession {
         drop(state);
         self.update(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode.name()}));
         self.update(json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+    }
+
+    /// Are files written by the editor, so that the person reviews them there?
+    pub(crate) fn reviews(&self) -> bool {
+        self.state().chosen.editor_writes == Some(EditorWrites::Review)
     }
 
     /// The mode of calls that are asked about now.

@@ -192,7 +192,7 @@ impl UpdateState {
                     }));
                 }
             }
-            AgentEvent::Working { tool_use_id, .. } => {
+            AgentEvent::Started { tool_use_id } | AgentEvent::Working { tool_use_id, .. } => {
                 if let Some(update) = self.runs(tool_use_id) {
                     session.update(update);
                 }
@@ -425,6 +425,11 @@ impl UpdateState {
                         "toolCallId": call.id,
                         "title": format!("{} › {title}", agent.kind),
                     }));
+                }
+            }
+            AgentEvent::Started { tool_use_id } => {
+                if let Some(update) = self.runs(tool_use_id) {
+                    session.update(update);
                 }
             }
             AgentEvent::Answered { finished, .. } => {

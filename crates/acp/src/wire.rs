@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use haft_contract::CancellationToken;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt},
     sync::{mpsc, oneshot},
+    time::timeout,
 };
 
 use crate::error::AcpError;
@@ -24,6 +26,11 @@ const LONGEST_IN: usize = 32 << 20;
 const LONGEST_OUT: usize = 1_000_000;
 /// A client that leaves this much unread is gone.
 const MOST_UNREAD: usize = 256 << 20;
+
+/// The request that has an editor write a file.
+const WRITES: &str = "fs/write_text_file";
+/// So much of the words of an error is passed on.
+const LONGEST_REASON: usize = 300;
 
 /// What a line holds.
 pub(crate) enum Incoming {
@@ -89,8 +96,10 @@ impl Incoming {
                 };
                 Self::Answer { id, outcome }
             }
-            _ => Self::Bad {
-                id: Value::Null,
+            (id, _) => Self::Bad {
+                id: id
+                    .filter(|id| id.is_string() || id.is_number())
+                    .unwrap_or_default(),
                 error: AcpError::bad_request("neither a request, a notification nor an answer"),
             },
         }
@@ -158,8 +167,10 @@ struct ClientState {
 /// Why a client gave no answer.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// It answered with an error.
-    Refused,
+    /// It answered with an error, in these words.
+    Refused(String),
+    /// The question is longer than a message may be.
+    TooLong,
     Gone,
 }
 
@@ -201,14 +212,22 @@ impl AcpClient {
     /// Asks, and waits for the answer. Dropped while it waits, it takes the question back.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Unanswered> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        // What is written to a file is never cut.
+        if method == WRITES && message.to_string().len() > LONGEST_OUT {
+            return Err(Unanswered::TooLong);
+        }
         let (sender, answer) = oneshot::channel();
         self.asked().insert(id, sender);
         let open = OpenRequest { id, client: self };
-        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.send(message);
         tokio::select! {
             answer = answer => {
                 drop(open);
-                answer.map_err(|_| Unanswered::Gone)?.map_err(|_| Unanswered::Refused)
+                answer.map_err(|_| Unanswered::Gone)?.map_err(|error| {
+                    let words = error["message"].as_str().unwrap_or("it gave no reason");
+                    Unanswered::Refused(words.chars().take(LONGEST_REASON).collect())
+                })
             }
             () = self.0.gone.cancelled() => Err(Unanswered::Gone),
         }
@@ -256,8 +275,9 @@ impl Drop for OpenRequest<'_> {
 pub(crate) struct Written(tokio::task::JoinHandle<()>);
 
 impl Written {
-    pub(crate) async fn wait(self) {
-        let _ = self.0.await;
+    /// Waits for it, but not for a client that does not read.
+    pub(crate) async fn wait(self, most: Duration) {
+        let _ = timeout(most, self.0).await;
     }
 }
 

@@ -42,6 +42,11 @@ pub enum AgentEvent {
         /// The call as a person sees it.
         card: Card,
     },
+    /// A call is permitted, and its tool runs.
+    Started {
+        /// The provider's id of the call.
+        tool_use_id: String,
+    },
     /// News from a running call. Where no one shows them they are dropped: they are never a result.
     Progress {
         /// Which.

@@ -134,6 +134,10 @@ impl Round<'_> {
                 biased;
                 () = self.cancel.cancelled() => break End::Interrupted,
                 next = stream.next() => next,
+                () = working.starts() => {
+                    working.tell_started(self.sink);
+                    continue;
+                }
                 _ = ticks.tick() => {
                     working.tell(self.sink);
                     continue;
@@ -369,6 +373,10 @@ impl Listening<'_> {
                         turn_cancel.cancel();
                         continue;
                     }
+                    () = self.working.starts() => {
+                        self.working.tell_started(self.round.sink);
+                        continue;
+                    }
                     _ = ticks.tick() => {
                         self.working.tell(self.round.sink);
                         continue;
@@ -389,6 +397,7 @@ impl Listening<'_> {
     }
 
     fn answered(&self, input: Value, finished: CallResult) -> Answer {
+        self.working.tell_started(self.round.sink);
         let result = result_of(&finished);
         let structured = finished.structured.as_ref();
         let uuid = self.round.transcript.answer(&result, structured);

@@ -9,7 +9,7 @@ use haft_engine::{
     CallObserver, CallResult,
     pipeline::{Admitted, Prepared},
 };
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{AgentEvent, Sink, transcript::Transcript};
 
@@ -22,6 +22,9 @@ pub(crate) struct Working {
     calls: Mutex<Vec<Call>>,
     /// Calls that were bound, until that is reported.
     bound: Mutex<Vec<AgentEvent>>,
+    /// Calls that were started, until that is reported.
+    started: Mutex<Vec<AgentEvent>>,
+    wakes: Notify,
 }
 
 struct Call {
@@ -36,6 +39,8 @@ impl Working {
             transcript: Arc::clone(transcript),
             calls: Mutex::default(),
             bound: Mutex::default(),
+            started: Mutex::default(),
+            wakes: Notify::new(),
         }
     }
 
@@ -64,6 +69,23 @@ impl Working {
         }
     }
 
+    /// Returns when a call was started that is not reported yet.
+    pub(crate) async fn starts(&self) {
+        self.wakes.notified().await;
+    }
+
+    /// Reports calls that were started since the last time.
+    pub(crate) fn tell_started(&self, sink: &dyn Sink) {
+        let started = std::mem::take(&mut *self.started_calls());
+        for event in &started {
+            sink.on_event(event);
+        }
+    }
+
+    fn started_calls(&self) -> MutexGuard<'_, Vec<AgentEvent>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn bound_calls(&self) -> MutexGuard<'_, Vec<AgentEvent>> {
         self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,6 +110,11 @@ impl CallObserver for Working {
     fn started(&self, call: &Admitted) {
         self.transcript.started(call);
         let (_, id) = call.call().ids();
+        let event = AgentEvent::Started {
+            tool_use_id: id.clone(),
+        };
+        self.started_calls().push(event);
+        self.wakes.notify_one();
         self.calls().push(Call {
             id,
             name: call.call().name().to_owned(),

@@ -10,6 +10,7 @@
 //! - [`tool`]: the trait authors implement; [`profile`]: what a tool says of itself
 //! - [`dyn_tool`]: the object-safe twin, for pools and for tools that come from elsewhere
 //! - [`erase`](mod@erase): from the first to the second
+//! - [`editor_files`]: files as the editor of a person has them
 //! - [`effects`]: what a call touches; the scheduler and the permission check both read it
 //! - [`context`]: what a running call is given; [`services`] is what it may reach
 //! - [`session_state`]: what a session keeps beside its conversation; [`pending_input`]: what a
@@ -38,6 +39,7 @@ pub mod context;
 mod control_files;
 pub mod deferred_tools;
 pub mod dyn_tool;
+pub mod editor_files;
 pub mod effects;
 pub mod erase;
 pub mod error;
@@ -85,6 +87,7 @@ pub use control_files::{
 };
 pub use deferred_tools::DeferredTools;
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
+pub use editor_files::EditorFiles;
 pub use effects::{Effects, Idempotency, Reach};
 pub use erase::erase;
 pub use error::ToolError;

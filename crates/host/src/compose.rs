@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_contract::{
-    Approver, BoxFuture, DynTool, OnWeakSandbox, OpenWebSockets, PendingServers, PersonNotifier,
-    Progress, Schedules, SessionId, SettingsAccess, Subagents,
+    Approver, BoxFuture, DynTool, EditorFiles, OnWeakSandbox, OpenWebSockets, PendingServers,
+    PersonNotifier, Progress, Schedules, SessionId, SettingsAccess, Subagents,
 };
 use haft_engine::{
     CallListener, Filters,
@@ -66,6 +66,8 @@ pub(crate) struct Additions {
     pub(crate) pending_servers: Option<Arc<dyn PendingServers>>,
     /// How the model gets a person's attention.
     pub(crate) notifier: Option<Arc<dyn PersonNotifier>>,
+    /// The editor whose files the session sees.
+    pub(crate) editor: Option<Arc<dyn EditorFiles>>,
     /// Who measures calls.
     pub(crate) listener: Option<Arc<dyn CallListener>>,
     /// Who reads pages, and who searches.
@@ -321,6 +323,9 @@ async fn build_tools(
     }
     if let Some(notifier) = additions.notifier {
         builder = builder.service(Arc::new(notifier));
+    }
+    if let Some(editor) = additions.editor {
+        builder = builder.service(Arc::new(editor));
     }
     if let Some(pending) = additions.pending_servers {
         builder = builder.service(Arc::new(pending));

@@ -1,6 +1,6 @@
 //! What a session is set up with: plain data, from flags, an editor or an embedder.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use haft_contract::{PermissionMode, SessionId};
 use haft_engine::settings::{Flags, Problem};
@@ -87,6 +87,9 @@ pub struct SessionConfig {
     /// Hooks learn when nothing was said for a minute after a turn (`Notification`, `idle_prompt`). Off where the face
     /// reports it itself ([`SessionInput::waits_for_person`](crate::SessionInput::waits_for_person)).
     pub reports_idle: bool,
+    /// The first turn waits no longer than this for MCP servers, whoever named them; their tools come when they are there.
+    /// None: servers that were named for this very session are waited for until they are there or have failed.
+    pub longest_server_wait: Option<Duration>,
     /// What a person chooses with `/model` and `/effort` is saved in their settings, for later sessions too.
     pub saves_choices: bool,
     /// Where the session keeps its state. None: in the folder of its project.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use haft_contract::{BoxFuture, DynTool, Progress, Tool, erase};
+use haft_contract::{BoxFuture, DynTool, EditorFiles, Progress, Tool, erase};
 use haft_mcp::client::ServerLink;
 use haft_models::{Model, Scripted, scripted::ModelScript};
 
@@ -19,6 +19,7 @@ pub struct SessionParts {
     pub(crate) asked: Asked,
     pub(crate) servers: Option<Arc<dyn ServerLink>>,
     pub(crate) elicitations: Option<Arc<dyn ElicitationHost>>,
+    pub(crate) editor: Option<Arc<dyn EditorFiles>>,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     pub(crate) progress: Option<Progress>,
@@ -52,6 +53,7 @@ impl SessionParts {
             asked: Asked::NoOne,
             servers: None,
             elicitations: None,
+            editor: None,
             model: None,
             tools: Vec::new(),
             progress: None,
@@ -88,6 +90,12 @@ impl SessionParts {
     /// Who is asked what MCP servers want to know, before those who answer questions.
     pub fn elicitations(mut self, host: Arc<dyn ElicitationHost>) -> Self {
         self.elicitations = Some(host);
+        self
+    }
+
+    /// The editor whose files the session sees as the person does.
+    pub fn editor(mut self, editor: Arc<dyn EditorFiles>) -> Self {
+        self.editor = Some(editor);
         self
     }
 

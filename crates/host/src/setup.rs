@@ -243,6 +243,7 @@ impl AgentSession {
             .any(|server| server.entry().scope == ServerScope::Given);
         // Each server has its own limit; this one is only for what comes on top of it.
         let limit = if is_named { connect * 2 } else { patience };
+        let limit = limit.min(self.config.longest_server_wait.unwrap_or(limit));
         let waits = move |entry: &ServerEntry| {
             all || entry.scope == ServerScope::Given || is_waited_for(entry)
         };
@@ -335,6 +336,7 @@ impl AgentSession {
                 &self.permitted.settings.merged(),
                 &self.events,
             )),
+            editor: self.editor.clone(),
             listener: self.events.telemetry().map(|one| one.listener()),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
         };

@@ -54,6 +54,9 @@ impl UnsavedText {
 
 /// Has an editor write a file, where the person wants to review changes there.
 pub trait WriteThrough: fmt::Debug + Send + Sync {
+    /// Does it write this file?
+    fn covers(&self, real: &Path) -> bool;
+
     /// Writes the whole text, and returns when it is done. The error is the editor's.
     fn write(&self, real: &Path, text: &str) -> Result<(), String>;
 }
@@ -112,11 +115,7 @@ impl Journal {
     }
 
     /// May this call have the editor save the text of this target? Changes nothing.
-    pub fn check_save(
-        &self,
-        ticket: &WriteGrant,
-        target: &FileTarget,
-    ) -> Result<(), JournalError> {
+    pub fn check_save(&self, ticket: &WriteGrant, target: &FileTarget) -> Result<(), JournalError> {
         ticket.resolve(target).map(|_| ())
     }
 

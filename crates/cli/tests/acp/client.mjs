@@ -98,6 +98,8 @@ await app.connectWith(stream, async (agent) => {
   await ask(methods.session.load, { sessionId, cwd, mcpServers: [] });
   assert.ok(said("user_message_chunk").startsWith("hi"), said("user_message_chunk"));
   assert.ok(of("tool_call").length >= 5);
+  assert.equal((await prompt(text("and now?"))).stopReason, "end_turn");
+  assert.equal(said("agent_message_chunk"), "Hello");
   await assert.rejects(ask(methods.session.load, { sessionId: "nope", cwd, mcpServers: [] }), (error) => error.code === -32002);
 });
 child.stdin.end();

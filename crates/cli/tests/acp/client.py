@@ -9,9 +9,12 @@ from acp.exceptions import RequestError
 from acp.schema import (
     AllowedOutcome,
     ClientCapabilities,
+    FileSystemCapabilities,
     ImageContentBlock,
     McpServerStdio,
+    ReadTextFileResponse,
     RequestPermissionResponse,
+    WriteTextFileResponse,
 )
 
 HAFT, SCRIPT, CWD = sys.argv[1:]
@@ -26,6 +29,8 @@ class Editor:
         self.questions = []
         self.answer = "allow"
         self.at_update = lambda update: None
+        self.unsaved = None
+        self.written = []
 
     def on_connect(self, conn):
         self.agent = conn
@@ -38,6 +43,15 @@ class Editor:
         self.questions.append(tool_call)
         outcome = AllowedOutcome(outcome="selected", option_id=self.answer)
         return RequestPermissionResponse(outcome=outcome)
+
+    async def read_text_file(self, path, session_id, **_):
+        return ReadTextFileResponse(content=self.unsaved or Path(path).read_text())
+
+    async def write_text_file(self, content, path, session_id, **_):
+        self.written.append(content)
+        Path(path).write_text(content)
+        self.unsaved = None
+        return WriteTextFileResponse()
 
     def of(self, kind):
         return [update for update in self.updates if update.session_update == kind]
@@ -53,7 +67,8 @@ def text_of():
 async def main():
     editor = Editor()
     async with spawn_agent_process(editor, HAFT, "acp", "--script", SCRIPT, cwd=CWD) as (agent, process):
-        begun = await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=ClientCapabilities())
+        can = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=True))
+        begun = await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=can)
         assert begun.protocol_version == 1 and begun.agent_info.name == "haft", begun
         server = McpServerStdio(name="files", command=HAFT, args=["mcp", "serve", "--tools", "Read", "--cwd", CWD], env=[])
         session = await agent.new_session(cwd=CWD, mcp_servers=[server])
@@ -108,6 +123,15 @@ async def main():
         await agent.load_session(session_id=id, cwd=CWD, mcp_servers=[])
         assert editor.said("user_message_chunk").startswith("hi"), editor.updates
         assert len(editor.of("tool_call")) >= 5
+        assert await prompt(text_block("and now?")) == "end_turn"
+        assert editor.said("agent_message_chunk") == "Hello", editor.updates
+
+        # What is typed and not saved is read, saved, and then edited.
+        editor.unsaved = "three\none more line, not saved\n"
+        await prompt(text_block("edit it"))
+        assert editor.written == ["three\none more line, not saved\n"], editor.written
+        assert text_of() == "three\ntwo more line, not saved\n", text_of()
+
         try:
             await agent.load_session(session_id="nope", cwd=CWD, mcp_servers=[])
             raise AssertionError("a session that does not exist was loaded")

@@ -1,6 +1,10 @@
 //! `haft acp` as an editor meets it: the vectors, and clients that do what they should not.
 
+mod attacks;
+mod buffers;
 mod editor;
+mod faces;
+mod manifest;
 
 use std::fs;
 
@@ -132,6 +136,7 @@ fn vectors_8_and_9_an_edit_is_shown_asked_about_and_made_or_not() {
         editor.states(),
         [
             "pending",
+            "in_progress",
             "completed",
             "pending",
             "in_progress",
@@ -244,7 +249,7 @@ fn vectors_13_and_25_what_runs_ends_with_the_prompt_or_with_the_editor() {
 }
 
 /// Is there a process with this argument?
-fn is_running(argument: &str) -> bool {
+pub(crate) fn is_running(argument: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
     lines.any(|line| {
@@ -271,6 +276,7 @@ fn vectors_14_and_15_a_model_that_cannot_answer() {
             seen: Vec::new(),
             answers: vec!["allow"],
             session: String::new(),
+            files: None,
         };
         editor.ask("initialize", json!({"protocolVersion": 1}));
         editor.opens(dir.path());

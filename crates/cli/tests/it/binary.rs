@@ -70,7 +70,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A `haft exec` that is talked to line by line. It ends with this.
 pub(crate) struct Conversation {
     pub(crate) child: Child,
-    stdin: Option<ChildStdin>,
+    pub(crate) stdin: Option<ChildStdin>,
     lines: mpsc::Receiver<String>,
     /// What was said last.
     said: String,

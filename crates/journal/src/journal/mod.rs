@@ -135,7 +135,8 @@ impl Journal {
             let Snapshot { stamp, bytes } = unsaved.snapshot();
             let page = page::read_given(&unsaved.real, request, stamp, bytes.clone())?;
             self.noted_base(unsaved);
-            self.ledger.record(&unsaved.real, page.sight.clone(), Some(bytes));
+            self.ledger
+                .record(&unsaved.real, page.sight.clone(), Some(bytes));
             return Ok(page);
         }
         // A path that led to itself needs no second look: it is opened without following any link, so that it either

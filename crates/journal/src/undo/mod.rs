@@ -108,11 +108,7 @@ impl UndoHistory {
     }
 
     /// Was there a content of this file, before or after a change of this session, for which this says yes?
-    pub(crate) fn had(
-        &self,
-        real: &Path,
-        is_meant: impl Fn(&[u8]) -> bool,
-    ) -> bool {
+    pub(crate) fn had(&self, real: &Path, is_meant: impl Fn(&[u8]) -> bool) -> bool {
         let units = self.units().unwrap_or_default();
         let mut tried = HashSet::new();
         for unit in units.all.iter().rev() {

@@ -88,7 +88,9 @@ pub(crate) fn perform(
             None => Ok(()),
         };
         let temporary = &besides[at].temporary;
-        let made = match through.filter(|_| is_for_editors(step, &besides[at])) {
+        let made = match through
+            .filter(|editor| is_for_editors(step, &besides[at]) && editor.covers(&step.real))
+        {
             None => make(step, temporary, &mut in_place),
             Some(editor) => make_through(editor, step, temporary, &mut in_place).and_then(|made| {
                 if let (Some(unit), Some(content)) = (&unit, &made.became) {
@@ -204,13 +206,7 @@ fn make_through(
                 became: Some(now.bytes),
             });
         }
-        Some(now) => commit::replace(
-            &step.real,
-            &now,
-            meant,
-            temporary.as_ref(),
-            before_in_place,
-        )?,
+        Some(now) => commit::replace(&step.real, &now, meant, temporary.as_ref(), before_in_place)?,
         None => commit::create(&step.real, meant, temporary.as_ref(), None)?,
     };
     Ok(MadeByEditor {

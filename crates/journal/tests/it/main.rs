@@ -7,6 +7,7 @@
 //! - `safety`: links, modes, attributes, pipes, parallel edits, no litter
 //! - `moments`: waiting for a clock to move on
 //! - `undo`: taking changes back, confinement, several files at once
+//! - `buffers`: what an editor has and has not saved, and changes that it writes
 //! - `commands`: the same for whatever a command did
 //! - `sequences`: the same for any sequence of changes, undos and restarts
 //! - `crash`: kill -9 at any moment; two processes on one file
@@ -20,6 +21,7 @@
 )]
 #![expect(clippy::type_complexity, reason = "rows of tables are tuples")]
 
+mod buffers;
 mod commands;
 mod crash;
 mod damage;

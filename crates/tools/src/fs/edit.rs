@@ -15,7 +15,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{EDITS, ask, is_notebook, patch, profile, target, ticket};
+use super::{
+    EDITS, ask,
+    editor::{self, SavedFirst},
+    is_notebook, patch, profile, ticket,
+};
 use crate::{paths::shown, words::counted};
 
 /// How many places an answer names.
@@ -92,14 +96,15 @@ impl Tool for Edit {
                 input.file_path.display()
             )));
         }
-        let target = target(&cx.cwd.join(&input.file_path), cx)?;
-        let input = input.clone();
+        let target = editor::shown_target(&cx.cwd.join(&input.file_path), cx).await?;
+        let (input, judged) = (input.clone(), target.clone());
         ask(cx, move |journal| {
-            journal.check_edit(target, &input.change())
+            journal.check_edit(judged, &input.change())
         })
         .await?
-        .map(|_| Check::Pass)
-        .map_err(ToolError::Refused)
+        .map_err(ToolError::Refused)?;
+        editor::refuse_unsaved(&target, cx).await?;
+        Ok(Check::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -110,27 +115,37 @@ impl Tool for Edit {
         let name = shown(&path, &cx.cwd);
         let structured_path = path.to_string_lossy().into_owned();
         let (owned, ticket) = (input.clone(), ticket(Self::NAME, cx));
-        let target = target(&path, cx)?;
+        let wish = input.clone();
+        let (target, saved) = editor::saved_target(&path, &ticket, cx, move |journal, target| {
+            journal.check_edit(target, &wish.change()).map(drop)
+        })
+        .await?;
+        let ticket = editor::reviewed(ticket, cx);
         let edited = ask(cx, move |journal| {
             journal.edit(&ticket, target, &owned.change())
         })
         .await?
         .map_err(ToolError::Failed)?;
-        Ok(
-            ToolOutput::text(text(&edited, input, &name)).with_structured(json!({
-                "filePath": structured_path,
-                "oldString": input.old_string,
-                "newString": input.new_string,
-                "originalFile": patch::whole_file(readable_text(&edited.old)),
-                "structuredPatch": patch::hunks(&edited.patch),
-                "userModified": false,
-                "replaceAll": input.replace_all,
-            })),
-        )
+        let mut structured = json!({
+            "filePath": structured_path,
+            "oldString": input.old_string,
+            "newString": input.new_string,
+            "originalFile": patch::whole_file(readable_text(&edited.old)),
+            "structuredPatch": patch::hunks(&edited.patch),
+            "userModified": false,
+            "replaceAll": input.replace_all,
+        });
+        if saved == SavedFirst::Yes {
+            structured["savedFirst"] = json!(true);
+        }
+        let text = text(&edited, input, &name) + saved.note();
+        Ok(ToolOutput::text(text).with_structured(structured))
     }
 
     async fn preview(&self, input: &Input, cx: &CallContext) -> Option<Card> {
-        let target = target(&cx.cwd.join(&input.file_path), cx).ok()?;
+        let target = editor::shown_target(&cx.cwd.join(&input.file_path), cx)
+            .await
+            .ok()?;
         let owned = input.clone();
         let checked = ask(cx, move |journal| {
             let checked = journal.check_edit(target, &owned.change())?;
@@ -154,7 +169,7 @@ impl Tool for Edit {
         if hunks.is_empty() {
             return Some(self.render_use(input)?.with_summary("created"));
         }
-        let card = Card::new(Self::NAME, input.file_path.display().to_string());
+        let card = Card::new(Self::NAME, patch::subject(&input.file_path, output));
         Some(card.with_summary(summary).with(CardPiece::Diff(hunks)))
     }
 }
@@ -184,6 +199,7 @@ fn output_schema() -> Value {
             "structuredPatch": patch::hunks_schema(),
             "userModified": {"type": "boolean"},
             "replaceAll": {"type": "boolean"},
+            "savedFirst": {"type": "boolean", "description": "The editor saved the user's changes before"},
         },
         "required": ["filePath", "oldString", "newString", "originalFile", "structuredPatch", "userModified", "replaceAll"],
     })
@@ -221,6 +237,7 @@ fn text(edited: &Edited, input: &Input, name: &str) -> String {
             patch::text(outside)
         );
     }
+    text.push_str(&patch::formatted(edited.formatted.as_ref()));
     let _ = write!(
         text,
         "\n{}",

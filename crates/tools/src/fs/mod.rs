@@ -1,8 +1,9 @@
 //! Files: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`.
 //!
-//! What is done to bytes is the journal's; here are the words around it.
+//! `editor`: what an editor has of a file comes before the disk. What is done to bytes is the journal's; here are the words around it.
 
 mod edit;
+mod editor;
 mod ls;
 mod notebook_edit;
 mod patch;

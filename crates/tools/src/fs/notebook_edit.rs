@@ -14,7 +14,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{ask, is_notebook, patch, profile, target, ticket};
+use super::{
+    ask,
+    editor::{self, SavedFirst},
+    is_notebook, patch, profile, ticket,
+};
 use crate::paths::shown;
 
 /// Changes one cell of a Jupyter notebook (.ipynb).
@@ -128,12 +132,13 @@ impl Tool for NotebookEdit {
                 "A new cell needs a type: give cell_type, \"code\" or \"markdown\".".to_owned(),
             ));
         }
-        let target = target(&cx.cwd.join(&input.notebook_path), cx)?;
-        let change = input.change();
-        ask(cx, move |journal| journal.check_notebook(target, &change))
+        let target = editor::shown_target(&cx.cwd.join(&input.notebook_path), cx).await?;
+        let (change, judged) = (input.change(), target.clone());
+        ask(cx, move |journal| journal.check_notebook(judged, &change))
             .await?
-            .map(|_| Check::Pass)
-            .map_err(ToolError::Refused)
+            .map_err(ToolError::Refused)?;
+        editor::refuse_unsaved(&target, cx).await?;
+        Ok(Check::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -144,7 +149,12 @@ impl Tool for NotebookEdit {
         let name = shown(&path, &cx.cwd);
         let notebook_path = path.to_string_lossy().into_owned();
         let (change, ticket) = (input.change(), ticket(Self::NAME, cx));
-        let target = target(&path, cx)?;
+        let wish = input.change();
+        let (target, saved) = editor::saved_target(&path, &ticket, cx, move |journal, target| {
+            journal.check_notebook(target, &wish).map(drop)
+        })
+        .await?;
+        let ticket = editor::reviewed(ticket, cx);
         let edited = ask(cx, move |journal| {
             journal.edit_notebook(&ticket, target, &change)
         })
@@ -166,12 +176,17 @@ impl Tool for NotebookEdit {
         if let Some(old) = &spliced.old_source {
             structured["old_source"] = json!(patch::whole_file(old.clone()));
         }
-        let text = text(&edited, input, &name);
+        if saved == SavedFirst::Yes {
+            structured["savedFirst"] = json!(true);
+        }
+        let text = text(&edited, input, &name) + saved.note();
         Ok(ToolOutput::text(text).with_structured(structured))
     }
 
     async fn preview(&self, input: &Input, cx: &CallContext) -> Option<Card> {
-        let target = target(&cx.cwd.join(&input.notebook_path), cx).ok()?;
+        let target = editor::shown_target(&cx.cwd.join(&input.notebook_path), cx)
+            .await
+            .ok()?;
         let change = input.change();
         let checked = ask(cx, move |journal| journal.check_notebook(target, &change));
         let spliced = checked.await.ok()?.ok()?;
@@ -201,7 +216,7 @@ impl Tool for NotebookEdit {
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
         let (hunks, summary) = patch::of_output(output);
         let cell = output.structured.as_ref()?["cell_id"].as_str()?;
-        let path = input.notebook_path.display().to_string();
+        let path = patch::subject(&input.notebook_path, output);
         let done = input.edit_mode.done().to_lowercase();
         let card =
             Card::new(Self::NAME, path).with_summary(format!("{done} cell {cell} {summary}"));
@@ -245,6 +260,7 @@ fn text(edited: &NotebookEdited, input: &Input, name: &str) -> String {
     if input.edit_mode != Mode::Insert && !source.is_empty() {
         let _ = write!(text, "\n{}", patch::text(&source));
     }
+    text.push_str(&patch::formatted(edited.formatted.as_ref()));
     let _ = write!(
         text,
         "\n{}",

@@ -1,8 +1,12 @@
 //! What changed in a file, for the model, for programs and for people.
 
+use std::path::Path;
+
 use haft_contract::{Card, CardPiece, DiffHunk, ToolOutput};
 use haft_journal::{ContentHash, Patch};
 use serde_json::{Value, json};
+
+use super::editor::SAVED_FIRST;
 
 /// How much of a diff an answer carries (spec file-tools.md §2.4).
 const DIFF_CHARS: usize = 4_000;
@@ -130,6 +134,29 @@ pub(super) fn of_output(output: &ToolOutput) -> (Vec<DiffHunk>, String) {
     };
     let summary = format!("(+{} −{})", lines('+'), lines('-'));
     (hunks, summary)
+}
+
+/// What an editor changed on top of a change when it wrote the file, for the model; empty for nothing.
+pub(super) fn formatted(formatted: Option<&Patch>) -> String {
+    match formatted {
+        Some(patch) => format!(
+            "\nThe editor that wrote the file changed it further (it formats what it saves). This is kept:\n{}",
+            text(patch)
+        ),
+        None => String::new(),
+    }
+}
+
+/// What a change is about, as a person reads it.
+pub(super) fn subject(path: &Path, output: &ToolOutput) -> String {
+    let saved = output
+        .structured
+        .as_ref()
+        .is_some_and(|structured| structured["savedFirst"] == true);
+    match saved {
+        true => format!("{} ({SAVED_FIRST})", path.display()),
+        false => path.display().to_string(),
+    }
 }
 
 #[cfg(test)]

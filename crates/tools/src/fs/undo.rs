@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{EDITS, ask, patch, profile, ticket};
+use super::{EDITS, ask, editor, patch, profile, ticket};
 use crate::{paths::shown, words::counted};
 
 /// How many files a question names.
@@ -142,6 +142,10 @@ impl Tool for Undo {
             return Err(ToolError::Cancelled);
         }
         let (which, mode) = (input.which(), input.mode());
+        if mode == Mode::Apply {
+            let files = self.files(input, cx).unwrap_or_default();
+            editor::refuse_any_unsaved(files, cx).await?;
+        }
         let mut ticket = ticket(Self::NAME, cx);
         // A person was shown these very files and agreed; "the last" may have become another.
         let shown = input.undo_id.is_some() && cx.permissions.mode != PermissionMode::DontAsk;

@@ -10,7 +10,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{EDITS, ask, patch, profile, target, ticket};
+use super::{
+    EDITS, ask,
+    editor::{self, SavedFirst},
+    patch, profile, ticket,
+};
 use crate::{paths::shown, words::counted};
 
 /// How many lines of the content a person sees before they decide.
@@ -58,11 +62,13 @@ impl Tool for Write {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let target = target(&cx.cwd.join(&input.file_path), cx)?;
-        ask(cx, move |journal| journal.check_write(target))
+        let target = editor::shown_target(&cx.cwd.join(&input.file_path), cx).await?;
+        let judged = target.clone();
+        ask(cx, move |journal| journal.check_write(judged))
             .await?
-            .map(|()| Check::Pass)
-            .map_err(ToolError::Refused)
+            .map_err(ToolError::Refused)?;
+        editor::refuse_unsaved(&target, cx).await?;
+        Ok(Check::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -73,7 +79,11 @@ impl Tool for Write {
         let name = shown(&path, &cx.cwd);
         let structured_path = path.to_string_lossy().into_owned();
         let (content, ticket) = (input.content.clone(), ticket(Self::NAME, cx));
-        let target = target(&path, cx)?;
+        let (target, saved) = editor::saved_target(&path, &ticket, cx, |journal, target| {
+            journal.check_write(target)
+        })
+        .await?;
+        let ticket = editor::reviewed(ticket, cx);
         let written = ask(cx, move |journal| journal.write(&ticket, target, &content))
             .await?
             .map_err(ToolError::Failed)?;
@@ -83,19 +93,24 @@ impl Tool for Write {
         };
         let original = written.old.as_deref().map(readable_text);
         let original = original.map(patch::whole_file);
-        Ok(
-            ToolOutput::text(text(&written, &name)).with_structured(json!({
-                "type": kind,
-                "filePath": structured_path,
-                "content": input.content,
-                "structuredPatch": patch::hunks(&written.patch),
-                "originalFile": original,
-            })),
-        )
+        let mut structured = json!({
+            "type": kind,
+            "filePath": structured_path,
+            "content": input.content,
+            "structuredPatch": patch::hunks(&written.patch),
+            "originalFile": original,
+        });
+        if saved == SavedFirst::Yes {
+            structured["savedFirst"] = json!(true);
+        }
+        let text = text(&written, &name) + saved.note();
+        Ok(ToolOutput::text(text).with_structured(structured))
     }
 
     async fn preview(&self, input: &Input, cx: &CallContext) -> Option<Card> {
-        let target = target(&cx.cwd.join(&input.file_path), cx).ok()?;
+        let target = editor::shown_target(&cx.cwd.join(&input.file_path), cx)
+            .await
+            .ok()?;
         let content = input.content.clone();
         let patch = ask(cx, move |journal| journal.preview_write(target, &content));
         let patch = patch.await.ok()?.ok()??;
@@ -123,7 +138,7 @@ impl Tool for Write {
             );
             return Some(self.render_use(input)?.with_summary(summary));
         }
-        let card = Card::new(Self::NAME, input.file_path.display().to_string());
+        let card = Card::new(Self::NAME, patch::subject(&input.file_path, output));
         Some(card.with_summary(summary).with(CardPiece::Diff(hunks)))
     }
 }
@@ -138,6 +153,7 @@ fn output_schema() -> Value {
             "content": {"type": "string"},
             "structuredPatch": patch::hunks_schema(),
             "originalFile": {"type": ["string", "null"], "description": "Null where there was none, or where it is long"},
+            "savedFirst": {"type": "boolean", "description": "The editor saved the user's changes before"},
         },
         "required": ["type", "filePath", "content", "structuredPatch", "originalFile"],
     })
@@ -184,6 +200,7 @@ fn text(written: &WriteReport, name: &str) -> String {
     if !diff.is_empty() {
         let _ = write!(text, "\n{diff}");
     }
+    text.push_str(&patch::formatted(written.formatted.as_ref()));
     let _ = write!(
         text,
         "\n{}",

@@ -7,6 +7,9 @@ use tempfile::{TempDir, tempdir};
 
 use crate::binary::{Conversation, haft};
 
+/// What it answers to a request about a file, by method and params: a result, or an error; `None`: nothing at all.
+pub(super) type FileAnswers = Box<dyn FnMut(&str, &Value) -> Option<Result<Value, Value>>>;
+
 /// An editor, with what it was told.
 pub(super) struct Editor {
     pub(super) talk: Conversation,
@@ -16,6 +19,8 @@ pub(super) struct Editor {
     /// What it answers to questions for permission, by option; the last one again and again.
     pub(super) answers: Vec<&'static str>,
     pub(super) session: String,
+    /// What it says of files; without it, it has no part in them.
+    pub(super) files: Option<FileAnswers>,
 }
 
 impl Editor {
@@ -27,6 +32,7 @@ impl Editor {
             seen: Vec::new(),
             answers: vec!["allow"],
             session: String::new(),
+            files: None,
         }
     }
 
@@ -43,6 +49,25 @@ impl Editor {
         let script = script(dir.path(), turns);
         let mut editor = Self::begun(dir.path(), &["--script", &script]);
         editor.opens(dir.path());
+        editor
+    }
+
+    /// One with a session, which says what it has of files and can write them.
+    pub(super) fn with_files(
+        dir: &TempDir,
+        turns: &[Value],
+        can: Value,
+        files: impl FnMut(&str, &Value) -> Option<Result<Value, Value>> + 'static,
+    ) -> Self {
+        let script = script(dir.path(), turns);
+        let mut editor = Self::start(dir.path(), &["--script", &script]);
+        let can = json!({"fs": can});
+        editor.ask(
+            "initialize",
+            json!({"protocolVersion": 1, "clientCapabilities": can}),
+        );
+        editor.opens(dir.path());
+        editor.files = Some(Box::new(files));
         editor
     }
 
@@ -88,6 +113,20 @@ impl Editor {
                 let outcome = json!({"outcome": {"outcome": "selected", "optionId": answer}});
                 self.talk
                     .say(&json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome}));
+            }
+        }
+        let method = message["method"].as_str().unwrap_or_default();
+        if method.starts_with("fs/") {
+            let answers = self.files.as_mut();
+            let answer = answers.and_then(|answers| answers(method, &message["params"]));
+            let mut said = json!({"jsonrpc": "2.0", "id": message["id"]});
+            match answer {
+                Some(Ok(result)) => said["result"] = result,
+                Some(Err(error)) => said["error"] = error,
+                None => {}
+            }
+            if said.get("result").is_some() || said.get("error").is_some() {
+                self.talk.say(&said);
             }
         }
         if message.get("method").is_some() {
@@ -143,6 +182,26 @@ impl Editor {
         chunks
             .filter_map(|chunk| chunk["content"]["text"].as_str())
             .collect()
+    }
+
+    /// Requests about files, as method and name.
+    pub(super) fn asked_files(&self) -> Vec<(&str, &str)> {
+        let all = self.seen.iter();
+        all.filter_map(|message| {
+            let method = message["method"].as_str()?.strip_prefix("fs/")?;
+            let path = message["params"]["path"].as_str()?;
+            Some((method, path.rsplit('/').next().unwrap_or_default()))
+        })
+        .collect()
+    }
+
+    /// What the last call was answered with, as the model reads it.
+    pub(super) fn results(&self) -> Vec<String> {
+        let ends = self.updates("tool_call_update");
+        let ends = ends
+            .into_iter()
+            .filter(|update| matches!(update["status"].as_str(), Some("completed" | "failed")));
+        ends.map(Value::to_string).collect()
     }
 
     pub(super) fn questions(&self) -> Vec<&Value> {

@@ -30,7 +30,7 @@ pub use image::invariants::check as check_image;
 pub use image::{image_content, image_pixels};
 pub use pdf::PdfReader;
 
-use super::{explain, is_missing, is_notebook, missing, profile, target, ticket};
+use super::{editor, explain, is_missing, is_notebook, missing, profile, target, ticket};
 use crate::{
     WholeAnswers,
     blocking::blocking,
@@ -151,16 +151,29 @@ impl Tool for Read {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        if let Some((found, path)) = at_once(input, cx)? {
+        // What an editor has and has not saved comes before the disk.
+        let has_editor = editor::is_there(cx);
+        if !has_editor && let Some((found, path)) = at_once(input, cx)? {
             return dedupe::once(found, &path, cx);
         }
-        let meant = meant(input, cx).await?;
+        let mut meant = meant(input, cx).await?;
+        if has_editor {
+            meant.target = editor::with_unsaved(meant.target, cx).await?;
+        }
+        let is_unsaved = meant.target.unsaved_text().is_some();
         let (target, path) = (&meant.target, meant.target.path());
         if meant.found.is_none() {
             exists(target, cx).await?;
         }
         let found = look(input, &meant, cx).await?;
         let mut output = dedupe::once(found, path, cx)?;
+        if is_unsaved {
+            add_note(
+                &mut output,
+                "note: this is the text in the user's editor, with unsaved changes; commands and searches see the file on \
+                 disk, which is older",
+            );
+        }
         if path != cx.cwd.join(&input.file_path) {
             let name = spelt(&shown(path, &cx.cwd));
             add_note(

@@ -25,7 +25,7 @@ use self::{
     preview::{Preview, Skipped},
     rewrite::Rewrite,
 };
-use super::{EDITS, explain, is_notebook, profile, target, ticket};
+use super::{EDITS, editor, explain, is_notebook, profile, target, ticket};
 use crate::{
     blocking::blocking,
     paths::{fill_path, must_lead, shown},
@@ -276,6 +276,8 @@ impl ReplaceInFiles {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
+        let files = plan.files.iter().map(|file| file.path.clone());
+        editor::refuse_any_unsaved(files.collect(), cx).await?;
         let journal = cx.services.get::<Journal>()?;
         let (ticket, cwd, cx) = (ticket(Self::NAME, cx), cx.cwd.clone(), cx.clone());
         blocking(move || {

@@ -1,0 +1,61 @@
+//! Files as the person at the editor sees them, unsaved changes included.
+
+use std::{path::Path, sync::Weak, time::Duration};
+
+use haft_contract::{BoxFuture, EditorFiles};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::{sessions::EditorSession, wire::Unanswered};
+
+/// An editor that does not say within this time what it has of a file has nothing.
+const READING: Duration = Duration::from_millis(500);
+/// Saving may format the file first.
+const WRITING: Duration = Duration::from_secs(10);
+
+/// The files of the editor that drives a session.
+pub(crate) struct EditorBuffers(pub(crate) Weak<EditorSession>);
+
+impl EditorFiles for EditorBuffers {
+    fn text<'a>(&'a self, real: &'a Path) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let session = self.0.upgrade()?;
+            // A name that is no text cannot be sent.
+            let path = real.to_str()?;
+            let params = json!({"sessionId": session.id.to_string(), "path": path});
+            let asking = session.client.ask("fs/read_text_file", params);
+            let mut answer = timeout(READING, asking).await.ok()?.ok()?;
+            match answer["content"].take() {
+                serde_json::Value::String(text) => Some(text),
+                _ => None,
+            }
+        })
+    }
+
+    fn can_write(&self) -> bool {
+        let session = self.0.upgrade();
+        session.is_some_and(|session| session.client_can.write_files)
+    }
+
+    fn reviews(&self) -> bool {
+        self.0.upgrade().is_some_and(|session| session.reviews())
+    }
+
+    fn write<'a>(&'a self, real: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let gone = || "the editor is gone".to_owned();
+            let session = self.0.upgrade().ok_or_else(gone)?;
+            let path = real.to_str().ok_or("its name is no text")?;
+            let id = session.id.to_string();
+            let params = json!({"sessionId": id, "path": path, "content": text});
+            let asking = session.client.ask("fs/write_text_file", params);
+            match timeout(WRITING, asking).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(Unanswered::Refused(why))) => Err(why),
+                Ok(Err(Unanswered::TooLong)) => Err("it is too long to be sent".to_owned()),
+                Ok(Err(Unanswered::Gone)) => Err(gone()),
+                Err(_) => Err(format!("no answer within {} s", WRITING.as_secs())),
+            }
+        })
+    }
+}

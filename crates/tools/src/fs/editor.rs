@@ -1,0 +1,262 @@
+//! The editor that a session is driven by: what it has of a file and has not saved comes before the disk.
+//!
+//! `Read` shows it. `Edit`, `Write` and `NotebookEdit` have the editor save it before they change the file; `Undo` and
+//! `ReplaceInFiles` change no file that has unsaved changes: of many files no one could say which of them were saved.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::{CallContext, EditorFiles, ToolError};
+use haft_journal::{BUFFER_LIMIT, FileTarget, Journal, JournalError, WriteGrant, WriteThrough};
+use tokio::{runtime::Handle, task::JoinSet};
+
+use super::{ask, target};
+use crate::paths::shown;
+
+type Editor = Arc<dyn EditorFiles>;
+
+fn editor(cx: &CallContext) -> Option<Editor> {
+    let service = cx.services.get::<Editor>().ok()?;
+    Some(Arc::clone(&service))
+}
+
+/// The file a call may open by this name, as its editor has it where that is not saved.
+pub(super) async fn shown_target(path: &Path, cx: &CallContext) -> Result<FileTarget, ToolError> {
+    let target = target(path, cx)?;
+    with_unsaved(target, cx).await
+}
+
+/// The same for one that is known already.
+pub(super) async fn with_unsaved(
+    target: FileTarget,
+    cx: &CallContext,
+) -> Result<FileTarget, ToolError> {
+    let Some(editor) = editor(cx) else {
+        return Ok(target);
+    };
+    let Some(real) = asked_about(&target, cx) else {
+        return Ok(target);
+    };
+    let Some(text) = editor.text(&real).await else {
+        return Ok(target);
+    };
+    let asked = target.clone();
+    let unsaved = ask(cx, move |journal| journal.unsaved(&asked, &text)).await?;
+    // What cannot be judged is read from the disk, which says why.
+    Ok(match unsaved {
+        Ok(Some(unsaved)) => target.unsaved(Arc::new(unsaved)),
+        Ok(None) | Err(_) => target,
+    })
+}
+
+/// The real path, if editors are asked about it: a short file in the working directories that may be read.
+fn asked_about(target: &FileTarget, cx: &CallContext) -> Option<PathBuf> {
+    let real = target.resolve().ok()?.real;
+    let is_short = real
+        .symlink_metadata()
+        .is_ok_and(|is| is.is_file() && is.len() <= BUFFER_LIMIT);
+    (is_short && is_inside(&real, cx)).then_some(real)
+}
+
+fn is_inside(real: &Path, cx: &CallContext) -> bool {
+    let permissions = &cx.permissions;
+    let mut roots = permissions.directories.iter();
+    let inside = roots.any(|root| {
+        real.starts_with(root) || root.canonicalize().is_ok_and(|root| real.starts_with(root))
+    });
+    inside && !permissions.hidden.hides(real)
+}
+
+/// Refuses what only the person can settle, before anyone is asked: unsaved changes that the editor cannot be asked to
+/// save, and a file that is only in the editor.
+pub(super) async fn refuse_unsaved(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> {
+    let Some(editor) = editor(cx) else {
+        return Ok(());
+    };
+    if target.unsaved_text().is_some() && !editor.can_write() {
+        return Err(ToolError::Refused(unsaved_words(target.path(), cx)));
+    }
+    let Ok(resolved) = target.resolve() else {
+        return Ok(());
+    };
+    if resolved.exists || !is_inside(&resolved.real, cx) {
+        return Ok(());
+    }
+    match editor.text(&resolved.real).await {
+        Some(text) if !text.is_empty() => Err(ToolError::Refused(format!(
+            "{} is not on disk, but the editor has an unsaved text of that name. Nothing was changed. Ask the user to \
+             save it, then Read it.",
+            shown(target.path(), &cx.cwd)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn unsaved_words(path: &Path, cx: &CallContext) -> String {
+    format!(
+        "{} has unsaved changes in the editor. Nothing was changed. Ask the user to save the file, then retry.",
+        shown(path, &cx.cwd)
+    )
+}
+
+/// Is there one?
+pub(super) fn is_there(cx: &CallContext) -> bool {
+    editor(cx).is_some()
+}
+
+/// Did the editor save the person's changes before the file was changed?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SavedFirst {
+    Yes,
+    No,
+}
+
+/// What a person and the model read of it.
+pub(super) const SAVED_FIRST: &str = "saved your changes first";
+
+impl SavedFirst {
+    /// For the model.
+    pub(super) fn note(self) -> &'static str {
+        match self {
+            Self::Yes => {
+                "\nSaved your changes first: the user had unsaved changes of this file in the editor, which the editor \
+                 saved before this change was made. Undo goes back to them."
+            }
+            Self::No => "",
+        }
+    }
+}
+
+/// The file a call may change by this name. Where its editor has unsaved changes these are saved first, if the change
+/// could be made then: `would_do` says so.
+pub(super) async fn saved_target(
+    path: &Path,
+    ticket: &WriteGrant,
+    cx: &CallContext,
+    would_do: impl FnOnce(&Journal, FileTarget) -> Result<(), JournalError> + Send + 'static,
+) -> Result<(FileTarget, SavedFirst), ToolError> {
+    let found = shown_target(path, cx).await?;
+    let (Some(unsaved), Some(editor)) = (found.unsaved_text().map(Arc::clone), editor(cx)) else {
+        return Ok((found, SavedFirst::No));
+    };
+    if !editor.can_write() {
+        return Err(ToolError::Failed(unsaved_words(path, cx)));
+    }
+    let (ticket, asked) = (ticket.clone(), found);
+    ask(cx, move |journal| {
+        journal.check_save(&ticket, &asked)?;
+        would_do(journal, asked)
+    })
+    .await?
+    .map_err(ToolError::Failed)?;
+    if cx.cancel.is_cancelled() {
+        return Err(ToolError::Cancelled);
+    }
+    editor
+        .write(&unsaved.real, &unsaved.text)
+        .await
+        .map_err(|why| {
+            ToolError::Failed(format!(
+                "{} has unsaved changes in the editor, and the editor did not save them ({why}). Nothing was changed. Ask \
+                 the user to save the file, then retry.",
+                shown(path, &cx.cwd)
+            ))
+        })?;
+    ask(cx, move |journal| journal.saved(&unsaved))
+        .await?
+        .map_err(ToolError::Failed)?;
+    Ok((target(path, cx)?, SavedFirst::Yes))
+}
+
+/// The ticket of a call whose file an editor writes, where the person wants to review it there and nothing else may
+/// change it at the same time.
+pub(super) fn reviewed(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
+    let Some(editor) = editor(cx).filter(|editor| editor.reviews() && editor.can_write()) else {
+        return ticket;
+    };
+    let runs = cx.services.get::<Journal>();
+    if runs.is_ok_and(|journal| journal.runs_commands()) {
+        return ticket;
+    }
+    ticket.through(Arc::new(EditorWriter {
+        editor,
+        runtime: Handle::current(),
+        roots: cx.permissions.directories.to_vec(),
+    }))
+}
+
+/// Writes by an editor, for one that may wait.
+struct EditorWriter {
+    editor: Editor,
+    runtime: Handle,
+    roots: Vec<PathBuf>,
+}
+
+impl fmt::Debug for EditorWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EditorWriter").finish_non_exhaustive()
+    }
+}
+
+impl WriteThrough for EditorWriter {
+    fn covers(&self, real: &Path) -> bool {
+        self.roots.iter().any(|root| {
+            real.starts_with(root) || root.canonicalize().is_ok_and(|root| real.starts_with(root))
+        })
+    }
+
+    fn write(&self, real: &Path, text: &str) -> Result<(), String> {
+        self.runtime.block_on(self.editor.write(real, text))
+    }
+}
+
+/// Refuses to change any of these files, as real paths, while the editor has unsaved changes in it.
+pub(super) async fn refuse_any_unsaved(
+    files: Vec<PathBuf>,
+    cx: &CallContext,
+) -> Result<(), ToolError> {
+    let Some(editor) = editor(cx) else {
+        return Ok(());
+    };
+    let mut asking = JoinSet::new();
+    for file in files {
+        let target = FileTarget::anywhere(&file);
+        if let Some(real) = asked_about(&target, cx) {
+            let editor = Arc::clone(&editor);
+            asking.spawn(async move { (target, editor.text(&real).await) });
+        }
+    }
+    let mut found: Vec<(FileTarget, String)> = Vec::new();
+    while let Some(asked) = asking.join_next().await {
+        if let Ok((target, Some(text))) = asked {
+            found.push((target, text));
+        }
+    }
+    found.sort_by(|(one, _), (other, _)| one.path().cmp(other.path()));
+    if found.is_empty() {
+        return Ok(());
+    }
+    let unsaved = ask(cx, move |journal| {
+        let mut unsaved = Vec::new();
+        for (target, text) in found {
+            if journal.unsaved(&target, &text)?.is_some() {
+                unsaved.push(target.path().to_path_buf());
+            }
+        }
+        Ok(unsaved)
+    })
+    .await?
+    .map_err(ToolError::Failed)?;
+    if unsaved.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = unsaved.iter().map(|path| shown(path, &cx.cwd)).collect();
+    Err(ToolError::Failed(format!(
+        "the editor has unsaved changes in {}. Nothing was changed in any file. Ask the user to save or discard them, then \
+         retry.",
+        names.join(", ")
+    )))
+}
