@@ -184,7 +184,8 @@ impl AcpServer {
     }
 
     fn initialize(&mut self, params: &Value) -> Answered {
-        if !params["protocolVersion"].is_u64() {
+        let version = &params["protocolVersion"];
+        if !version.is_u64() && !version.is_i64() {
             return Err(AcpError::bad("protocolVersion", "expected a number"));
         }
         let can = &params["clientCapabilities"];

@@ -8,6 +8,7 @@ use std::{
 
 use haft_agent::{Added, AgentEvent, NoticeLevel, ReplyBlock, Tag, Trigger};
 use haft_contract::{Content, Update};
+use haft_engine::CallResult;
 use haft_host::{EventSink, SessionEvent, TodoBoard};
 use haft_models::{Block, BlockStart, ModelEvent, Usage};
 use serde_json::{Value, json};
@@ -54,6 +55,24 @@ struct ShownCall {
     is_asked: bool,
     /// Its output is shown as that of a terminal.
     has_terminal: bool,
+}
+
+impl ShownCall {
+    /// It has no answer, and gets none.
+    fn failed(self, why: &str) -> Value {
+        let mut update = json!({
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": self.id,
+            "status": "failed",
+            "content": [calls::text_content(why)],
+        });
+        if self.has_terminal {
+            update["_meta"] = json!({"terminal_exit": {
+                "terminal_id": self.id, "exit_code": null, "signal": null,
+            }});
+        }
+        update
+    }
 }
 
 impl Updates {
@@ -148,12 +167,7 @@ impl EventSink for Updates {
             SessionEvent::Result(result) => {
                 let open = std::mem::take(&mut self.state().calls);
                 for call in open.into_values() {
-                    session.update(json!({
-                        "sessionUpdate": "tool_call_update",
-                        "toolCallId": call.id,
-                        "status": "failed",
-                        "content": [calls::text_content("interrupted")],
-                    }));
+                    session.update(call.failed("interrupted"));
                 }
                 session.answered(result);
             }
@@ -210,9 +224,8 @@ impl UpdateState {
                 if let Some(call) = self.calls.remove(&finished.id) {
                     let mut update = calls::answered(&call.id, finished, &session.cwd);
                     if call.has_terminal {
-                        let code = i32::from(finished.is_error);
                         update["_meta"] = json!({"terminal_exit": {
-                            "terminal_id": call.id, "exit_code": code, "signal": null,
+                            "terminal_id": call.id, "exit_code": exit_code(finished), "signal": null,
                         }});
                     }
                     session.update(update);
@@ -259,12 +272,7 @@ impl UpdateState {
             ModelEvent::Discard => {
                 self.reply += 1;
                 for call in std::mem::take(&mut self.calls).into_values() {
-                    session.update(json!({
-                        "sessionUpdate": "tool_call_update",
-                        "toolCallId": call.id,
-                        "status": "failed",
-                        "content": [calls::text_content("asked again")],
-                    }));
+                    session.update(call.failed("asked again"));
                 }
             }
             _ => {}
@@ -368,9 +376,9 @@ impl UpdateState {
             return;
         }
         call.output.push_str(text);
-        let extra = call.output.len().saturating_sub(SHOWN_OUTPUT);
-        let cut = call.output.ceil_char_boundary(extra);
-        call.output.drain(..cut);
+        let letters = call.output.char_indices().rev();
+        let first = letters.map(|(at, _)| at).nth(SHOWN_OUTPUT - 1);
+        call.output.drain(..first.unwrap_or(0));
         let now = Instant::now();
         if call.shown.is_some_and(|shown| now - shown < PACE) {
             return;
@@ -452,6 +460,16 @@ pub(crate) fn chunk(kind: &str, text: &str, message: &str) -> Value {
         "content": {"type": "text", "text": text},
         "messageId": message,
     })
+}
+
+/// How a command ended, as its answer says; `None`: it did not end by itself.
+fn exit_code(finished: &CallResult) -> Option<i32> {
+    if !finished.is_error {
+        return Some(0);
+    }
+    let mut texts = finished.content.iter().filter_map(Content::as_text);
+    let first = texts.next()?.lines().next()?;
+    first.strip_prefix("Exit code ")?.trim().parse().ok()
 }
 
 /// What a request has taken of the model's window.

@@ -240,7 +240,7 @@ mod tests {
             (b"a\r\nb\r\n", b"a\nb", true),
             (b"\xef\xbb\xbfa\n", b"a\n", true),
             (b"\xff\xfea\0\n\0", b"a", true),
-            (b"a\n\n", b"a\n", true),
+            (b"a\n\n", b"a\n", false),
             (b"a\n\n", b"a", false),
             (b"", b"\n", true),
             (b"a\rb", b"a\nb", false),

@@ -276,9 +276,10 @@ fn line(event: &AgentEvent) -> Option<String> {
         AgentEvent::Began(began) => format!("began {} {}", began.model, began.mode.name()),
         AgentEvent::Model(ModelEvent::Discard) => "discard".to_owned(),
         AgentEvent::Model(ModelEvent::Retry { attempt, .. }) => format!("retry {attempt}"),
-        AgentEvent::Model(_) | AgentEvent::Calling { .. } | AgentEvent::Progress { .. } => {
-            return None;
-        }
+        AgentEvent::Model(_)
+        | AgentEvent::Calling { .. }
+        | AgentEvent::Started { .. }
+        | AgentEvent::Progress { .. } => return None,
         AgentEvent::Said(said) => match &said.block {
             Block::Text { text } => format!("said {text}"),
             Block::ToolUse { id, .. } => format!("called {id}"),

@@ -30,8 +30,10 @@ fn vectors_1_to_4_what_is_refused_and_what_is_said_first() {
     let mut result = begun["result"].clone();
     result["agentInfo"]["version"] = json!("VERSION");
     insta::assert_json_snapshot!(result);
-    let begun = editor.ask("initialize", json!({"protocolVersion": 7}));
-    assert_eq!(begun["result"]["protocolVersion"], 1);
+    for version in [7, -1, 0] {
+        let begun = editor.ask("initialize", json!({"protocolVersion": version}));
+        assert_eq!(begun["result"]["protocolVersion"], 1);
+    }
     let refused = editor.ask("session/new", json!({"cwd": "rel", "mcpServers": []}));
     assert_eq!(code(&refused), -32602);
     assert_eq!(refused["error"]["data"], json!({"field": "cwd"}));
@@ -574,7 +576,7 @@ fn output_is_shown_as_it_comes_where_an_editor_has_terminals_for_it() {
     let dir = project();
     let go = dir.path().join("go");
     let line = format!(
-        "echo first; until [ -e {} ]; do sleep 0.01; done; echo second",
+        "echo first; until [ -e {} ]; do sleep 0.01; done; echo second; exit 3",
         go.display()
     );
     let script = script(
@@ -607,5 +609,5 @@ fn output_is_shown_as_it_comes_where_an_editor_has_terminals_for_it() {
     let ends = ends
         .iter()
         .find(|update| update["_meta"]["terminal_exit"].is_object());
-    assert_eq!(ends.unwrap()["_meta"]["terminal_exit"]["exit_code"], 0);
+    assert_eq!(ends.unwrap()["_meta"]["terminal_exit"]["exit_code"], 3);
 }

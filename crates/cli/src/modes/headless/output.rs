@@ -467,7 +467,9 @@ impl Sink for Output {
                 return;
             }
             // No message tells it, and it may come in the middle of a reply.
-            AgentEvent::Calling { .. } | AgentEvent::Progress { .. } => return,
+            AgentEvent::Calling { .. }
+            | AgentEvent::Started { .. }
+            | AgentEvent::Progress { .. } => return,
             _ => {}
         }
         if state.pieces.has_stopped() {
