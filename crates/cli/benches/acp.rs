@@ -241,7 +241,6 @@ fn sessions(dir: &Path) {
         }
     }
     let all = memory(editor.child.id(), "VmRSS");
-    #[expect(clippy::cast_precision_loss, reason = "kilobytes of a process")]
     let each = all.saturating_sub(at_first) as f64 / SESSIONS as f64 / 1024.0;
     row(
         &format!("acp: memory of each of {SESSIONS} further sessions"),

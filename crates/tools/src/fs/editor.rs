@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{CallContext, EditorFiles, ToolError};
+use haft_contract::{CallContext, CancellationToken, EditorFiles, ToolError};
 use haft_journal::{BUFFER_LIMIT, FileTarget, Journal, JournalError, WriteGrant, WriteThrough};
 use tokio::{runtime::Handle, task::JoinSet};
 
@@ -155,16 +155,17 @@ pub(super) async fn saved_target(
     if cx.cancel.is_cancelled() {
         return Err(ToolError::Cancelled);
     }
-    editor
-        .write(&unsaved.real, &unsaved.text)
-        .await
-        .map_err(|why| {
-            ToolError::Failed(format!(
-                "{} has unsaved changes in the editor, and the editor did not save them ({why}). Nothing was changed. Ask \
-                 the user to save the file, then retry.",
-                shown(path, &cx.cwd)
-            ))
-        })?;
+    let saved = tokio::select! {
+        saved = editor.write(&unsaved.real, &unsaved.text) => saved,
+        () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+    };
+    saved.map_err(|why| {
+        ToolError::Failed(format!(
+            "{} has unsaved changes in the editor, and the editor did not save them ({why}). Nothing was changed. Ask the \
+             user to save the file, then retry.",
+            shown(path, &cx.cwd)
+        ))
+    })?;
     ask(cx, move |journal| journal.saved(&unsaved))
         .await?
         .map_err(ToolError::Failed)?;
@@ -184,6 +185,7 @@ pub(super) fn reviewed(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
     ticket.through(Arc::new(EditorWriter {
         editor,
         runtime: Handle::current(),
+        cancel: cx.cancel.clone(),
         roots: cx.permissions.directories.to_vec(),
     }))
 }
@@ -192,6 +194,7 @@ pub(super) fn reviewed(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
 struct EditorWriter {
     editor: Editor,
     runtime: Handle,
+    cancel: CancellationToken,
     roots: Vec<PathBuf>,
 }
 
@@ -209,7 +212,12 @@ impl WriteThrough for EditorWriter {
     }
 
     fn write(&self, real: &Path, text: &str) -> Result<(), String> {
-        self.runtime.block_on(self.editor.write(real, text))
+        self.runtime.block_on(async {
+            tokio::select! {
+                written = self.editor.write(real, text) => written,
+                () = self.cancel.cancelled() => Err("the call was cancelled".to_owned()),
+            }
+        })
     }
 }
 

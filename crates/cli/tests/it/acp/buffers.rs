@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::editor::{Editor, call, edit, project, read, text};
 
 const ON_DISK: &str = "one\ntwo\nthree\n";
-const TYPED: &str = "one\ntwo\nthree\nfour, typed and not saved\n";
+const TYPED: &str = "one\ntwo\nthree\nfour, typed and not saved\n5\n6\n7\n8\n9\n";
 
 fn both() -> Value {
     json!({"readTextFile": true, "writeTextFile": true})
@@ -153,11 +153,11 @@ fn an_editor_that_lies_fails_or_formats_loses_nothing() {
         (
             "formats what it saves",
             |path, content| {
-                fs::write(path, format!("// formatted\n{content}")).unwrap();
+                fs::write(path, format!("{content}// formatted\n")).unwrap();
                 Some(Ok(json!({})))
             },
             "saved your changes first",
-            Some("// formatted\none\n2\nthree\nfour, typed and not saved\n"),
+            Some("one\n2\nthree\nfour, typed and not saved\n5\n6\n7\n8\n9\n// formatted\n"),
         ),
         (
             "changes the very place",
@@ -166,7 +166,7 @@ fn an_editor_that_lies_fails_or_formats_loses_nothing() {
                 Some(Ok(json!({})))
             },
             "modified since",
-            Some("one\ntwo, formatted\nthree\nfour, typed and not saved\n"),
+            Some("one\ntwo, formatted\nthree\nfour, typed and not saved\n5\n6\n7\n8\n9\n"),
         ),
     ];
     for (what, written, words, left) in cases {
