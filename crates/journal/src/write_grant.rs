@@ -30,7 +30,9 @@ pub struct WriteGrant {
 
 /// Is given what was written.
 #[derive(Clone)]
-struct Follower(Arc<dyn Fn(&Path, &[u8], &Stamp) + Send + Sync>);
+struct Follower(Arc<Follow>);
+
+type Follow = dyn Fn(&Path, &[u8], &Stamp) + Send + Sync;
 
 impl fmt::Debug for Follower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
