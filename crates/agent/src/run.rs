@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use haft_contract::{BoxFuture, Content};
+use haft_contract::{BoxFuture, CallFollower, Content};
 use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
 
@@ -427,6 +427,7 @@ impl Agent {
             to.notice(NoticeLevel::Info, why);
             return Some(Left::well(EndReason::HookStopped, ""));
         }
+        self.report_changes(to).await;
         let calls = answers.iter().map(|Answer { input, finished }| {
             (finished.name.as_str(), input, finished.content.as_slice())
         });
@@ -460,6 +461,21 @@ impl Agent {
             return Some(Left::badly(Subtype::MaxTurns, EndReason::MaxTurns, what));
         }
         None
+    }
+
+    /// Tells the model what those who follow its calls have to say of them.
+    async fn report_changes(&mut self, to: RunContext<'_>) {
+        let services = self.scheduler.engine().services().clone();
+        let Ok(follower) = services.get::<CallFollower>() else {
+            return;
+        };
+        let report = tokio::select! {
+            report = follower.0.after_calls(&services) => report,
+            () = to.cancel.cancelled() => None,
+        };
+        if let Some(report) = report {
+            self.dialogue.remind(&report, Added::Tool, to);
+        }
     }
 
     fn over_budget(&self) -> Option<Left> {

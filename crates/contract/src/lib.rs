@@ -22,7 +22,7 @@
 //!   own
 //! - [`background_tasks`]: what goes on in the background, and what the model reads of it
 //! - [`nested_calls`]: calls beside the model's own
-//! - [`output`], [`error`]: how a call ends
+//! - [`output`], [`error`]: how a call ends; [`follow_calls`]: what is said when those of a reply are over
 //! - [`subagents`]: handing work to another model; [`schedules`]: prompts that are said later
 //! - [`secrets`]: keys that were taken out of our own environment
 //! - [`schema`]: from an input type to the JSON schema a provider accepts
@@ -43,6 +43,7 @@ pub mod editor_files;
 pub mod effects;
 pub mod erase;
 pub mod error;
+pub mod follow_calls;
 mod hidden;
 pub mod hooks;
 mod hosts;
@@ -91,6 +92,7 @@ pub use editor_files::EditorFiles;
 pub use effects::{Effects, Idempotency, Reach};
 pub use erase::erase;
 pub use error::ToolError;
+pub use follow_calls::{CallFollower, FollowCalls};
 pub use hidden::{GlobStart, Hidden, HiddenFiles, HiddenRules, PathGlob};
 pub use hooks::{HookEvent, HookFire, HookVerdict};
 pub use hosts::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};

@@ -216,6 +216,8 @@ async fn build_tools(
     #[cfg(feature = "browser")]
     let browser = crate::browser_program(&permitted.settings, &config.environment, &config.cwd);
     let environment = &config.environment;
+    #[cfg(feature = "code")]
+    let code = crate::language_servers::setup(config, &permitted);
     let http = HttpOptions::from_variables(|name| environment.variable(name));
     let mut hooks = permitted
         .hooks
@@ -275,6 +277,10 @@ async fn build_tools(
     #[cfg(feature = "memory")]
     if let Some(folder) = permitted.memory {
         builder = builder.service(Arc::new(haft_tools::MemoryFolder::new(folder)));
+    }
+    #[cfg(feature = "code")]
+    {
+        builder = builder.service(Arc::new(code));
     }
     #[cfg(feature = "search")]
     {

@@ -58,6 +58,8 @@ mod haft;
 mod input;
 mod judge;
 mod key_helper;
+#[cfg(feature = "code")]
+mod language_servers;
 mod live_changes;
 mod main_agent;
 mod mcp;
@@ -156,6 +158,8 @@ pub use haft_mcp::client::{
     ServerList, ServerScope, SkippedServer, text_of as text_of_answer,
 };
 pub use input::SessionInput;
+#[cfg(feature = "code")]
+pub use language_servers::found_language_servers;
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{
     ElicitationHost, add_server, approve_server, check_servers, forget_approvals, login_server,

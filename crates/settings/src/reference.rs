@@ -316,6 +316,12 @@ const MODEL: &[SettingKey] = &[
         Object,
         "`path` of Chromium, `headed` (a window), `memoryMb` (2048) above which it is closed (`haft help browser`)",
     ),
+    heavy(
+        "lsp",
+        Object,
+        "language servers by name, and `diagnostics`: `new`, `errors` or `off`; `false`: none (`haft help \
+         language-servers`)",
+    ),
     light("language", Text, "the language of its answers"),
     light("outputStyle", Text, "the style of its answers"),
 ];

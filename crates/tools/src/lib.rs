@@ -8,6 +8,7 @@
 //! - [`all`]: the one list; adding a tool is one file and one line in it
 //! - `browser`: `Browser`, pages in Chromium, over [`haft_browser`]
 //! - `agent`: `Agent`, `SendMessage`, over [`haft_contract::Subagents`]
+//! - `code`: `LSP`, and new problems after edits, over [`LanguageServers`]
 //! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
 //! - `search`: `Glob`, `Grep`, over [`haft_search::SearchEngine`]
 //! - `plan`: the task list and plan mode, over [`haft_contract::SessionState`]; `memory`: notes that outlive
@@ -34,6 +35,8 @@ mod agent;
 mod blocking;
 #[cfg(feature = "browser")]
 mod browser;
+#[cfg(feature = "code")]
+mod code;
 #[cfg(feature = "fs")]
 mod fs;
 #[cfg(feature = "shell")]
@@ -72,6 +75,8 @@ use haft_contract::{
 
 #[cfg(feature = "browser")]
 pub use browser::{BrowserProgram, BrowserSession};
+#[cfg(feature = "code")]
+pub use code::{CodeSetup, LanguageServers, installed_servers};
 #[cfg(feature = "fs")]
 pub use fs::{PdfReader, image_content, image_pixels};
 #[cfg(feature = "fs")]
@@ -136,6 +141,8 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
         erase(search::Grep),
         #[cfg(feature = "fs")]
         erase(fs::Ls),
+        #[cfg(feature = "code")]
+        erase(code::Lsp),
         #[cfg(feature = "memory")]
         erase(memory::MemoryRead),
         #[cfg(feature = "memory")]
@@ -273,6 +280,8 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
         }),
         Err(_) => or_new(services, haft_search::SearchEngine::new),
     };
+    #[cfg(all(feature = "fs", feature = "search"))]
+    let services = or_new(services, fs::Plans::default);
     let services = or_new(services, BackgroundTasks::default);
     #[cfg(feature = "shell")]
     let services = {
@@ -289,6 +298,8 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
         Ok(shell) => services.with(Arc::new(shell as Arc<dyn haft_contract::ProbeConfinement>)),
         Err(_) => services,
     };
+    #[cfg(feature = "code")]
+    let services = with_language_servers(services);
     #[cfg(feature = "web")]
     let services = {
         let limits = services.get::<WebLimits>().ok();
@@ -302,6 +313,24 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
         BrowserSession::new(session_folder.join("tool-results"))
     });
     services
+}
+
+/// The language servers of a session that says of them what it wants.
+#[cfg(feature = "code")]
+fn with_language_servers(services: Services) -> Services {
+    let (Ok(setup), Ok(shell)) = (services.get::<CodeSetup>(), services.get::<Shell>()) else {
+        return services;
+    };
+    if setup.is_off() {
+        return services;
+    }
+    let services = or_new(services, || {
+        LanguageServers::new(CodeSetup::clone(&setup), shell)
+    });
+    match services.get::<LanguageServers>() {
+        Ok(servers) => services.with(Arc::new(haft_contract::CallFollower(servers))),
+        Err(_) => services,
+    }
 }
 
 /// Where this program was started again to confine commands or to read a PDF, does that and ends; elsewhere

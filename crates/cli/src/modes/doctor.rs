@@ -76,6 +76,10 @@ async fn look(config: &SessionConfig) -> anyhow::Result<Findings> {
     findings.sections.push(browser(config, &permitted));
     #[cfg(feature = "search")]
     findings.sections.push(search(&permitted));
+    #[cfg(feature = "code")]
+    findings
+        .sections
+        .extend(language_servers(config, &permitted));
     let servers = servers(&haft_host::check_servers(config, None).await?);
     if !servers.rows.is_empty() {
         findings.sections.push(servers);
@@ -440,6 +444,29 @@ fn kept(status: &IndexStatus) -> Vec<Row> {
         Row::new("memory", CheckState::Good, memory),
         Row::new("watching", watched, text.to_owned()),
     ]
+}
+
+/// Language servers that are installed; none: nothing to be said.
+#[cfg(feature = "code")]
+fn language_servers(config: &SessionConfig, permitted: &Permitted) -> Option<Section> {
+    let (found, trusted) = haft_host::found_language_servers(config, permitted);
+    if found.is_empty() {
+        return None;
+    }
+    let rows = found.into_iter().map(|(name, path)| {
+        let text = match trusted {
+            true => path.display().to_string(),
+            false => format!(
+                "{} (not started: the directory is not trusted)",
+                path.display()
+            ),
+        };
+        Row::new(name, CheckState::Good, text)
+    });
+    Some(Section {
+        name: "language servers",
+        rows: rows.collect(),
+    })
 }
 
 fn programs(path: &Path) -> Section {

@@ -32,6 +32,11 @@ const TOPICS: &[(&str, &str, &str)] = &[
         include_str!("../../docs/worktrees.md"),
     ),
     (
+        "language-servers",
+        "problems after edits, the tool LSP: which servers, how they are confined",
+        include_str!("../../docs/language-servers.md"),
+    ),
+    (
         "web",
         "pages and searches: where they may go, who searches",
         include_str!("../../docs/web.md"),

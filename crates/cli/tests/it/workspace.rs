@@ -92,6 +92,7 @@ const GRAPH: [(&str, &[&str]); 15] = [
             "haft-contract",
             "haft-extensions",
             "haft-journal",
+            "haft-lsp",
             "haft-pdf",
             "haft-sandbox",
             "haft-search",

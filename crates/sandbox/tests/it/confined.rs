@@ -153,6 +153,7 @@ async fn its_environment_and_folders_are_those_it_was_given() {
 
 #[tokio::test]
 async fn it_writes_where_its_profile_says_and_reaches_no_one() {
+    haft_testkit::bound_this_process();
     let place = place(Mechanism::Namespaces);
     let mechanism = place.sandbox.prepare(&place.workspace()).await.unwrap();
     if mechanism > Mechanism::Bubblewrap {

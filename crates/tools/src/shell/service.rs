@@ -449,7 +449,7 @@ impl Shell {
     }
 
     /// The sandbox for commands under these settings: made when the first of them comes.
-    async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
+    pub(crate) async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
         let settings = ShellSettings {
             env: Arc::clone(&confinement.env),
             withheld: Arc::clone(&confinement.withheld),

@@ -39,6 +39,10 @@ async fn every_tool_keeps_to_the_contract() {
                     json!({"notebook_path": path, "cell_id": "cell-0", "new_source": ""}),
                 ]
             }
+            "LSP" => vec![
+                json!({"operation": "documentSymbol", "filePath": project.path("sub/b.rs")}),
+                json!({"operation": "hover", "filePath": file}),
+            ],
             "LS" => vec![json!({"path": root}), json!({"path": file})],
             "Glob" => vec![
                 json!({"pattern": "*.rs", "path": root}),

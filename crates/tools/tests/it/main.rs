@@ -9,6 +9,7 @@
 //! - `cards`: what a person sees
 //! - `structured`: what programs read
 //! - `effects`: what a call touches, and how it ends when cancelled
+//! - `code`: language servers
 //! - `contract`: what every tool must keep to
 //! - `media`: pictures and notebooks; `pdf`: PDFs
 //! - `shell`: commands; `child.rs` is the program that confines them
@@ -26,6 +27,7 @@
 
 mod again;
 mod cards;
+mod code;
 mod contract;
 mod effects;
 mod grep;

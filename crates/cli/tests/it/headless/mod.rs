@@ -2,6 +2,7 @@
 //!
 //! - `answers`: formats, flags, prompts; `attachments`: what goes with a prompt
 //! - `background`: tasks that outlast a turn
+//! - `code`: language servers
 //! - `conventions`: what programs of the convention count on
 //! - `extensions`: what people laid in folders
 //! - `ends`: limits, refusals, failures, exit codes
@@ -25,6 +26,8 @@
 mod answers;
 mod attachments;
 mod background;
+#[cfg(feature = "code")]
+mod code;
 mod conventions;
 mod ends;
 mod extensions;

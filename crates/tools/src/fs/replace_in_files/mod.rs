@@ -11,8 +11,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, PermissionSnapshot, Profile, Tool, ToolError,
-    ToolOutput, Update,
+    Access, CallContext, Card, Check, Effects, PermissionSnapshot, Profile, Services, Tool,
+    ToolError, ToolOutput, Update,
 };
 use haft_journal::{FileChange, FileTarget, Journal};
 use haft_search::{Found, GrepMode, GrepQuery, SearchEngine, split_globs};
@@ -21,9 +21,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::{
-    plans::{Plan, Plans},
+    plans::{Plan, PlannedFile},
     preview::{Preview, Skipped},
-    rewrite::Rewrite,
+    rewrite::{Rewrite, Rewritten},
 };
 use super::{EDITS, editor, explain, is_notebook, profile, target, ticket};
 use crate::{
@@ -152,6 +152,53 @@ impl Input {
     }
 }
 
+pub(crate) use self::plans::Plans;
+
+/// A file that another tool wants changed.
+#[cfg(feature = "code")]
+pub(crate) struct WantedChange {
+    pub(crate) path: PathBuf,
+    pub(crate) old: Vec<u8>,
+    pub(crate) new: Vec<u8>,
+    /// In how many places.
+    pub(crate) places: usize,
+}
+
+/// Shows changes that another tool has found, and keeps them as a plan that this one carries out.
+#[cfg(feature = "code")]
+pub(crate) fn keep_plan(
+    plans: &Plans,
+    id: &str,
+    wanted: Vec<WantedChange>,
+    cwd: &Path,
+) -> ToolOutput {
+    let mut preview = Preview {
+        matching: wanted.len(),
+        ..Preview::default()
+    };
+    let mut files = Vec::new();
+    for one in wanted {
+        let new = Rewritten {
+            bytes: one.new,
+            places: one.places,
+        };
+        let change = preview::Change::new(one.path.clone(), &one.old, &new, true);
+        preview.files.push(change);
+        files.push(PlannedFile {
+            path: one.path,
+            hash: haft_journal::ContentHash::of(&one.old),
+            content: Some((new.bytes.into(), new.places)),
+        });
+    }
+    let shown = preview.output(id, cwd);
+    plans.keep(Plan {
+        id: id.to_owned(),
+        rewrite: None,
+        files,
+    });
+    shown
+}
+
 #[derive(Default)]
 pub(crate) struct ReplaceInFiles {
     plans: std::sync::Arc<Plans>,
@@ -172,6 +219,12 @@ impl Tool for ReplaceInFiles {
                 "search and replace rename across many files",
             )
         }
+    }
+
+    fn for_session(&self, services: &Services) -> Option<Self> {
+        // Other tools make plans, too.
+        let plans = services.get::<Plans>().ok()?;
+        Some(Self { plans })
     }
 
     fn backfill(&self, input: &mut Value) {
@@ -239,7 +292,7 @@ impl Tool for ReplaceInFiles {
                 let preview = look(input, &rewrite, cx).await?;
                 let plan = Plan {
                     id: cx.call.to_string(),
-                    rewrite,
+                    rewrite: Some(rewrite),
                     files: preview.planned(),
                 };
                 if input.preview || plan.files.is_empty() {
@@ -289,7 +342,15 @@ impl ReplaceInFiles {
                     .read_bytes(target, LARGEST)
                     .map_err(|error| explain(error, &cwd))?;
                 // Bytes that are no longer those of the preview are refused below, by their hash.
-                if let Ok(Some(new)) = plan.rewrite.apply(&raw.bytes) {
+                let new = match (&file.content, &plan.rewrite) {
+                    (Some((content, places)), _) => Some(Rewritten {
+                        bytes: content.to_vec(),
+                        places: *places,
+                    }),
+                    (None, Some(rewrite)) => rewrite.apply(&raw.bytes).unwrap_or_default(),
+                    (None, None) => None,
+                };
+                if let Some(new) = new {
                     places += new.places;
                     changes.push(FileChange {
                         path: file.path.clone(),

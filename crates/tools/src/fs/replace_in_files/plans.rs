@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use haft_journal::ContentHash;
@@ -13,11 +13,11 @@ use super::rewrite::Rewrite;
 /// How many plans wait at most; the oldest goes first.
 const KEPT: usize = 32;
 
-/// What a preview promised: this rewrite, of these files as they were.
+/// What a preview promised: of these files as they were, this rewrite or the contents they have.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) id: String,
-    pub(super) rewrite: Rewrite,
+    pub(super) rewrite: Option<Rewrite>,
     pub(super) files: Vec<PlannedFile>,
 }
 
@@ -25,11 +25,13 @@ pub(super) struct Plan {
 pub(super) struct PlannedFile {
     pub(super) path: PathBuf,
     pub(super) hash: ContentHash,
+    /// What it shall hold, where someone else found that out, and in how many places it differs.
+    pub(super) content: Option<(Arc<[u8]>, usize)>,
 }
 
 /// The plans of a session.
 #[derive(Debug, Default)]
-pub(super) struct Plans(Mutex<VecDeque<Plan>>);
+pub(crate) struct Plans(Mutex<VecDeque<Plan>>);
 
 impl Plans {
     fn plans(&self) -> MutexGuard<'_, VecDeque<Plan>> {

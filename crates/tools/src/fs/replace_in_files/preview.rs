@@ -66,6 +66,7 @@ impl Preview {
         let planned = |file: &Change| PlannedFile {
             path: file.path.clone(),
             hash: file.hash,
+            content: None,
         };
         self.files.iter().map(planned).collect()
     }

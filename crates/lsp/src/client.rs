@@ -1,0 +1,499 @@
+//! A server with its documents and diagnostics.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    LspConnection, LspError, LspEvents, PositionEncoding, TextPosition,
+    types::{Diagnostic, Position, diagnostics},
+    uri,
+};
+
+/// Nothing has come for this long: what came is what there is. Servers push an empty list first, at times.
+const SILENCE: Duration = Duration::from_millis(300);
+/// How many problems of one file are kept.
+const MOST_PROBLEMS: usize = 5000;
+/// How long a server may take to say goodbye.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How a server is spoken to.
+#[derive(Debug, Clone)]
+pub struct LspOptions {
+    /// The folder that it works on.
+    pub root: PathBuf,
+    /// What it wants to know at the beginning.
+    pub initialization: Value,
+    /// What it may ask for later, by sections.
+    pub settings: Value,
+    /// How long it may take to begin.
+    pub startup: Duration,
+}
+
+/// A document that is open.
+#[derive(Debug, Clone)]
+pub struct LspDocument {
+    /// Its text, as the server has it.
+    pub text: Arc<str>,
+    /// Which version of it that is.
+    pub version: i64,
+    /// What the server found in it.
+    pub report: DocumentReport,
+    /// When it was last used; the least used one is closed first.
+    used: u64,
+}
+
+/// What a server found in a document.
+#[derive(Debug, Clone, Default)]
+pub struct DocumentReport {
+    /// The problems, as far as they are known.
+    pub problems: Arc<[Diagnostic]>,
+    /// The version they are of; `None` before there were any.
+    pub version: Option<i64>,
+}
+
+/// A server that runs. Cheap to clone.
+#[derive(Clone)]
+pub struct LspClient {
+    connection: LspConnection,
+    state: Arc<State>,
+    encoding: PositionEncoding,
+    capabilities: Arc<Value>,
+}
+
+struct State {
+    documents: Mutex<Documents>,
+    settings: Value,
+    root: String,
+    /// Something came.
+    news: Notify,
+    /// What goes on in the server, by token.
+    progress: Mutex<BTreeMap<String, String>>,
+}
+
+#[derive(Default)]
+struct Documents {
+    open: HashMap<PathBuf, LspDocument>,
+    clock: u64,
+    /// When something about problems last came.
+    last: Option<Instant>,
+}
+
+impl State {
+    fn documents(&self) -> MutexGuard<'_, Documents> {
+        self.documents
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, params: &Value) {
+        let Some(path) = params
+            .get("uri")
+            .and_then(Value::as_str)
+            .and_then(uri::path)
+        else {
+            return;
+        };
+        let version = params.get("version").and_then(Value::as_i64);
+        let mut documents = self.documents();
+        documents.last = Some(Instant::now());
+        let Some(document) = documents.open.get_mut(&path) else {
+            return;
+        };
+        // Of a text that is not there any more.
+        if version.is_some_and(|version| version != document.version) {
+            return;
+        }
+        let mut found = diagnostics(params.get("diagnostics"));
+        found.truncate(MOST_PROBLEMS);
+        document.report = DocumentReport {
+            problems: found.into(),
+            version: Some(document.version),
+        };
+    }
+
+    fn note_progress(&self, params: &Value) {
+        let (Some(token), Some(value)) = (params.get("token"), params.get("value")) else {
+            return;
+        };
+        let token = token.to_string();
+        let mut progress = self.progress();
+        if value.get("kind").and_then(Value::as_str) == Some("end") {
+            progress.remove(&token);
+            return;
+        }
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        let percent = value.get("percentage").and_then(Value::as_u64);
+        let title = text("title").or_else(|| progress.get(&token).cloned());
+        let title = title.unwrap_or_default();
+        let title = title.split(" (").next().unwrap_or_default().to_owned();
+        let shown = match percent {
+            Some(percent) => format!("{title} ({percent} %)"),
+            None => title,
+        };
+        // A server that never ends what it begins must not fill the memory.
+        if progress.len() < 64 || progress.contains_key(&token) {
+            progress.insert(token, shown);
+        }
+    }
+}
+
+impl LspEvents for State {
+    fn on_notification(&self, method: &str, params: &Value) {
+        match method {
+            "textDocument/publishDiagnostics" => self.publish(params),
+            "$/progress" => self.note_progress(params),
+            _ => return,
+        }
+        self.news.notify_waiters();
+    }
+
+    fn on_request(&self, method: &str, params: &Value) -> Option<Value> {
+        match method {
+            "workspace/configuration" => {
+                let items = params.get("items").and_then(Value::as_array);
+                let section = |item: &Value| {
+                    let name = item
+                        .get("section")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
+                    let parts = name.split('.').filter(|part| !part.is_empty());
+                    parts
+                        .fold(Some(&self.settings), |found, part| found?.get(part))
+                        .cloned()
+                        .unwrap_or(Value::Null)
+                };
+                Some(items.into_iter().flatten().map(section).collect())
+            }
+            "workspace/workspaceFolders" => Some(json!([{"uri": self.root, "name": "root"}])),
+            "client/registerCapability"
+            | "client/unregisterCapability"
+            | "window/workDoneProgress/create"
+            | "window/showMessageRequest" => Some(Value::Null),
+            // What changes files is a plan that someone else carries out.
+            "workspace/applyEdit" => Some(json!({"applied": false})),
+            _ => None,
+        }
+    }
+}
+
+impl LspClient {
+    /// Begins to talk to a server that was started.
+    pub async fn start(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        options: LspOptions,
+    ) -> Result<Self, LspError> {
+        let root = uri::of(&options.root);
+        let state = Arc::new(State {
+            documents: Mutex::default(),
+            settings: options.settings.clone(),
+            root: root.clone(),
+            news: Notify::new(),
+            progress: Mutex::default(),
+        });
+        let events: Arc<dyn LspEvents> = Arc::<State>::clone(&state);
+        let connection = LspConnection::new(input, output, events);
+        let params = json!({
+            "processId": Value::Null, // it may not see our process; who started it ends it
+            "rootUri": root,
+            "rootPath": options.root.to_string_lossy(),
+            "workspaceFolders": [{"uri": root, "name": "root"}],
+            "initializationOptions": options.initialization,
+            "capabilities": capabilities(),
+        });
+        let answer = connection
+            .request("initialize", params, options.startup)
+            .await?;
+        let capabilities = answer.get("capabilities").cloned().unwrap_or(Value::Null);
+        let encoding = capabilities
+            .get("positionEncoding")
+            .and_then(Value::as_str)
+            .and_then(PositionEncoding::named)
+            .unwrap_or_default();
+        connection.notify("initialized", json!({}))?;
+        if options
+            .settings
+            .as_object()
+            .is_some_and(|settings| !settings.is_empty())
+        {
+            let settings = json!({"settings": options.settings});
+            connection.notify("workspace/didChangeConfiguration", settings)?;
+        }
+        Ok(Self {
+            connection,
+            state,
+            encoding,
+            capabilities: Arc::new(capabilities),
+        })
+    }
+
+    /// What it counts columns in.
+    pub fn encoding(&self) -> PositionEncoding {
+        self.encoding
+    }
+
+    /// Does it offer this, such as `renameProvider`?
+    pub fn offers(&self, capability: &str) -> bool {
+        !matches!(
+            self.capabilities.get(capability),
+            None | Some(Value::Null | Value::Bool(false))
+        )
+    }
+
+    /// Has it ended?
+    pub fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+
+    /// Waits until it has ended.
+    pub async fn closed(&self) {
+        self.connection.closed().await;
+    }
+
+    /// What it is busy with, if it says so.
+    pub fn busy_with(&self) -> Option<String> {
+        self.state.progress().values().next().cloned()
+    }
+
+    /// A document has this text: it is opened, or changed if the text is another one. The document before.
+    pub fn set_text(
+        &self,
+        path: &Path,
+        language: &str,
+        text: &str,
+    ) -> Result<Option<LspDocument>, LspError> {
+        let uri = uri::of(path);
+        let mut documents = self.state.documents();
+        documents.clock += 1;
+        let used = documents.clock;
+        if let Some(document) = documents.open.get_mut(path) {
+            document.used = used;
+            if *document.text == *text {
+                return Ok(Some(document.clone()));
+            }
+            let before = document.clone();
+            document.version += 1;
+            document.text = text.into();
+            document.report.version = None;
+            let version = document.version;
+            // Under the lock: what comes from now on is of this version or of none.
+            let changed = json!({
+                "textDocument": {"uri": uri, "version": version},
+                "contentChanges": [{"text": text}],
+            });
+            self.connection.notify("textDocument/didChange", changed)?;
+            let saved = json!({"textDocument": {"uri": uri}, "text": text});
+            self.connection.notify("textDocument/didSave", saved)?;
+            return Ok(Some(before));
+        }
+        documents.open.insert(
+            path.to_path_buf(),
+            LspDocument {
+                text: text.into(),
+                version: 1,
+                report: DocumentReport::default(),
+                used,
+            },
+        );
+        let document = json!({"uri": uri, "languageId": language, "version": 1, "text": text});
+        self.connection
+            .notify("textDocument/didOpen", json!({"textDocument": document}))?;
+        Ok(None)
+    }
+
+    /// A document is not needed any more.
+    pub fn close(&self, path: &Path) -> Result<(), LspError> {
+        if self.state.documents().open.remove(path).is_none() {
+            return Ok(());
+        }
+        let closed = json!({"textDocument": {"uri": uri::of(path)}});
+        self.connection.notify("textDocument/didClose", closed)
+    }
+
+    /// Files of the workspace changed; `kind`: 1 created, 2 changed, 3 deleted.
+    pub fn files_changed(&self, files: &[(PathBuf, u32)]) -> Result<(), LspError> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let changes: Vec<Value> = files
+            .iter()
+            .map(|(path, kind)| json!({"uri": uri::of(path), "type": kind}))
+            .collect();
+        let changes = json!({"changes": changes});
+        self.connection
+            .notify("workspace/didChangeWatchedFiles", changes)
+    }
+
+    /// A document that is open.
+    pub fn document(&self, path: &Path) -> Option<LspDocument> {
+        self.state.documents().open.get(path).cloned()
+    }
+
+    /// All documents that are open, the least used first.
+    pub fn documents(&self) -> Vec<(PathBuf, LspDocument)> {
+        let documents = self.state.documents();
+        let mut open: Vec<_> = documents
+            .open
+            .iter()
+            .map(|(path, document)| (path.clone(), document.clone()))
+            .collect();
+        open.sort_by_key(|(_, document)| document.used);
+        open
+    }
+
+    /// Waits until what is known of problems is of these documents as they are now, and nothing more comes, or
+    /// until that moment. Did it come to rest?
+    pub async fn settled(&self, changed: &[PathBuf], until: Instant) -> bool {
+        if self.offers("diagnosticProvider") {
+            return self.pull(changed, until).await;
+        }
+        loop {
+            // Before the look: what comes in between is not missed.
+            let news = self.state.news.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            if self.is_closed() {
+                return false;
+            }
+            let busy = self.busy_with().is_some();
+            let rest = {
+                let documents = self.state.documents();
+                let known = changed.iter().all(|path| {
+                    let document = documents.open.get(path);
+                    document.is_none_or(|document| document.report.version.is_some())
+                });
+                (known && !busy).then(|| documents.last.map_or(until, |last| last + SILENCE))
+            };
+            let wait_until = rest.map_or(until, |rest| rest.min(until));
+            if rest.is_some_and(|rest| rest <= Instant::now()) {
+                return true;
+            }
+            tokio::select! {
+                waited = timeout_at(wait_until, news) => if waited.is_err() {
+                    return rest.is_some_and(|rest| rest <= until);
+                },
+                () = self.closed() => return false,
+            }
+        }
+    }
+
+    /// Asks for the problems of every document that is open.
+    async fn pull(&self, changed: &[PathBuf], until: Instant) -> bool {
+        let mut open: Vec<(PathBuf, LspDocument)> = self.documents();
+        // What was changed first: there may not be time for all.
+        open.sort_by_key(|(path, _)| !changed.contains(path));
+        for (path, document) in open {
+            let params = json!({"textDocument": {"uri": uri::of(&path)}});
+            let left = until.saturating_duration_since(Instant::now());
+            let answer = self
+                .connection
+                .request("textDocument/diagnostic", params, left)
+                .await;
+            let Ok(answer) = answer else {
+                return false;
+            };
+            if answer.get("kind").and_then(Value::as_str) == Some("unchanged") {
+                continue;
+            }
+            let mut found = diagnostics(answer.get("items"));
+            found.truncate(MOST_PROBLEMS);
+            let mut documents = self.state.documents();
+            if let Some(open) = documents.open.get_mut(&path)
+                && open.version == document.version
+            {
+                open.report = DocumentReport {
+                    problems: found.into(),
+                    version: Some(open.version),
+                };
+            }
+        }
+        true
+    }
+
+    /// Asks the server something.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Value,
+        within: Duration,
+    ) -> Result<Value, LspError> {
+        self.connection.request(method, params, within).await
+    }
+
+    /// What requests about a place take.
+    pub fn at(&self, path: &Path, place: TextPosition) -> Value {
+        let text = self.document(path).map(|document| document.text);
+        let place = self
+            .encoding
+            .to_server(text.as_deref().unwrap_or_default(), place);
+        at_position(path, place)
+    }
+
+    /// Asks the server to end. Who started it ends it if it does not.
+    pub async fn shut_down(&self) {
+        let asked = self.connection.request("shutdown", Value::Null, FAREWELL);
+        if asked.await.is_ok() {
+            let _ = self.connection.notify("exit", Value::Null); // it may be gone already
+        }
+    }
+}
+
+/// The same, as the server counts.
+pub fn at_position(path: &Path, place: Position) -> Value {
+    json!({"textDocument": {"uri": uri::of(path)}, "position": place})
+}
+
+fn capabilities() -> Value {
+    let kinds = json!({"valueSet": (1..=26).collect::<Vec<u32>>()});
+    json!({
+        "general": {"positionEncodings": ["utf-8", "utf-16"]},
+        "window": {"workDoneProgress": true},
+        "workspace": {
+            "applyEdit": true,
+            "configuration": true,
+            "workspaceFolders": true,
+            "didChangeConfiguration": {},
+            "didChangeWatchedFiles": {"dynamicRegistration": true},
+            "symbol": {"symbolKind": kinds},
+            "workspaceEdit": {
+                "documentChanges": true,
+                "resourceOperations": ["create", "rename", "delete"],
+                "failureHandling": "abort",
+            },
+        },
+        "textDocument": {
+            "synchronization": {"didSave": true},
+            "publishDiagnostics": {"versionSupport": true, "tagSupport": {"valueSet": [1, 2]}},
+            "hover": {"contentFormat": ["markdown", "plaintext"]},
+            "definition": {"linkSupport": true},
+            "implementation": {"linkSupport": true},
+            "references": {},
+            "documentSymbol": {"hierarchicalDocumentSymbolSupport": true, "symbolKind": kinds},
+            "callHierarchy": {},
+            "rename": {"prepareSupport": true},
+            "codeAction": {
+                "codeActionLiteralSupport": {"codeActionKind": {"valueSet": [
+                    "quickfix", "refactor", "refactor.extract", "refactor.inline",
+                    "refactor.rewrite", "source", "source.organizeImports",
+                ]}},
+                "dataSupport": true,
+                "resolveSupport": {"properties": ["edit"]},
+            },
+        },
+    })
+}

@@ -1,0 +1,249 @@
+//! Requests and their answers, and what a server asks and tells.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::{mpsc, oneshot, watch},
+    time::timeout,
+};
+
+use crate::wire;
+
+/// How many messages may wait for a server that reads none.
+const MOST_UNSENT: usize = 4096;
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LspError {
+    /// The server ended, or what it wrote is no protocol.
+    #[error("the server ended")]
+    Ended,
+    /// It did not answer in time.
+    #[error("no answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
+    /// It answered with an error.
+    #[error("{message}")]
+    Refused {
+        /// Its code.
+        code: i64,
+        /// In words.
+        message: String,
+    },
+}
+
+/// Who learns of what a server tells and asks. Called in order, and not to be waited in.
+pub trait LspEvents: Send + Sync {
+    /// The server tells something.
+    fn on_notification(&self, method: &str, params: &Value);
+
+    /// The server asks something: the answer, or `None` for what is not known.
+    fn on_request(&self, method: &str, params: &Value) -> Option<Value>;
+}
+
+/// A connection to a server. Cheap to clone; it ends with the last clone, or with the server.
+#[derive(Clone)]
+pub struct LspConnection(Arc<Inner>);
+
+struct Inner {
+    unsent: mpsc::Sender<Vec<u8>>,
+    waiting: Arc<Waiting>,
+    next: AtomicI64,
+    closed: watch::Receiver<bool>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    answers: Mutex<HashMap<i64, oneshot::Sender<Result<Value, LspError>>>>,
+    ended: AtomicBool,
+}
+
+impl Waiting {
+    fn answers(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, LspError>>>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every request that waits has no answer; nor has any that comes.
+    fn end(&self) {
+        let mut answers = self.answers();
+        self.ended.store(true, Ordering::SeqCst);
+        answers.clear();
+    }
+}
+
+impl LspConnection {
+    /// Talks to a server through these.
+    pub fn new(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        events: Arc<dyn LspEvents>,
+    ) -> Self {
+        let (unsent, queue) = mpsc::channel(MOST_UNSENT);
+        let waiting = Arc::<Waiting>::default();
+        let (close, closed) = watch::channel(false);
+        tokio::spawn(write(output, queue));
+        let answers = unsent.downgrade();
+        let reader = Arc::clone(&waiting);
+        tokio::spawn(async move {
+            if let Err(error) = read(input, &reader, &answers, &*events).await {
+                tracing::debug!(%error, "a language server cannot be read any more");
+            }
+            // First, so that no one who learns that there is no answer takes it for one that runs.
+            close.send_replace(true);
+            reader.end();
+        });
+        Self(Arc::new(Inner {
+            unsent,
+            waiting,
+            next: AtomicI64::new(1),
+            closed,
+        }))
+    }
+
+    /// Asks the server, and waits for its answer. When the wait is given up, the server is told so.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Value,
+        within: Duration,
+    ) -> Result<Value, LspError> {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        {
+            let mut answers = self.0.waiting.answers();
+            if self.0.waiting.ended.load(Ordering::SeqCst) {
+                return Err(LspError::Ended);
+            }
+            answers.insert(id, answer);
+        }
+        let mut given_up = GivenUp {
+            connection: self,
+            id,
+            over: false,
+        };
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send(&request)?;
+        let answer = timeout(within, answered).await;
+        given_up.over = answer.is_ok();
+        match answer {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(LspError::Ended),
+            Err(_) => Err(LspError::TimedOut(within)),
+        }
+    }
+
+    /// Tells the server something.
+    pub fn notify(&self, method: &str, params: Value) -> Result<(), LspError> {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+    }
+
+    /// Has the server ended?
+    pub fn is_closed(&self) -> bool {
+        *self.0.closed.borrow()
+    }
+
+    /// Waits until the server has ended.
+    pub async fn closed(&self) {
+        let mut closed = self.0.closed.clone();
+        let _ = closed.wait_for(|closed| *closed).await; // or no one is there to say so
+    }
+
+    fn send(&self, message: &Value) -> Result<(), LspError> {
+        let sent = self.0.unsent.try_send(wire::frame(message));
+        sent.map_err(|_| LspError::Ended)
+    }
+}
+
+/// Tells the server when no one waits for an answer any more.
+struct GivenUp<'a> {
+    connection: &'a LspConnection,
+    id: i64,
+    over: bool,
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        let waited = self.connection.0.waiting.answers().remove(&self.id);
+        if !self.over && waited.is_some() {
+            let _ = self
+                .connection
+                .notify("$/cancelRequest", json!({"id": self.id}));
+        }
+    }
+}
+
+async fn write(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Vec<u8>>) {
+    while let Some(frame) = queue.recv().await {
+        let written = async {
+            output.write_all(&frame).await?;
+            output.flush().await
+        };
+        if written.await.is_err() {
+            return; // the reader sees the end
+        }
+    }
+}
+
+async fn read(
+    input: impl AsyncRead + Unpin,
+    waiting: &Waiting,
+    answers: &mpsc::WeakSender<Vec<u8>>,
+    events: &dyn LspEvents,
+) -> io::Result<()> {
+    let mut input = BufReader::new(input);
+    while let Some(message) = wire::read(&mut input).await? {
+        let method = message.get("method").and_then(Value::as_str);
+        let id = message.get("id").filter(|id| !id.is_null());
+        let params = message.get("params").unwrap_or(&Value::Null);
+        match (method, id) {
+            (Some(method), None) => events.on_notification(method, params),
+            (Some(method), Some(id)) => {
+                let answer = match events.on_request(method, params) {
+                    Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+                    None => {
+                        let error = json!({"code": -32601, "message": "not supported"});
+                        json!({"jsonrpc": "2.0", "id": id, "error": error})
+                    }
+                };
+                let Some(answers) = answers.upgrade() else {
+                    return Ok(());
+                };
+                if answers.try_send(wire::frame(&answer)).is_err() {
+                    return Err(io::Error::other("it reads nothing"));
+                }
+            }
+            (None, Some(id)) => {
+                let waiter = id.as_i64().and_then(|id| waiting.answers().remove(&id));
+                if let Some(waiter) = waiter {
+                    let _ = waiter.send(answer(&message)); // no one may wait any more
+                }
+            }
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+fn answer(message: &Value) -> Result<Value, LspError> {
+    match message.get("error").filter(|error| !error.is_null()) {
+        Some(error) => Err(LspError::Refused {
+            code: error.get("code").and_then(Value::as_i64).unwrap_or(0),
+            message: error
+                .get("message")
+                .and_then(Value::as_str)
+                .unwrap_or("the server says no")
+                .to_owned(),
+        }),
+        None => Ok(message.get("result").cloned().unwrap_or(Value::Null)),
+    }
+}

@@ -1,0 +1,309 @@
+//! What the tool asks a server, and what comes of it.
+
+use std::{path::Path, time::Duration};
+
+use haft_contract::{CallContext, ToolError};
+use haft_lsp::{
+    LspClient, LspError, TextPosition,
+    position::lines,
+    types::{CallItem, HierarchyCall, Location, Symbol, hover_text, items},
+};
+use serde_json::{Value, json};
+
+use super::{
+    render,
+    server::{Server, ServerState},
+};
+
+/// How long a server may take to answer.
+const ANSWER: Duration = Duration::from_secs(60);
+/// How much of a hover is shown, in characters.
+const MOST_HOVER: usize = 4000;
+/// How far from the line it was said to be on a name is looked for.
+const NEAR: usize = 3;
+
+/// A server that is asked about a document, or about its workspace.
+pub(crate) struct Inquiry<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) client: &'a LspClient,
+    pub(crate) cx: &'a CallContext,
+}
+
+/// Where a name was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FoundPlace {
+    pub(crate) place: TextPosition,
+    /// What the model should know of it.
+    pub(crate) note: Option<String>,
+}
+
+/// The place that is meant: as it was given, or where the name stands near it.
+pub(crate) fn locate(
+    text: &str,
+    line: usize,
+    character: usize,
+    symbol: Option<&str>,
+) -> Result<FoundPlace, String> {
+    let given = TextPosition { line, character };
+    let as_given = |note| Ok(FoundPlace { place: given, note });
+    let all: Vec<&str> = lines(text).collect();
+    if line == 0 || line > all.len() {
+        return Err(format!(
+            "There is no line {line}: the file has {}.",
+            all.len()
+        ));
+    }
+    let Some(symbol) = symbol.filter(|symbol| !symbol.is_empty()) else {
+        return as_given(None);
+    };
+    let here = occurrences(all[line - 1], symbol);
+    let length = symbol.chars().count();
+    if here
+        .iter()
+        .any(|at| (*at..=at + length).contains(&character))
+    {
+        return as_given(None);
+    }
+    let first = line.saturating_sub(NEAR).max(1);
+    let last = (line + NEAR).min(all.len());
+    let near: Vec<TextPosition> = (first..=last)
+        .flat_map(|line| {
+            let found = occurrences(all[line - 1], symbol).into_iter();
+            found.map(move |character| TextPosition { line, character })
+        })
+        .collect();
+    let on_line: Vec<&TextPosition> = near.iter().filter(|place| place.line == line).collect();
+    let only = match (&near[..], &on_line[..]) {
+        ([only], _) => Some(*only),
+        (_, [only]) => Some(**only),
+        _ => None,
+    };
+    if let Some(place) = only {
+        let note = format!(
+            "\"{symbol}\" is at {}:{}, not at {line}:{character}; taken from there.",
+            place.line, place.character
+        );
+        return Ok(FoundPlace {
+            place,
+            note: Some(note),
+        });
+    }
+    let elsewhere = all.iter().enumerate();
+    let elsewhere = elsewhere.filter(|(_, text)| !occurrences(text, symbol).is_empty());
+    let numbers: Vec<String> = elsewhere
+        .map(|(at, _)| (at + 1).to_string())
+        .take(20)
+        .collect();
+    Err(match numbers.len() {
+        0 => format!("No \"{symbol}\" in this file."),
+        1 => format!(
+            "No \"{symbol}\" on line {line}; it is on line {}.",
+            numbers[0]
+        ),
+        _ if !near.is_empty() => {
+            let places = near
+                .iter()
+                .map(|place| format!("{}:{}", place.line, place.character));
+            let places: Vec<String> = places.collect();
+            format!(
+                "\"{symbol}\" is not at {line}:{character} but at {}: name one of these.",
+                places.join(", ")
+            )
+        }
+        _ => format!(
+            "No \"{symbol}\" on line {line}; it is on lines {}.",
+            numbers.join(", ")
+        ),
+    })
+}
+
+/// The characters, from 1, at which a name stands in a line, as a word of its own.
+fn occurrences(line: &str, symbol: &str) -> Vec<usize> {
+    let is_word = |one: char| one.is_alphanumeric() || one == '_';
+    let found = line.match_indices(symbol).filter(|(at, _)| {
+        let before = line[..*at].chars().next_back();
+        let after = line[at + symbol.len()..].chars().next();
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    });
+    found
+        .map(|(at, _)| line[..at].chars().count() + 1)
+        .collect()
+}
+
+impl Inquiry<'_> {
+    /// Asks. A server that died meanwhile has given no answer, which is not the same as an empty one.
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, ToolError> {
+        let asking = self.client.request(method, params, ANSWER);
+        let answer = tokio::select! {
+            answer = asking => answer,
+            () = self.cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+        };
+        let name = &self.server.entry.name;
+        answer.map_err(|error| {
+            ToolError::Failed(match error {
+                LspError::Ended => match self.server.state() {
+                    ServerState::Died(why) | ServerState::Failed(why) => {
+                        format!("{why} This call has no answer; try again.")
+                    }
+                    _ => format!("{name} died during the call; it is being restarted. Try again."),
+                },
+                LspError::TimedOut(_) => match self.client.busy_with() {
+                    Some(busy) => format!("{name} is still busy with {busy}; try again."),
+                    None => format!("{name} did not answer within {} s.", ANSWER.as_secs()),
+                },
+                error => format!("{name}: {error}"),
+            })
+        })
+    }
+
+    pub(crate) fn must_offer(&self, capability: &str, what: &str) -> Result<(), ToolError> {
+        match self.client.offers(capability) {
+            true => Ok(()),
+            false => Err(ToolError::Failed(format!(
+                "{} does not offer {what}.",
+                self.server.entry.name
+            ))),
+        }
+    }
+
+    /// Definitions, implementations, references.
+    pub(crate) async fn places(
+        &self,
+        method: &str,
+        mut params: Value,
+    ) -> Result<String, ToolError> {
+        if method == "textDocument/references" {
+            params["context"] = json!({"includeDeclaration": true});
+        }
+        let answer = self.ask(method, params).await?;
+        let found: Vec<Location> = items(&answer);
+        Ok(self.list(render::places(found, self.client, self.cx), "places"))
+    }
+
+    pub(crate) async fn hover(&self, params: Value) -> Result<String, ToolError> {
+        self.must_offer("hoverProvider", "hover texts")?;
+        let answer = self.ask("textDocument/hover", params).await?;
+        let text = hover_text(answer.get("contents").unwrap_or(&Value::Null));
+        match text.trim() {
+            "" => Ok(self.nothing("text")),
+            text => Ok(render::cut(text, MOST_HOVER)),
+        }
+    }
+
+    pub(crate) async fn document_symbols(&self, path: &Path) -> Result<String, ToolError> {
+        self.must_offer("documentSymbolProvider", "symbols of files")?;
+        let params = json!({"textDocument": {"uri": haft_lsp::uri::of(path)}});
+        let answer = self.ask("textDocument/documentSymbol", params).await?;
+        let found: Vec<Symbol> = items(&answer);
+        Ok(self.list(render::symbols(&found), "symbols"))
+    }
+
+    pub(crate) async fn workspace_symbols(&self, query: &str) -> Result<String, ToolError> {
+        self.must_offer("workspaceSymbolProvider", "symbols of the workspace")?;
+        let answer = self
+            .ask("workspace/symbol", json!({"query": query}))
+            .await?;
+        let found: Vec<Symbol> = items(&answer);
+        Ok(self.list(render::workspace_symbols(&found, self.cx), "symbols"))
+    }
+
+    /// Who calls, or is called by, what stands at a place.
+    pub(crate) async fn calls(
+        &self,
+        params: Value,
+        method: Option<&str>,
+    ) -> Result<String, ToolError> {
+        self.must_offer("callHierarchyProvider", "calls")?;
+        let prepared = self
+            .ask("textDocument/prepareCallHierarchy", params)
+            .await?;
+        let Some(method) = method else {
+            let found: Vec<CallItem> = items(&prepared);
+            let places = found.into_iter().map(|item| Location {
+                uri: item.uri,
+                range: item.selection_range,
+            });
+            return Ok(self.list(
+                render::places(places.collect(), self.client, self.cx),
+                "callables",
+            ));
+        };
+        let mut places = Vec::new();
+        for item in prepared.as_array().into_iter().flatten().take(5) {
+            let own = item
+                .get("uri")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+            let answer = self.ask(method, json!({"item": item})).await?;
+            for call in items::<HierarchyCall>(&answer) {
+                // The ranges are in the file of the one that calls.
+                let uri = match method {
+                    "callHierarchy/incomingCalls" => call.item.uri.clone(),
+                    _ => own.clone(),
+                };
+                let ranges = call.from_ranges.into_iter();
+                places.extend(ranges.map(|range| Location {
+                    uri: uri.clone(),
+                    range,
+                }));
+            }
+        }
+        Ok(self.list(render::places(places, self.client, self.cx), "calls"))
+    }
+
+    fn list(&self, found: Vec<String>, what: &str) -> String {
+        match found.is_empty() {
+            true => self.nothing(what),
+            false => found.join("\n"),
+        }
+    }
+
+    /// An empty answer names who gave it, and whether it may know more later.
+    fn nothing(&self, what: &str) -> String {
+        let name = &self.server.entry.name;
+        match self.client.busy_with() {
+            Some(busy) => {
+                format!("{name} found no {what}, but is still busy with {busy}: try again.")
+            }
+            None => format!("{name} found no {what}."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_near_where_it_was_said_to_be() {
+        let text = "def greet(s):\n    return s\n\nx = greet(1)\ny = 2\n";
+        let at = |line, character, symbol| locate(text, line, character, symbol);
+        let exact = at(4, 5, Some("greet")).unwrap();
+        assert_eq!(exact.note, None);
+        let moved = at(4, 1, Some("greet")).unwrap();
+        assert_eq!(
+            moved.place,
+            TextPosition {
+                line: 4,
+                character: 5
+            }
+        );
+        assert!(moved.note.is_some());
+        let below = at(5, 1, Some("x")).unwrap();
+        assert_eq!(below.place.line, 4);
+        assert_eq!(
+            at(1, 1, Some("y")).unwrap_err(),
+            "No \"y\" on line 1; it is on line 5."
+        );
+        assert_eq!(at(1, 1, Some("zz")).unwrap_err(), "No \"zz\" in this file.");
+        assert!(at(99, 1, None).unwrap_err().contains("no line 99"));
+        assert_eq!(
+            at(2, 3, None).unwrap().place,
+            TextPosition {
+                line: 2,
+                character: 3
+            }
+        );
+    }
+}

@@ -1,0 +1,211 @@
+//! What a server wants changed, as a plan that `ReplaceInFiles` carries out: all of it, or nothing.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use haft_contract::{CallContext, ToolError, ToolOutput};
+use haft_lsp::{
+    EditStep, LspClient, PlannedEdits,
+    edits::apply,
+    types::{CodeAction, Range},
+    uri,
+};
+use serde_json::{Value, json};
+
+use super::operations::Inquiry;
+use crate::{
+    blocking::blocking,
+    fs::{Plans, WantedChange, keep_plan},
+    paths::shown,
+};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl Inquiry<'_> {
+    /// A plan for a new name of what stands at a place.
+    pub(crate) async fn rename(&self, params: Value, name: &str) -> Result<ToolOutput, ToolError> {
+        self.must_offer("renameProvider", "renaming")?;
+        let failed = |text: String| ToolError::Failed(format!("Nothing to rename: {text}"));
+        let mut asked = params;
+        asked["newName"] = json!(name);
+        let edit = match self.ask("textDocument/rename", asked).await {
+            Ok(edit) => edit,
+            Err(ToolError::Failed(text)) => return Err(failed(text)),
+            Err(error) => return Err(error),
+        };
+        self.plan(&edit)
+            .await?
+            .ok_or_else(|| failed(format!("{} names no place.", self.server.entry.name)))
+    }
+
+    /// What the server offers to do at a place, numbered from 1; those that it cannot do without running something
+    /// are named only.
+    pub(crate) async fn code_actions(
+        &self,
+        path: &Path,
+        line: u32,
+        action: Option<usize>,
+    ) -> Result<ToolOutput, ToolError> {
+        self.must_offer("codeActionProvider", "code actions")?;
+        let actions = self.offered(path, line).await?;
+        let Some(number) = action else {
+            return Ok(ToolOutput::text(list(&actions, &self.server.entry.name)));
+        };
+        let chosen = number.checked_sub(1).and_then(|at| actions.get(at));
+        let Some(chosen) = chosen else {
+            return Err(ToolError::Failed(format!(
+                "There is no action {number}: {} are offered.",
+                actions.len()
+            )));
+        };
+        let mut edit = chosen.edit.clone();
+        if edit.is_none() && chosen.raw.get("data").is_some() {
+            let resolved = self.ask("codeAction/resolve", chosen.raw.clone()).await?;
+            edit = resolved.get("edit").cloned();
+        }
+        let Some(edit) = edit else {
+            return Err(ToolError::Failed(format!(
+                "\"{}\" runs a command of the server, which is never done.",
+                chosen.title
+            )));
+        };
+        let nothing = || ToolError::Failed(format!("\"{}\" changes nothing.", chosen.title));
+        self.plan(&edit).await?.ok_or_else(nothing)
+    }
+
+    async fn offered(&self, path: &Path, line: u32) -> Result<Vec<CodeAction>, ToolError> {
+        let document = self.client.document(path);
+        let problems = document.map(|document| document.report.problems);
+        let here = problems.iter().flat_map(|problems| problems.iter());
+        let here = here
+            .filter(|problem| (problem.range.start.line..=problem.range.end.line).contains(&line));
+        let problems: Vec<&Value> = here.clone().map(|problem| &problem.raw).collect();
+        // A fix is offered for the range of its problem.
+        let range = here.map(|problem| problem.range).next().unwrap_or_else(|| {
+            let mut range = Range::default();
+            (range.start.line, range.end.line) = (line, line);
+            range
+        });
+        let params = json!({
+            "textDocument": {"uri": uri::of(path)},
+            "range": range,
+            "context": {"diagnostics": problems},
+        });
+        let answer = self.ask("textDocument/codeAction", params).await?;
+        let items = answer.as_array().into_iter().flatten();
+        let actions = items.filter_map(|item| {
+            let mut action: CodeAction = serde_json::from_value(item.clone()).ok()?;
+            action.raw = item.clone();
+            Some(action)
+        });
+        Ok(actions.collect())
+    }
+
+    /// Shows what would change and keeps it; `None` if nothing would.
+    async fn plan(&self, edit: &Value) -> Result<Option<ToolOutput>, ToolError> {
+        let refused = |text: &str| ToolError::Failed(format!("Refused whole: {text}."));
+        let edits = PlannedEdits::of(edit).ok_or_else(|| refused("the change cannot be read"))?;
+        if edits.is_empty() {
+            return Ok(None);
+        }
+        let (client, cx) = (self.client.clone(), self.cx.clone());
+        let wanted = blocking(move || wanted(&edits, &client, &cx)).await?;
+        let wanted = wanted.map_err(|text| refused(&text))?;
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let plans = self.cx.services.get::<Plans>()?;
+        let id = self.cx.call.to_string();
+        Ok(Some(keep_plan(&plans, &id, wanted, &self.cx.cwd)))
+    }
+}
+
+/// The new contents of every file.
+fn wanted(
+    edits: &PlannedEdits,
+    client: &LspClient,
+    cx: &CallContext,
+) -> Result<Vec<WantedChange>, String> {
+    // By file: the bytes before, the text as it becomes, and in how many places.
+    let mut files: BTreeMap<PathBuf, (Vec<u8>, String, usize)> = BTreeMap::new();
+    for step in &edits.steps {
+        let EditStep::Text {
+            uri: address,
+            version,
+            edits,
+        } = step
+        else {
+            return Err(
+                "it would create, rename or delete files, which is not supported".to_owned(),
+            );
+        };
+        let path = uri::path(address).ok_or_else(|| format!("{address} is no file"))?;
+        let name = shown(&path, &cx.cwd);
+        let permissions = &cx.permissions;
+        let inside = permissions
+            .directories
+            .iter()
+            .any(|open| path.starts_with(open));
+        if !inside || permissions.locked.hides(&path) {
+            return Err(format!("{name} may not be changed"));
+        }
+        let open = client.document(&path);
+        if let (Some(version), Some(open)) = (version, &open)
+            && *version != open.version
+        {
+            return Err(format!(
+                "the server means another version of {name}; try again"
+            ));
+        }
+        if !files.contains_key(&path) {
+            let bytes = fs::read(&path).map_err(|error| format!("{name}: {error}"))?;
+            let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+            let text =
+                String::from_utf8(text.to_vec()).map_err(|_| format!("{name} is no UTF-8 text"))?;
+            if open.is_some_and(|open| *open.text != *text) {
+                return Err(format!(
+                    "{name} has changed since the server saw it; try again"
+                ));
+            }
+            files.insert(path.clone(), (bytes, text, 0));
+        }
+        if let Some((_, text, places)) = files.get_mut(&path) {
+            *text = apply(text, edits, client.encoding())
+                .map_err(|error| format!("{name}: {error}"))?;
+            *places += edits.len();
+        }
+    }
+    let changes = files.into_iter().map(|(path, (old, text, places))| {
+        let mut new = Vec::new();
+        if old.starts_with(BYTE_ORDER_MARK) {
+            new.extend(BYTE_ORDER_MARK);
+        }
+        new.extend(text.as_bytes());
+        WantedChange {
+            path,
+            old,
+            new,
+            places,
+        }
+    });
+    Ok(changes.filter(|change| change.old != change.new).collect())
+}
+
+fn list(actions: &[CodeAction], server: &str) -> String {
+    if actions.is_empty() {
+        return format!("{server} offers nothing here.");
+    }
+    let lines = actions.iter().enumerate().map(|(at, action)| {
+        let can = action.edit.is_some() || action.raw.get("data").is_some();
+        let note = match (&action.disabled, can) {
+            (Some(_), _) => " (not possible here)",
+            (None, true) => "",
+            (None, false) => " (not available: it runs a command of the server)",
+        };
+        format!("{} {}{note}", at + 1, action.title)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

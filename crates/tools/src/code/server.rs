@@ -1,0 +1,387 @@
+//! One server: started in its sandbox, started again when it dies, ended when no one needs it.
+
+use std::{
+    collections::VecDeque,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use haft_lsp::{LspClient, LspOptions};
+use haft_sandbox::{
+    CommandOutput, ConfinedProcess, ConfinedProgram, Mechanism, Network, Sandbox, SandboxError,
+    SandboxProfile, Workspace,
+};
+use tokio::{
+    io::AsyncReadExt,
+    sync::{Notify, watch},
+    time::{Instant, sleep, timeout},
+};
+
+use super::{setup::CodeSetup, table::ServerEntry};
+use crate::shell::Shell;
+
+/// How long a server is kept that no one asks anything.
+const IDLE: Duration = Duration::from_secs(15 * 60);
+/// How long it is waited before a server that died is started again; then it is not.
+const PAUSES: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(4),
+    Duration::from_secs(15),
+];
+/// Deaths that are longer ago do not count.
+const MEMORY: Duration = Duration::from_secs(600);
+/// How long a server may take to end when it is asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How much of what it writes to standard error is kept.
+const MOST_SAID: usize = 4096;
+
+/// A server and what becomes of it.
+pub(crate) struct Server {
+    pub(crate) entry: ServerEntry,
+    pub(crate) root: PathBuf,
+    state: watch::Sender<ServerState>,
+    used: Mutex<Instant>,
+    /// It is to be started again at once.
+    again: Notify,
+    /// It is to end.
+    end: Notify,
+    said: Arc<Mutex<String>>,
+}
+
+#[derive(Clone)]
+pub(crate) enum ServerState {
+    Starting,
+    Ready(LspClient),
+    /// It died, and will be started again.
+    Died(String),
+    /// It will not be started again by itself.
+    Failed(String),
+    /// No one needed it.
+    Idle,
+}
+
+impl Server {
+    /// Starts it, in the background.
+    pub(crate) fn start(
+        entry: ServerEntry,
+        root: PathBuf,
+        program: (PathBuf, Vec<String>),
+        setup: &CodeSetup,
+        shell: Arc<Shell>,
+    ) -> Arc<Self> {
+        let server = Arc::new(Self {
+            entry,
+            root,
+            state: watch::channel(ServerState::Starting).0,
+            used: Mutex::new(Instant::now()),
+            again: Notify::new(),
+            end: Notify::new(),
+            said: Arc::default(),
+        });
+        let task = Life {
+            server: Arc::clone(&server),
+            program,
+            setup: setup.clone(),
+            shell,
+        };
+        tokio::spawn(task.live());
+        server
+    }
+
+    pub(crate) fn state(&self) -> ServerState {
+        self.state.borrow().clone()
+    }
+
+    /// Someone needs it now.
+    pub(crate) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        if matches!(self.state(), ServerState::Idle) {
+            self.again.notify_one();
+        }
+    }
+
+    pub(crate) fn last_used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts it again at once, whatever it is doing.
+    pub(crate) fn restart(&self) {
+        self.state.send_replace(ServerState::Starting);
+        self.again.notify_one();
+    }
+
+    /// Ends it for good.
+    pub(crate) fn stop(&self) {
+        self.end.notify_one();
+    }
+
+    /// The server once it can be asked, or why it cannot.
+    pub(crate) async fn ready(&self, within: Duration) -> Result<LspClient, String> {
+        self.touch();
+        let mut state = self.state.subscribe();
+        // One that died may not be known as such yet.
+        let settled = state.wait_for(|state| match state {
+            ServerState::Ready(client) => !client.is_closed(),
+            ServerState::Failed(_) => true,
+            _ => false,
+        });
+        let name = &self.entry.name;
+        match timeout(within, settled).await {
+            Ok(Ok(found)) => match &*found {
+                ServerState::Ready(client) => Ok(client.clone()),
+                ServerState::Failed(why) => Err(why.clone()),
+                _ => Err(format!("{name} is not ready.")),
+            },
+            Ok(Err(_)) => Err(format!("{name} was ended.")),
+            Err(_) => Err(format!("{name} is still starting; try again.")),
+        }
+    }
+
+    /// The last line it wrote to standard error.
+    fn last_words(&self) -> String {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = said.lines().rev().find(|line| !line.trim().is_empty());
+        line.unwrap_or_default().trim().chars().take(300).collect()
+    }
+}
+
+/// Its life, from start to start.
+struct Life {
+    server: Arc<Server>,
+    program: (PathBuf, Vec<String>),
+    setup: CodeSetup,
+    shell: Arc<Shell>,
+}
+
+/// Why a server does not run any more.
+enum Over {
+    Died,
+    Idle,
+    Again,
+    Ended,
+}
+
+impl Life {
+    async fn live(self) {
+        let server = &self.server;
+        let mut deaths: VecDeque<Instant> = VecDeque::new();
+        // What the one before had open.
+        let mut open: Vec<(PathBuf, String, Arc<str>)> = Vec::new();
+        loop {
+            server.state.send_replace(ServerState::Starting);
+            let over = match self.begin().await {
+                Err(why) => {
+                    server.state.send_replace(ServerState::Failed(why));
+                    tokio::select! {
+                        () = server.again.notified() => Over::Again,
+                        () = server.end.notified() => Over::Ended,
+                    }
+                }
+                Ok((process, client)) => {
+                    for (path, language, text) in open.drain(..) {
+                        let _ = client.set_text(&path, &language, &text); // it may die at once
+                    }
+                    server
+                        .state
+                        .send_replace(ServerState::Ready(client.clone()));
+                    let over = self.attend(&client).await;
+                    open = self.documents(&client);
+                    if !matches!(over, Over::Died) {
+                        client.shut_down().await;
+                    }
+                    process.kill(if client.is_closed() {
+                        Duration::ZERO
+                    } else {
+                        GRACE
+                    });
+                    process.control().gone().await;
+                    over
+                }
+            };
+            match over {
+                Over::Ended => return,
+                Over::Again => {}
+                Over::Idle => {
+                    server.state.send_replace(ServerState::Idle);
+                    open.clear();
+                    tokio::select! {
+                        () = server.again.notified() => {}
+                        () = server.end.notified() => return,
+                    }
+                }
+                Over::Died => {
+                    let now = Instant::now();
+                    deaths.retain(|death| now.duration_since(*death) < MEMORY);
+                    deaths.push_back(now);
+                    let name = &server.entry.name;
+                    let words = match server.last_words() {
+                        words if words.is_empty() => String::new(),
+                        words => format!(" ({words})"),
+                    };
+                    let Some(pause) = PAUSES.get(deaths.len() - 1) else {
+                        let why = format!(
+                            "{name} died again and again{words}, and is not started any more."
+                        );
+                        server.state.send_replace(ServerState::Failed(why));
+                        tokio::select! {
+                            () = server.again.notified() => continue,
+                            () = server.end.notified() => return,
+                        }
+                    };
+                    let why = format!("{name} died{words}; it is being restarted.");
+                    server.state.send_replace(ServerState::Died(why));
+                    tokio::select! {
+                        () = sleep(*pause) => {}
+                        () = server.again.notified() => {}
+                        () = server.end.notified() => return,
+                    }
+                }
+            }
+        }
+    }
+
+    fn documents(&self, client: &LspClient) -> Vec<(PathBuf, String, Arc<str>)> {
+        let entry = &self.server.entry;
+        let open = client.documents().into_iter();
+        open.filter_map(|(path, document)| {
+            let language = entry.language(&path)?.to_owned();
+            Some((path, language, document.text))
+        })
+        .collect()
+    }
+
+    /// Waits until it is over with a server that runs.
+    async fn attend(&self, client: &LspClient) -> Over {
+        loop {
+            let idle_at = self.server.last_used() + IDLE;
+            tokio::select! {
+                () = client.closed() => return Over::Died,
+                () = self.server.again.notified() => return Over::Again,
+                () = self.server.end.notified() => return Over::Ended,
+                () = tokio::time::sleep_until(idle_at) => {
+                    if self.server.last_used() + IDLE <= Instant::now() {
+                        return Over::Idle;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts it, and waits until it speaks.
+    async fn begin(&self) -> Result<(ConfinedProcess, LspClient), String> {
+        let server = &self.server;
+        let name = &server.entry.name;
+        let cache = self.setup.cache_of(name, &server.root);
+        fs::create_dir_all(&cache)
+            .map_err(|error| format!("{name} has no cache folder: {}: {error}", cache.display()))?;
+        let confinement = (self.setup.confinement)();
+        let profile = profile(&confinement, &cache);
+        let sandbox = self.shell.sandbox(&confinement).await;
+        let sandbox = sandbox.map_err(|error| format!("{name} cannot be confined: {error}"))?;
+        let program = self.program(&sandbox, &profile, &cache);
+        let started = sandbox.start_program(&profile, program, Mechanism::Bubblewrap);
+        let mut process = started.await.map_err(|error| match error {
+            SandboxError::TooWeak { .. } => format!(
+                "{name} runs code of the project and cannot be confined here, so it is not started; \
+                 `haft doctor` says why."
+            ),
+            error => format!("{name} cannot be started: {error}"),
+        })?;
+        server
+            .said
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        let stderr = CommandOutput::take(&mut process.stderr);
+        let listening = tokio::spawn(listen(stderr, Arc::clone(&server.said)));
+        let stdout = CommandOutput::take(&mut process.stdout);
+        let Some(stdin) = process.stdin.take() else {
+            return Err(format!("{name} cannot be spoken to."));
+        };
+        let options = LspOptions {
+            root: server.root.clone(),
+            initialization: server.entry.initialization.clone(),
+            settings: server.entry.settings.clone(),
+            startup: server.entry.startup,
+        };
+        match LspClient::start(stdout, stdin, options).await {
+            Ok(client) => Ok((process, client)),
+            Err(error) => {
+                process.kill(Duration::ZERO);
+                process.control().gone().await;
+                // What it said last may still be on its way.
+                let _ = timeout(GRACE, listening).await;
+                let words = server.last_words();
+                let why = match words.is_empty() {
+                    true => error.to_string(),
+                    false => words,
+                };
+                Err(format!("{name} could not begin: {why}"))
+            }
+        }
+    }
+
+    fn program(
+        &self,
+        sandbox: &Sandbox,
+        profile: &SandboxProfile,
+        cache: &Path,
+    ) -> ConfinedProgram {
+        let (path, arguments) = &self.program;
+        let mut program = ConfinedProgram::new(path, &self.server.root);
+        program.arguments = arguments.iter().map(OsString::from).collect();
+        let mut env = sandbox.environment(profile);
+        let own = [
+            ("CARGO_TARGET_DIR", cache.join("target").into_os_string()),
+            ("GOCACHE", cache.join("go").into_os_string()),
+            ("XDG_CACHE_HOME", cache.as_os_str().to_owned()),
+            ("CARGO_NET_OFFLINE", "true".into()),
+            ("GOPROXY", "off".into()),
+            ("GOTOOLCHAIN", "local".into()),
+        ];
+        let own = own.map(|(name, value)| (OsString::from(name), value));
+        let entry = self.server.entry.env.iter();
+        let entry = entry.map(|(name, value)| (name.into(), value.into()));
+        for (name, value) in own.into_iter().chain(entry) {
+            env.retain(|(known, _)| *known != name);
+            env.push((name, value));
+        }
+        program.env = env;
+        program
+    }
+}
+
+/// All files to be read but hidden ones, none to be changed but its cache, no one to be reached.
+fn profile(confinement: &haft_contract::Confinement, cache: &Path) -> SandboxProfile {
+    let (hidden, closed) = match crate::shell::profile::of(confinement) {
+        SandboxProfile::Workspace(workspace) => (workspace.hidden, workspace.closed),
+        SandboxProfile::ReadOnly(reading) => (reading.hidden, reading.closed),
+        SandboxProfile::Full => Default::default(),
+    };
+    SandboxProfile::Workspace(Workspace {
+        writable: vec![cache.to_path_buf()],
+        protected: Vec::new(),
+        hidden,
+        guarded: None,
+        closed,
+        network: Network::None,
+    })
+}
+
+/// Keeps the end of what a server writes to standard error.
+async fn listen(mut stderr: CommandOutput, said: Arc<Mutex<String>>) {
+    let mut bytes = [0; 4096];
+    while let Ok(count) = stderr.read(&mut bytes).await {
+        if count == 0 {
+            return;
+        }
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        let over = said.len().saturating_sub(MOST_SAID);
+        let over = (over..=said.len()).find(|at| said.is_char_boundary(*at));
+        said.drain(..over.unwrap_or(0));
+    }
+}

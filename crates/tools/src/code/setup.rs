@@ -1,0 +1,79 @@
+//! What a session says of its language servers.
+
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use haft_contract::Confinement;
+use serde_json::Value;
+
+/// What a session says of its language servers. A service; without it there are none.
+#[derive(Clone)]
+pub struct CodeSetup {
+    /// The folder that the session works in.
+    pub workspace: PathBuf,
+    /// The person trusts it: servers run code of the project.
+    pub trusted: bool,
+    /// `lsp` of the settings.
+    pub settings: Value,
+    /// Where servers keep what they may write.
+    pub cache: PathBuf,
+    /// How a program that no call starts is confined. Looks at files.
+    pub confinement: Arc<dyn Fn() -> Confinement + Send + Sync>,
+    /// Where programs are looked for.
+    pub path: Option<std::ffi::OsString>,
+}
+
+impl fmt::Debug for CodeSetup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CodeSetup")
+            .field("workspace", &self.workspace)
+            .field("trusted", &self.trusted)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which problems are reported after edits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reported {
+    /// New errors and warnings.
+    New,
+    /// New errors.
+    Errors,
+    Nothing,
+}
+
+impl CodeSetup {
+    /// `lsp: false` means that there are none.
+    pub fn is_off(&self) -> bool {
+        self.settings == Value::Bool(false)
+    }
+
+    pub(crate) fn reported(&self) -> Reported {
+        match self.settings.get("diagnostics").and_then(Value::as_str) {
+            Some("off") => Reported::Nothing,
+            Some("errors") => Reported::Errors,
+            _ => Reported::New,
+        }
+    }
+
+    /// The folder of one server and root.
+    pub(crate) fn cache_of(&self, server: &str, root: &Path) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        root.hash(&mut hasher);
+        let name: String = server
+            .chars()
+            .map(|one| {
+                if one.is_ascii_alphanumeric() || one == '-' {
+                    one
+                } else {
+                    '_'
+                }
+            })
+            .collect();
+        self.cache.join(format!("{name}-{:016x}", hasher.finish()))
+    }
+}

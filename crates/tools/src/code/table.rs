@@ -1,0 +1,373 @@
+//! Which server a file gets, where its program is, and which folder it works on.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+/// How a server is started and spoken to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ServerEntry {
+    /// What people call it.
+    pub(crate) name: String,
+    /// Programs with their arguments; the first that is there counts.
+    pub(crate) commands: Vec<Vec<String>>,
+    /// Extensions without their dot, each with the name of its language.
+    pub(crate) languages: Vec<(String, String)>,
+    /// Files that say where a project begins.
+    pub(crate) markers: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) initialization: Value,
+    pub(crate) settings: Value,
+    pub(crate) startup: Duration,
+    /// How it is installed.
+    pub(crate) install: String,
+}
+
+/// Built in: name, programs, extensions with languages, markers, how it is installed.
+type BuiltInServer = (
+    &'static str,
+    &'static [&'static str],
+    &'static [(&'static str, &'static str)],
+    &'static [&'static str],
+    &'static str,
+);
+
+const STARTUP: Duration = Duration::from_secs(30);
+
+const BUILT_IN: [BuiltInServer; 14] = [
+    (
+        "rust-analyzer",
+        &["rust-analyzer"],
+        &[("rs", "rust")],
+        &["Cargo.toml"],
+        "rustup component add rust-analyzer",
+    ),
+    (
+        "pyright",
+        &[
+            "basedpyright-langserver --stdio",
+            "pyright-langserver --stdio",
+        ],
+        &[("py", "python"), ("pyi", "python")],
+        &["pyproject.toml", "pyrightconfig.json", "setup.py"],
+        "npm i -g pyright",
+    ),
+    (
+        "typescript-language-server",
+        &["typescript-language-server --stdio"],
+        &[
+            ("ts", "typescript"),
+            ("tsx", "typescriptreact"),
+            ("mts", "typescript"),
+            ("cts", "typescript"),
+            ("js", "javascript"),
+            ("jsx", "javascriptreact"),
+            ("mjs", "javascript"),
+            ("cjs", "javascript"),
+        ],
+        &[
+            "package-lock.json",
+            "yarn.lock",
+            "pnpm-lock.yaml",
+            "bun.lock",
+            "bun.lockb",
+            "tsconfig.json",
+            "package.json",
+        ],
+        "npm i -g typescript-language-server typescript@5",
+    ),
+    (
+        "gopls",
+        &["gopls"],
+        &[("go", "go")],
+        &["go.work", "go.mod"],
+        "go install golang.org/x/tools/gopls@latest",
+    ),
+    (
+        "clangd",
+        &["clangd"],
+        &[
+            ("c", "c"),
+            ("h", "c"),
+            ("cc", "cpp"),
+            ("cpp", "cpp"),
+            ("cxx", "cpp"),
+            ("hh", "cpp"),
+            ("hpp", "cpp"),
+        ],
+        &["compile_commands.json", ".clangd"],
+        "install clangd",
+    ),
+    (
+        "bash-language-server",
+        &["bash-language-server start"],
+        &[("sh", "shellscript"), ("bash", "shellscript")],
+        &[],
+        "npm i -g bash-language-server",
+    ),
+    (
+        "lua-language-server",
+        &["lua-language-server"],
+        &[("lua", "lua")],
+        &[".luarc.json"],
+        "install lua-language-server",
+    ),
+    (
+        "zls",
+        &["zls"],
+        &[("zig", "zig")],
+        &["build.zig"],
+        "install zls",
+    ),
+    (
+        "ruby-lsp",
+        &["ruby-lsp"],
+        &[("rb", "ruby")],
+        &["Gemfile"],
+        "gem install ruby-lsp",
+    ),
+    (
+        "jdtls",
+        &["jdtls"],
+        &[("java", "java")],
+        &["settings.gradle", "pom.xml"],
+        "install jdtls",
+    ),
+    (
+        "ocamllsp",
+        &["ocamllsp"],
+        &[("ml", "ocaml"), ("mli", "ocaml.interface")],
+        &["dune-project"],
+        "opam install ocaml-lsp-server",
+    ),
+    (
+        "terraform-ls",
+        &["terraform-ls serve"],
+        &[("tf", "terraform")],
+        &[],
+        "install terraform-ls",
+    ),
+    (
+        "yaml-language-server",
+        &["yaml-language-server --stdio"],
+        &[("yaml", "yaml"), ("yml", "yaml")],
+        &[],
+        "npm i -g yaml-language-server",
+    ),
+    (
+        "dart",
+        &["dart language-server"],
+        &[("dart", "dart")],
+        &["pubspec.yaml"],
+        "install the Dart SDK",
+    ),
+];
+
+/// All servers that settings and the built-in table name; those of settings first. What is wrong with an entry comes
+/// along in words.
+pub(crate) fn entries(settings: &Value) -> (Vec<ServerEntry>, Vec<String>) {
+    let mut problems = Vec::new();
+    let mut found = Vec::new();
+    let mut disabled = Vec::new();
+    for (name, entry) in settings.as_object().into_iter().flatten() {
+        let Some(fields) = entry.as_object() else {
+            continue; // an option, not a server
+        };
+        if fields.get("disabled").and_then(Value::as_bool) == Some(true) {
+            disabled.push(name.clone());
+            continue;
+        }
+        if fields.get("transport").and_then(Value::as_str) == Some("socket") {
+            problems.push(format!(
+                "lsp.{name}: servers on sockets are not supported; the entry is left out"
+            ));
+            continue;
+        }
+        match configured(name, entry) {
+            Some(entry) => found.push(entry),
+            None => problems.push(format!(
+                "lsp.{name} needs `command` and `extensionToLanguage`, such as {{\".rs\": \"rust\"}}; \
+                 the entry is left out"
+            )),
+        }
+    }
+    let names: Vec<String> = found.iter().map(|entry| entry.name.clone()).collect();
+    let built_in = BUILT_IN.iter().map(built_in);
+    found.extend(
+        built_in.filter(|entry| !disabled.contains(&entry.name) && !names.contains(&entry.name)),
+    );
+    (found, problems)
+}
+
+fn built_in((name, programs, languages, markers, install): &BuiltInServer) -> ServerEntry {
+    let (initialization, settings) = match *name {
+        "typescript-language-server" => (
+            json!({"disableAutomaticTypingAcquisition": true, "maxTsServerMemory": 2048}),
+            json!({}),
+        ),
+        _ => (Value::Null, json!({})),
+    };
+    ServerEntry {
+        name: (*name).to_owned(),
+        commands: programs
+            .iter()
+            .map(|line| line.split(' ').map(str::to_owned).collect())
+            .collect(),
+        languages: languages
+            .iter()
+            .map(|(extension, language)| ((*extension).to_owned(), (*language).to_owned()))
+            .collect(),
+        markers: markers.iter().map(|marker| (*marker).to_owned()).collect(),
+        env: BTreeMap::new(),
+        initialization,
+        settings,
+        startup: STARTUP,
+        install: (*install).to_owned(),
+    }
+}
+
+fn configured(name: &str, entry: &Value) -> Option<ServerEntry> {
+    let texts = |field: &str| -> Vec<String> {
+        let list = entry.get(field).and_then(Value::as_array);
+        let texts = list.into_iter().flatten().filter_map(Value::as_str);
+        texts.map(str::to_owned).collect()
+    };
+    let mut command = vec![entry.get("command")?.as_str()?.to_owned()];
+    command.extend(texts("args"));
+    let languages = entry.get("extensionToLanguage")?.as_object()?;
+    let languages = languages.iter().filter_map(|(extension, language)| {
+        let extension = extension.trim_start_matches('.').to_owned();
+        Some((extension, language.as_str()?.to_owned()))
+    });
+    let env = entry.get("env").and_then(Value::as_object);
+    let env = env.into_iter().flatten();
+    let env = env.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+    let startup = entry.get("startupTimeout").and_then(Value::as_u64);
+    let given = |field: &str| entry.get(field).cloned().unwrap_or(Value::Null);
+    Some(ServerEntry {
+        name: name.to_owned(),
+        install: format!("lsp.{name}.command names it"),
+        commands: vec![command],
+        languages: languages.collect(),
+        markers: texts("rootMarkers"),
+        env: env.collect(),
+        initialization: given("initializationOptions"),
+        settings: match given("settings") {
+            Value::Null => json!({}),
+            settings => settings,
+        },
+        startup: startup.map_or(STARTUP, Duration::from_millis),
+    })
+}
+
+impl ServerEntry {
+    /// The language of a file, if it is one of this server's.
+    pub(crate) fn language(&self, path: &Path) -> Option<&str> {
+        let extension = path.extension().and_then(OsStr::to_str)?;
+        let found = self.languages.iter().find(|(known, _)| known == extension);
+        found.map(|(_, language)| language.as_str())
+    }
+
+    /// Its program, looked for in these folders, with its arguments.
+    pub(crate) fn find(&self, folders: &[PathBuf]) -> Option<(PathBuf, Vec<String>)> {
+        self.commands.iter().find_map(|command| {
+            let (program, arguments) = command.split_first()?;
+            let found = match program.contains('/') {
+                true => Some(PathBuf::from(program)).filter(|path| is_program(path)),
+                false => folders
+                    .iter()
+                    .map(|folder| folder.join(program))
+                    .find(|path| is_program(path)),
+            };
+            Some((found?, arguments.to_vec()))
+        })
+    }
+
+    /// The folder it works on for a file: the outermost that has a marker, from the file up to `top`. One server for
+    /// each package would eat the memory.
+    pub(crate) fn root(&self, path: &Path, top: &Path) -> PathBuf {
+        let above = path.ancestors().skip(1);
+        let within: Vec<&Path> = above.take_while(|folder| folder.starts_with(top)).collect();
+        let is_root = |folder: &&&Path| self.markers.iter().any(|name| folder.join(name).exists());
+        let outermost = within.iter().rev().find(is_root);
+        outermost.map_or_else(|| top.to_path_buf(), |folder| folder.to_path_buf())
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Where programs of servers are looked for: absolute folders of `PATH` that are not in the workspace, and what a
+/// trusted project brings itself.
+pub(crate) fn folders(path: Option<&OsStr>, workspace: &Path) -> Vec<PathBuf> {
+    let listed = path.map(std::env::split_paths).into_iter().flatten();
+    let outside = listed.filter(|folder| folder.is_absolute() && !folder.starts_with(workspace));
+    let own = ["node_modules/.bin", ".venv/bin"].map(|name| workspace.join(name));
+    own.into_iter().chain(outside).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_come_before_the_table_and_what_is_wrong_is_named() {
+        let settings = json!({
+            "diagnostics": "new",
+            "pyright": {"disabled": true},
+            "mine": {
+                "command": "my-ls", "args": ["--stdio"], "extensionToLanguage": {".py": "python"},
+                "rootMarkers": ["x"], "startupTimeout": 5, "restartOnCrash": true,
+            },
+            "far": {"command": "x", "transport": "socket", "extensionToLanguage": {}},
+            "bad": {"args": []},
+        });
+        let (entries, problems) = entries(&settings);
+        assert_eq!(entries[0].name, "mine");
+        assert_eq!(entries[0].commands, [["my-ls", "--stdio"]]);
+        assert_eq!(entries[0].language(Path::new("/a.py")), Some("python"));
+        assert!(!entries.iter().any(|entry| entry.name == "pyright"));
+        assert!(entries.iter().any(|entry| entry.name == "gopls"));
+        assert_eq!(problems.len(), 2, "{problems:?}");
+    }
+
+    #[test]
+    fn the_outermost_marker_is_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path();
+        fs::create_dir_all(top.join("packages/a/src")).unwrap();
+        fs::write(top.join("package-lock.json"), "{}").unwrap();
+        fs::write(top.join("packages/a/tsconfig.json"), "{}").unwrap();
+        let (entries, _) = entries(&Value::Null);
+        let of = |name: &str| entries.iter().find(|entry| entry.name == name).unwrap();
+        let file = top.join("packages/a/src/x.ts");
+        let typescript = of("typescript-language-server");
+        assert_eq!(typescript.root(&file, top), top);
+        fs::remove_file(top.join("package-lock.json")).unwrap();
+        assert_eq!(typescript.root(&file, top), top.join("packages/a"));
+        // Without any marker, all of it.
+        let shell = of("bash-language-server");
+        assert_eq!(shell.root(&top.join("packages/a/x.sh"), top), top);
+    }
+
+    #[test]
+    fn programs_of_the_workspace_are_found_only_where_a_project_keeps_them() {
+        let path = OsStr::new("/usr/bin:relative::/w/bin:/opt/bin");
+        let folders = folders(Some(path), Path::new("/w"));
+        let expected = [
+            "/w/node_modules/.bin",
+            "/w/.venv/bin",
+            "/usr/bin",
+            "/opt/bin",
+        ];
+        assert_eq!(folders, expected.map(PathBuf::from));
+    }
+}

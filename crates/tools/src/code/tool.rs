@@ -1,0 +1,306 @@
+//! `LSP`: what a language server knows of the code.
+
+use std::{path::PathBuf, time::Duration};
+
+use haft_contract::{
+    Access, CallContext, Card, Check, Effects, Profile, ServiceNeed, Tool, ToolError, ToolOutput,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    operations::{Inquiry, locate},
+    render,
+    server::ServerState,
+    servers::{LanguageServers, text_of},
+};
+use crate::{blocking::blocking, paths::shown};
+
+const NEEDS: [ServiceNeed; 1] = [ServiceNeed::of::<LanguageServers>()];
+/// How long a server that is starting is waited for.
+const START: Duration = Duration::from_secs(30);
+
+/// Asks the language server of a file. New problems after your edits are reported without it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// What to ask.
+    operation: Operation,
+    /// The file. For `workspaceSymbol` any file of the language; `diagnostics` without it means all that are open.
+    #[serde(default)]
+    file_path: Option<PathBuf>,
+    /// 1-based, as Read shows it.
+    #[serde(default)]
+    line: Option<usize>,
+    /// 1-based character in the line.
+    #[serde(default)]
+    character: Option<usize>,
+    /// The name that is meant: found even if `character` is a little off.
+    #[serde(default)]
+    symbol: Option<String>,
+    /// For `workspaceSymbol`.
+    #[serde(default)]
+    query: Option<String>,
+    /// For `rename`: it changes nothing, but shows a plan that ReplaceInFiles carries out by its `plan_id`.
+    #[serde(default)]
+    new_name: Option<String>,
+    /// For `codeActions`: the number of one, to get its plan.
+    #[serde(default)]
+    action: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum Operation {
+    GoToDefinition,
+    GoToImplementation,
+    FindReferences,
+    Hover,
+    DocumentSymbol,
+    WorkspaceSymbol,
+    PrepareCallHierarchy,
+    IncomingCalls,
+    OutgoingCalls,
+    Diagnostics,
+    Rename,
+    CodeActions,
+    Restart,
+}
+
+impl Operation {
+    fn needs_place(self) -> bool {
+        !matches!(
+            self,
+            Self::DocumentSymbol | Self::WorkspaceSymbol | Self::Diagnostics | Self::Restart
+        )
+    }
+
+    fn name(self) -> String {
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|name| name.as_str().map(str::to_owned))
+            .unwrap_or_default()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Lsp;
+
+impl Tool for Lsp {
+    type Input = Input;
+    const NAME: &'static str = "LSP";
+
+    fn profile(&self) -> Profile {
+        Profile {
+            family: "code".into(),
+            search_hint: "language server definition references symbols types diagnostics".into(),
+            deferred: true,
+            access: Access::Reads,
+            paths: &["filePath"],
+            needs: &NEEDS,
+            timeout: Some(Duration::from_secs(120)),
+            ..Profile::default()
+        }
+    }
+
+    fn effects(&self, input: &Input) -> Effects {
+        match &input.file_path {
+            Some(path) => Effects::reading([path.clone()]),
+            None => Effects::NONE,
+        }
+    }
+
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+        let refused = |text: &str| Err(ToolError::Refused(text.to_owned()));
+        if input.file_path.is_none() && input.operation != Operation::Diagnostics {
+            return refused("`filePath` is missing: name a file of the language");
+        }
+        if input.operation.needs_place() && input.line.is_none() {
+            return refused("`line` is missing: 1-based, as Read shows it");
+        }
+        if input.operation == Operation::Rename && input.new_name.is_none() {
+            return refused("`newName` is missing");
+        }
+        if input.operation.needs_place()
+            && input.operation != Operation::CodeActions
+            && input.character.is_none()
+            && input.symbol.is_none()
+        {
+            return refused("give `character`, or the name that is meant as `symbol`");
+        }
+        Ok(Check::Pass)
+    }
+
+    async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let servers = cx.services.get::<LanguageServers>()?;
+        let Some(path) = &input.file_path else {
+            return Ok(ToolOutput::text(all_problems(&servers, cx)));
+        };
+        let path = cx.cwd.join(path);
+        let real = path.clone();
+        let read = blocking(move || {
+            let real = real.canonicalize()?;
+            let text = text_of(&real)?;
+            Ok::<_, std::io::Error>((real, text))
+        });
+        let cannot = |error: &dyn std::fmt::Display| {
+            ToolError::Failed(format!("{} cannot be read: {error}", shown(&path, &cx.cwd)))
+        };
+        let (path, text) = read.await?.map_err(|error| cannot(&error))?;
+        let text = text.ok_or_else(|| cannot(&"it is no UTF-8 text of at most 2 MB"))?;
+        let server = servers
+            .server(&path)
+            .map_err(|none| ToolError::Failed(none.to_string()))?;
+        if input.operation == Operation::Restart {
+            server.restart();
+        }
+        let client = tokio::select! {
+            ready = server.ready(START) => ready.map_err(ToolError::Failed)?,
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+        };
+        if input.operation == Operation::Restart {
+            return Ok(ToolOutput::text(format!(
+                "{} was started again.",
+                server.entry.name
+            )));
+        }
+        let language = server.entry.language(&path).unwrap_or_default();
+        let inquiry = Inquiry {
+            server: &server,
+            client: &client,
+            cx,
+        };
+        client
+            .set_text(&path, language, &text)
+            .map_err(|_| ToolError::Failed(format!("{} died; try again.", server.entry.name)))?;
+        let mut note = None;
+        let params = match input.operation.needs_place() {
+            true => {
+                let line = input.line.unwrap_or(1);
+                let character = input.character.unwrap_or(0);
+                let symbol = input.symbol.as_deref();
+                let found = locate(&text, line, character, symbol).map_err(ToolError::Failed)?;
+                note = found.note.filter(|_| input.character.is_some());
+                client.at(&path, found.place)
+            }
+            false => serde_json::Value::Null,
+        };
+        let answer = match input.operation {
+            Operation::GoToDefinition => {
+                inquiry.must_offer("definitionProvider", "definitions")?;
+                inquiry.places("textDocument/definition", params).await
+            }
+            Operation::GoToImplementation => {
+                inquiry.must_offer("implementationProvider", "implementations")?;
+                inquiry.places("textDocument/implementation", params).await
+            }
+            Operation::FindReferences => {
+                inquiry.must_offer("referencesProvider", "references")?;
+                inquiry.places("textDocument/references", params).await
+            }
+            Operation::Hover => inquiry.hover(params).await,
+            Operation::DocumentSymbol => inquiry.document_symbols(&path).await,
+            Operation::WorkspaceSymbol => {
+                inquiry
+                    .workspace_symbols(input.query.as_deref().unwrap_or_default())
+                    .await
+            }
+            Operation::PrepareCallHierarchy => inquiry.calls(params, None).await,
+            Operation::IncomingCalls => {
+                inquiry
+                    .calls(params, Some("callHierarchy/incomingCalls"))
+                    .await
+            }
+            Operation::OutgoingCalls => {
+                inquiry
+                    .calls(params, Some("callHierarchy/outgoingCalls"))
+                    .await
+            }
+            Operation::Diagnostics => {
+                let until = tokio::time::Instant::now() + START;
+                client.settled(std::slice::from_ref(&path), until).await;
+                if client.is_closed() {
+                    return Err(ToolError::Failed(format!(
+                        "{} died during the call; try again.",
+                        server.entry.name
+                    )));
+                }
+                let found = problems_of(&client, &path, cx);
+                Ok(match found.is_empty() {
+                    true => format!("{} reports no problems.", server.entry.name),
+                    false => found.join("\n"),
+                })
+            }
+            Operation::Rename => {
+                let name = input.new_name.as_deref().unwrap_or_default();
+                return inquiry.rename(params, name).await;
+            }
+            Operation::CodeActions => {
+                let line = input.line.unwrap_or(1).saturating_sub(1);
+                let line = u32::try_from(line).unwrap_or(u32::MAX);
+                let until = tokio::time::Instant::now() + START;
+                client.settled(std::slice::from_ref(&path), until).await;
+                return inquiry.code_actions(&path, line, input.action).await;
+            }
+            Operation::Restart => Ok(String::new()),
+        }?;
+        Ok(ToolOutput::text(match note {
+            Some(note) => format!("{note}\n{answer}"),
+            None => answer,
+        }))
+    }
+
+    fn render_use(&self, input: &Input) -> Option<Card> {
+        let what = input.symbol.as_ref().or(input.query.as_ref());
+        let place = input
+            .file_path
+            .as_ref()
+            .map(|path| path.display().to_string());
+        let subject = what.cloned().or(place).unwrap_or_default();
+        Some(Card::new(
+            "LSP",
+            format!("{} {subject}", input.operation.name()),
+        ))
+    }
+}
+
+fn problems_of(
+    client: &haft_lsp::LspClient,
+    path: &std::path::Path,
+    cx: &CallContext,
+) -> Vec<String> {
+    let Some(document) = client.document(path) else {
+        return Vec::new();
+    };
+    let name = shown(path, &cx.cwd);
+    let problems = document.report.problems.iter().take(200);
+    let lines = problems.map(|problem| {
+        let at = client
+            .encoding()
+            .from_server(&document.text, problem.range.start);
+        format!(
+            "{name}:{}:{} {}",
+            at.line,
+            at.character,
+            render::problem(problem, 500)
+        )
+    });
+    lines.collect()
+}
+
+fn all_problems(servers: &LanguageServers, cx: &CallContext) -> String {
+    let mut lines = Vec::new();
+    for server in servers.started() {
+        if let ServerState::Ready(client) = server.state() {
+            for (path, _) in client.documents() {
+                if !cx.permissions.hidden.hides(&path) {
+                    lines.extend(problems_of(&client, &path, cx));
+                }
+            }
+        }
+    }
+    match lines.is_empty() {
+        true => "No problems in the files that are open.".to_owned(),
+        false => lines.join("\n"),
+    }
+}
