@@ -79,11 +79,17 @@ impl LanguageServers {
         }
         let journal = services.get::<Journal>().ok()?;
         let mut state = self.follow.lock().await;
-        let is_ours = |path: &PathBuf| {
-            path.starts_with(&self.setup.workspace) && self.entry_of(path).is_some()
-        };
+        // Where no server is installed, files are not even looked at.
+        let mut installed: BTreeMap<&str, bool> = BTreeMap::new();
         let mut paths: BTreeSet<PathBuf> = journal.ledger().paths().into_iter().collect();
-        paths.retain(is_ours);
+        paths.retain(|path| {
+            let entry = self.entry_of(path);
+            let entry = entry.filter(|_| path.starts_with(&self.setup.workspace));
+            entry.is_some_and(|entry| {
+                let known = installed.entry(&entry.name);
+                *known.or_insert_with(|| self.program(entry).is_some())
+            })
+        });
         paths.extend(state.documents.keys().cloned());
         if paths.is_empty() {
             return None;

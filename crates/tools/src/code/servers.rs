@@ -167,7 +167,7 @@ impl LanguageServers {
     }
 
     /// Looked for again only when one of the folders changed.
-    fn program(&self, entry: &ServerEntry) -> Option<(PathBuf, Vec<String>)> {
+    pub(super) fn program(&self, entry: &ServerEntry) -> Option<(PathBuf, Vec<String>)> {
         let folders = table::folders(self.setup.path.as_deref(), &self.setup.workspace);
         let stamp = |folder: &PathBuf| fs::metadata(folder).ok()?.modified().ok();
         let stamps: Vec<_> = folders.iter().map(stamp).collect();

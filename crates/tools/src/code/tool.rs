@@ -5,13 +5,14 @@ use std::{path::PathBuf, time::Duration};
 use haft_contract::{
     Access, CallContext, Card, Check, Effects, Profile, ServiceNeed, Tool, ToolError, ToolOutput,
 };
+use haft_lsp::LspClient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     operations::{Inquiry, locate},
     render,
-    server::ServerState,
+    server::{Server, ServerState},
     servers::{LanguageServers, text_of},
 };
 use crate::{blocking::blocking, paths::shown};
@@ -19,6 +20,8 @@ use crate::{blocking::blocking, paths::shown};
 const NEEDS: [ServiceNeed; 1] = [ServiceNeed::of::<LanguageServers>()];
 /// How long a server that is starting is waited for.
 const START: Duration = Duration::from_secs(30);
+/// How long a server may look at a document before it is asked about it, at most.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// Asks the language server of a file. New problems after your edits are reported without it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -73,6 +76,10 @@ impl Operation {
             self,
             Self::DocumentSymbol | Self::WorkspaceSymbol | Self::Diagnostics | Self::Restart
         )
+    }
+
+    fn asks_about_code(self) -> bool {
+        !matches!(self, Self::Diagnostics | Self::CodeActions | Self::Restart)
     }
 
     fn name(self) -> String {
@@ -173,6 +180,15 @@ impl Tool for Lsp {
         client
             .set_text(&path, language, &text)
             .map_err(|_| ToolError::Failed(format!("{} died; try again.", server.entry.name)))?;
+        refresh(&client, &server).await?;
+        // A server that has just got its first document knows nothing of the others yet.
+        let is_new = client
+            .document(&path)
+            .is_none_or(|document| document.report.version.is_none());
+        if is_new && input.operation.asks_about_code() {
+            let until = tokio::time::Instant::now() + FIRST_LOOK;
+            client.settled(std::slice::from_ref(&path), until).await;
+        }
         let mut note = None;
         let params = match input.operation.needs_place() {
             true => {
@@ -264,11 +280,31 @@ impl Tool for Lsp {
     }
 }
 
-fn problems_of(
-    client: &haft_lsp::LspClient,
-    path: &std::path::Path,
-    cx: &CallContext,
-) -> Vec<String> {
+/// Gives the server what has become of the other documents that it has open.
+async fn refresh(client: &LspClient, server: &Server) -> Result<(), ToolError> {
+    let open: Vec<PathBuf> = client
+        .documents()
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
+    let read = blocking(move || {
+        let read = open.into_iter().map(|path| {
+            let text = text_of(&path).ok().flatten();
+            (path, text)
+        });
+        read.collect::<Vec<_>>()
+    });
+    for (path, text) in read.await? {
+        // One that died is noticed by the request.
+        let _ = match (text, server.entry.language(&path)) {
+            (Some(text), Some(language)) => client.set_text(&path, language, &text).map(|_| ()),
+            _ => client.close(&path),
+        };
+    }
+    Ok(())
+}
+
+fn problems_of(client: &LspClient, path: &std::path::Path, cx: &CallContext) -> Vec<String> {
     let Some(document) = client.document(path) else {
         return Vec::new();
     };
