@@ -1,7 +1,7 @@
 //! One server: started in its sandbox, started again when it dies, ended when no one needs it.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
@@ -49,6 +49,8 @@ pub(crate) struct Server {
     /// It is to end.
     end: Notify,
     said: Arc<Mutex<String>>,
+    /// Documents that it was given time to look at.
+    looked_at: Mutex<BTreeSet<PathBuf>>,
 }
 
 #[derive(Clone)]
@@ -80,6 +82,7 @@ impl Server {
             again: Notify::new(),
             end: Notify::new(),
             said: Arc::default(),
+            looked_at: Mutex::default(),
         });
         let task = Life {
             server: Arc::clone(&server),
@@ -138,6 +141,13 @@ impl Server {
             Ok(Err(_)) => Err(format!("{name} was ended.")),
             Err(_) => Err(format!("{name} is still starting; try again.")),
         }
+    }
+
+    /// Is this document asked about for the first time?
+    pub(crate) fn is_first_look(&self, path: &Path) -> bool {
+        let looked_at = self.looked_at.lock();
+        let mut looked_at = looked_at.unwrap_or_else(PoisonError::into_inner);
+        looked_at.insert(path.to_path_buf())
     }
 
     /// The last line it wrote to standard error.

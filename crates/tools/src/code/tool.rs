@@ -185,7 +185,7 @@ impl Tool for Lsp {
         let is_new = client
             .document(&path)
             .is_none_or(|document| document.report.version.is_none());
-        if is_new && input.operation.asks_about_code() {
+        if is_new && input.operation.asks_about_code() && server.is_first_look(&path) {
             let until = tokio::time::Instant::now() + FIRST_LOOK;
             client.settled(std::slice::from_ref(&path), until).await;
         }
