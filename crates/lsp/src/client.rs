@@ -171,9 +171,9 @@ impl LspEvents for State {
                         .get("section")
                         .and_then(Value::as_str)
                         .unwrap_or_default();
-                    let parts = name.split('.').filter(|part| !part.is_empty());
+                    let mut parts = name.split('.').filter(|part| !part.is_empty());
                     parts
-                        .fold(Some(&self.settings), |found, part| found?.get(part))
+                        .try_fold(&self.settings, |found, part| found.get(part))
                         .cloned()
                         .unwrap_or(Value::Null)
                 };

@@ -294,7 +294,7 @@ async fn a_changed_list_is_asked_for_again_and_the_last_one_is_kept() {
     let (_, mut seen) = setting.servers.tools();
     setting.act("grow").await;
     let waiting = setting.servers.tool_changes(&mut seen);
-    let changes = tokio::time::timeout(Duration::from_secs(60), waiting)
+    let changes = timeout(Duration::from_secs(60), waiting)
         .await
         .unwrap()
         .unwrap();
