@@ -54,7 +54,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, event: Happening) {
                 .values_mut()
                 .find(|tab| params["targetId"] == tab.target.as_str());
             if let Some(tab) = tab {
-                tab.crashed = true;
+                tab.crash_by_browser();
             }
         }
         ("Browser.downloadWillBegin", _) => download_begins(&mut state, params),
@@ -212,7 +212,7 @@ fn of_tab(shared: &Arc<Shared>, state: &mut State, number: u32, method: &str, pa
             }
         }
         "Page.domContentEventFired" => tab.dom_ready = true,
-        "Inspector.targetCrashed" => tab.crashed = true,
+        "Inspector.targetCrashed" => tab.crash_by_page(),
         "Runtime.consoleAPICalled" => tab.console.called(params),
         "Runtime.exceptionThrown" => tab.console.thrown(params),
         "Log.entryAdded" => tab.console.logged(params),
@@ -258,7 +258,7 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
         tab.frames.retain(|name, _| *name == id);
         tab.committed += 1;
         tab.dom_ready = false;
-        tab.crashed = false;
+        tab.forget_crashes();
         tab.console.clear();
         let document = tab.document_request.clone();
         tab.requests.clear(document.as_deref());

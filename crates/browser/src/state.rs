@@ -55,6 +55,7 @@ pub(crate) struct TabState {
     /// Counts dialogs, so that one is not dismissed in the place of another.
     pub(crate) dialogs: u64,
     pub(crate) crashed: bool,
+    crashes: CrashReports,
     pub(crate) ready: bool,
     pub(crate) console: Console,
     pub(crate) requests: Requests,
@@ -74,7 +75,39 @@ pub(crate) struct TabState {
     pub(crate) alerts: u32,
 }
 
+/// A crash is reported twice, by the page and by the browser, and the second report may come when the
+/// next navigation has begun: it must not end that one.
+#[derive(Debug, Default)]
+struct CrashReports {
+    by_page: u32,
+    by_browser: u32,
+    known: u32,
+}
+
 impl TabState {
+    pub(crate) fn crash_by_page(&mut self) {
+        self.crashes.by_page += 1;
+        self.crash(self.crashes.by_page);
+    }
+
+    pub(crate) fn crash_by_browser(&mut self) {
+        self.crashes.by_browser += 1;
+        self.crash(self.crashes.by_browser);
+    }
+
+    fn crash(&mut self, reported: u32) {
+        if reported > self.crashes.known {
+            self.crashes.known = reported;
+            self.crashed = true;
+        }
+    }
+
+    /// Another page is shown: both reports of an earlier crash have come.
+    pub(crate) fn forget_crashes(&mut self) {
+        self.crashed = false;
+        self.crashes = CrashReports::default();
+    }
+
     pub(crate) fn new(target: String, session: String) -> Self {
         Self {
             // The main frame of a page has the name of its target.
@@ -86,6 +119,7 @@ impl TabState {
             dialog: None,
             dialogs: 0,
             crashed: false,
+            crashes: CrashReports::default(),
             ready: false,
             console: Console::default(),
             requests: Requests::default(),

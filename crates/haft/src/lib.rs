@@ -45,6 +45,7 @@
 //! | `schedule` | no | `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`: what is said later |
 //! | `web` | no | `WebFetch`, `WebSearch` |
 //! | `browser` | no | `Browser`: a Chromium of the machine, in the sandbox; brings `shell` and `web` |
+//! | `code` | no | `LSP` and new problems after edits, by language servers of the machine, in the sandbox; brings `fs`, `search` and `shell` |
 //! | `otel` | no | none: what sessions do is sent as OpenTelemetry where the variables ask for it |
 //!
 //! # Who is asked

@@ -279,7 +279,7 @@ async fn build_tools(
         builder = builder.service(Arc::new(haft_tools::MemoryFolder::new(folder)));
     }
     #[cfg(feature = "code")]
-    {
+    if !code.is_off() {
         builder = builder.service(Arc::new(code));
     }
     #[cfg(feature = "search")]

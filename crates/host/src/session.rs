@@ -301,12 +301,16 @@ impl AgentSession {
     }
 }
 
-/// However a session ends, its servers end with it.
+/// However a session ends, its servers end with it, and caches that were made for nothing are removed.
 struct EndsServers(Arc<SharedState>);
 
 impl Drop for EndsServers {
     fn drop(&mut self) {
         self.0.servers.abandon();
+        #[cfg(feature = "shell")]
+        if let Some(shell) = self.0.access.service::<haft_tools::Shell>() {
+            shell.remove_unused_caches();
+        }
     }
 }
 

@@ -400,6 +400,7 @@ mod tests {
         for (family, built) in [
             ("agent", true),
             ("browser", cfg!(feature = "browser")),
+            ("code", cfg!(feature = "code")),
             ("fs", cfg!(feature = "fs")),
             ("memory", cfg!(feature = "memory")),
             ("plan", cfg!(feature = "plan")),

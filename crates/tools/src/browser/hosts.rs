@@ -453,6 +453,7 @@ mod tests {
 
     fn hosts() -> PageHosts {
         let (mut cx, _updates) = CallContext::for_test(Path::new("/"));
+        cx.permissions.mode = PermissionMode::Default;
         cx.permissions.hosts = Hosts::by(Examples);
         let hosts = PageHosts::default();
         let asked = ToolUse {

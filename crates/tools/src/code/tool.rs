@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    CodeSetup,
     operations::{Inquiry, locate},
     render,
     server::{Server, ServerState},
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::{blocking::blocking, paths::shown};
 
-const NEEDS: [ServiceNeed; 1] = [ServiceNeed::of::<LanguageServers>()];
+const NEEDS: [ServiceNeed; 1] = [ServiceNeed::of::<CodeSetup>()];
 /// How long a server that is starting is waited for.
 const START: Duration = Duration::from_secs(30);
 /// How long a server may look at a document before it is asked about it, at most.

@@ -40,6 +40,23 @@ pub(crate) struct Job {
     flooded: Arc<AtomicBool>,
 }
 
+/// [`Job::exited`], for one that must not keep the job: a command ends when its job is dropped.
+pub(crate) async fn exited(stages: watch::Receiver<Stage>) -> CommandEnd {
+    reached(stages, |stage| !matches!(stage, Stage::Running)).await
+}
+
+async fn reached(
+    mut stages: watch::Receiver<Stage>,
+    far_enough: impl Fn(&Stage) -> bool,
+) -> CommandEnd {
+    let reached = stages.wait_for(far_enough).await;
+    match reached.as_deref() {
+        Ok(Stage::Exited(ended) | Stage::Gone(ended)) => ended.clone(),
+        // The runtime is shutting down.
+        Ok(Stage::Running) | Err(_) => lost(),
+    }
+}
+
 /// How far a command is.
 #[derive(Debug, Clone)]
 pub(crate) enum Stage {
@@ -107,22 +124,12 @@ impl Job {
 
     /// Waits until the command itself ended. What it started may still run.
     pub(crate) async fn exited(&self) -> CommandEnd {
-        self.reached(|stage| !matches!(stage, Stage::Running)).await
+        exited(self.stages()).await
     }
 
     /// Waits until nothing of it runs any more.
     pub(crate) async fn gone(&self) -> CommandEnd {
-        self.reached(|stage| matches!(stage, Stage::Gone(_))).await
-    }
-
-    async fn reached(&self, far_enough: impl Fn(&Stage) -> bool) -> CommandEnd {
-        let mut stage = self.stage.clone();
-        let reached = stage.wait_for(far_enough).await;
-        match reached.as_deref() {
-            Ok(Stage::Exited(ended) | Stage::Gone(ended)) => ended.clone(),
-            // The runtime is shutting down.
-            Ok(Stage::Running) | Err(_) => lost(),
-        }
+        reached(self.stages(), |stage| matches!(stage, Stage::Gone(_))).await
     }
 
     /// Reports how far it is, without keeping it.

@@ -231,6 +231,11 @@ impl Shell {
         for one in standing {
             one.sandbox.close().await;
         }
+        self.remove_unused_caches();
+    }
+
+    /// Removes caches of tools that were made for commands of this session, where none has used them.
+    pub fn remove_unused_caches(&self) {
         self.caches.remove_empty();
     }
 

@@ -91,9 +91,9 @@ fn a_tool_says_what_it_can_do_at_most() {
         let spec = tool.spec();
         let expected = match spec.name.as_str() {
             "Write" | "Edit" | "NotebookEdit" | "ReplaceInFiles" => Access::Paths,
-            "Bash" | "Config" | "CronCreate" | "CronDelete" | "EnterWorktree" | "ExitWorktree"
-            | "MemoryWrite" | "Monitor" | "REPL" | "ScheduleWakeup" | "Skill" | "TaskStop"
-            | "Undo" => Access::Anything,
+            "Bash" | "Browser" | "Config" | "CronCreate" | "CronDelete" | "EnterWorktree"
+            | "ExitWorktree" | "MemoryWrite" | "Monitor" | "REPL" | "ScheduleWakeup" | "Skill"
+            | "TaskStop" | "Undo" => Access::Anything,
             _ => Access::Reads,
         };
         assert_eq!(spec.profile.access, expected, "{}", spec.name);

@@ -64,7 +64,8 @@ pub(super) struct Interpreter {
 struct ReplTerms {
     profile: Confined,
     network: u8,
-    writable: Arc<[PathBuf]>,
+    /// Without the caches of tools, which any call may fill and which come as they are made.
+    writable: Vec<PathBuf>,
     hidden: Arc<[PathBuf]>,
     protected: Arc<[PathBuf]>,
     closed: Arc<[PathBuf]>,
@@ -79,21 +80,27 @@ impl ReplTerms {
                 NetworkAccess::ByRule(_) => 1,
                 NetworkAccess::Anybody => 2,
             },
-            writable: Arc::clone(&confinement.writable),
+            writable: confinement
+                .writable
+                .iter()
+                .filter(|path| !confinement.caches.contains(path))
+                .cloned()
+                .collect(),
             hidden: Arc::clone(&confinement.hidden),
             protected: Arc::clone(&confinement.protected),
             closed: Arc::clone(&confinement.closed),
         }
     }
 
-    /// Would one that was started under these terms be held to those, too?
-    fn hold_for(&self, now: &Self) -> bool {
+    /// Would one that was started under these terms be held to those, too? Where its guard sees what it opens,
+    /// files that are protected since are protected from it.
+    fn hold_for(&self, now: &Self, mediated: bool) -> bool {
         let within = |few: &[PathBuf], many: &[PathBuf]| few.iter().all(|one| many.contains(one));
         self.profile == now.profile
             && self.network == now.network
             && within(&self.writable, &now.writable)
             && within(&now.hidden, &self.hidden)
-            && within(&now.protected, &self.protected)
+            && (mediated || within(&now.protected, &self.protected))
             && within(&now.closed, &self.closed)
     }
 }
@@ -171,7 +178,8 @@ impl Interpreter {
 
     /// May it be used under this confinement?
     pub(super) fn fits(&self, confinement: &Confinement) -> bool {
-        self.limits.hold_for(&ReplTerms::of(confinement))
+        self.limits
+            .hold_for(&ReplTerms::of(confinement), self.is_mediated())
     }
 
     pub(super) fn is_alive(&self) -> bool {

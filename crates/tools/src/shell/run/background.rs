@@ -11,7 +11,7 @@ use crate::{
     shell::{
         answer::{self, Body, CommandAnswer},
         bash, changes, escalate,
-        job::{Cause, Stage},
+        job::{self, Cause, Stage},
         limits::{self, Limits},
         ports, refused_writes,
         tasks::NewTask,
@@ -162,11 +162,11 @@ impl Run<'_> {
             // It must not hold the session: with that its tasks end.
             let (control, command) = (due.control(), self.input.command.clone());
             let refused = Arc::clone(&self.refused);
-            let (job, confinement) = (Arc::clone(&due.job), due.confinement.clone());
+            let (stages, confinement) = (due.job.stages(), due.confinement.clone());
             Box::pin(async move {
                 let said = changes::after(watched, control, command).await;
                 let mut notes = said.map(|said| said.notes).unwrap_or_default();
-                let ended = job.exited().await;
+                let ended = job::exited(stages).await;
                 let code = i32::from(ended.how != ExitKind::Exited(0));
                 let seen = refused_writes::seen(&ended.refused, code, &confinement);
                 let mut files = refused.take();
