@@ -224,12 +224,13 @@ impl App {
             self.editor.put_back(&message.parts);
             self.effects.push(Effect::TakeBack(message.id));
         }
+        // Before the answers: after a no alone the model would be asked how to go on.
+        self.effects.push(Effect::Interrupt);
         for id in self.questions.drain() {
             if let QuestionId::Session(id) = id {
                 let answer = ApprovalAnswer::Deny { reason: None };
                 self.effects.push(Effect::Answer { id, answer });
             }
         }
-        self.effects.push(Effect::Interrupt);
     }
 }

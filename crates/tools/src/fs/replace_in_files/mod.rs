@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::{
-    plans::{Plan, PlannedFile},
+    plans::Plan,
     preview::{Preview, Skipped},
     rewrite::{Rewrite, Rewritten},
 };
@@ -184,7 +184,7 @@ pub(crate) fn keep_plan(
         };
         let change = preview::Change::new(one.path.clone(), &one.old, &new, true);
         preview.files.push(change);
-        files.push(PlannedFile {
+        files.push(plans::PlannedFile {
             path: one.path,
             hash: haft_journal::ContentHash::of(&one.old),
             content: Some((new.bytes.into(), new.places)),
