@@ -87,7 +87,7 @@ pub struct SessionConfig {
     /// Hooks learn when nothing was said for a minute after a turn (`Notification`, `idle_prompt`). Off where the face
     /// reports it itself ([`SessionInput::waits_for_person`](crate::SessionInput::waits_for_person)).
     pub reports_idle: bool,
-    /// The first turn waits no longer than this for MCP servers, whoever named them; their tools come when they are there.
+    /// The first turn waits no longer than this for MCP servers, wherever they are named; their tools come when they are there.
     /// None: servers that were named for this very session are waited for until they are there or have failed.
     pub longest_server_wait: Option<Duration>,
     /// What a person chooses with `/model` and `/effort` is saved in their settings, for later sessions too.

@@ -158,3 +158,36 @@ fn nothing_is_left_however_it_ends() {
         });
     }
 }
+
+#[test]
+fn what_is_protected_since_it_began_is_protected_from_it_and_its_state_is_kept() {
+    if !has_python() {
+        return;
+    }
+    let dir = tempdir().unwrap();
+    let project = dir.path().join("project");
+    fs::create_dir_all(project.join(".claude")).unwrap();
+    let mut command = haft(dir.path());
+    command.arg("--allowedTools=REPL(python)");
+    command.arg("--cwd").arg(&project);
+    let mut allowed = Conversation::of(&mut command);
+    allowed.ask(&python("import os\nx = 41"));
+    let settings = project.join(".claude/settings.local.json");
+    fs::write(&settings, "{}").unwrap();
+    let tries = "def tried(act):
+    try:
+        act()
+        return 'done'
+    except OSError:
+        return 'refused'
+name = '.claude/settings.local.json'
+open('mine', 'w').close()
+[tried(act) for act in (
+    lambda: open(name, 'w'), lambda: open(name, 'a'),
+    lambda: os.rename('mine', name), lambda: os.unlink(name))]";
+    let answer = text(&allowed.ask(&python(tries)));
+    assert_eq!(answer, "=> ['refused', 'refused', 'refused', 'refused']");
+    assert_eq!(text(&allowed.ask(&python("x + 1"))), "=> 42");
+    allowed.end();
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{}");
+}

@@ -106,7 +106,7 @@ async fn what_changed_since_it_was_approved_is_left_out_and_shown() {
         let approved = alone.approved(&entry, second.clone()).await;
         assert_eq!(approved.tools, Vec::<Value>::new());
         let said = setting.taken();
-        // Whoever looks at the server sees the same.
+        // What looks at the server sees the same.
         assert_eq!(
             said,
             format!("MCP server s: {}", approved.unapproved.unwrap())

@@ -128,7 +128,7 @@ mod tests {
         };
         let file = replace("new\n");
         assert_eq!(hand_over("new\n", file).as_deref(), Some(&b"new\n"[..]));
-        // Nothing is told of it this time.
+        // It is not reported this time.
         let file = replace("newer\n");
         fs::write(&path, "later\n").unwrap();
         assert_eq!(hand_over("newer\n", file), None, "written since");

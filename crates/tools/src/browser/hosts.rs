@@ -41,7 +41,7 @@ const CALLS_HOME: [&str; 10] = [
     "edgedl.me.gvt1.com",
 ];
 
-/// They hand out libraries and fonts and take nothing: whoever wrote a page cannot read there what it sent.
+/// They hand out libraries and fonts and take nothing: the author of a page cannot read there what it sent.
 const LIBRARIES: [&str; 10] = [
     "ajax.googleapis.com",
     "cdn.jsdelivr.net",
