@@ -56,7 +56,7 @@ impl Services {
         self.others
             .get(&TypeId::of::<T>())
             .and_then(|service| Arc::clone(service).downcast().ok())
-            .ok_or(ToolError::NoService(plain_name(type_name::<T>())))
+            .ok_or_else(|| ToolError::NoService(plain_name(type_name::<T>())))
     }
 }
 

@@ -5,6 +5,7 @@ use std::{
     env,
     ffi::OsStr,
     fs,
+    os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -96,8 +97,32 @@ pub(super) fn is_store(path: &Path, home: Option<&Path>) -> bool {
     let own = home
         .into_iter()
         .chain(MACHINE.homes.iter().map(PathBuf::as_path));
-    let mut below = own.filter_map(|home| rest_below(path, home));
+    let plain = plain_text(path);
+    let mut below = own.filter_map(|home| match (plain, plain_text(home)) {
+        (Some(path), Some(home)) => rest_of_text(path, home),
+        _ => rest_below(path, home),
+    });
     below.any(is_below_store) || below_homes(path).is_some_and(is_below_store)
+}
+
+/// The text of a path that says all there is to it, whatever the case.
+fn plain_text(path: &Path) -> Option<&[u8]> {
+    let text = path.as_os_str().as_bytes();
+    (text.is_ascii() && resolve::is_plain(path)).then_some(text)
+}
+
+/// The same as [`rest_below`], for such texts: nearly every path, and each call asks for several homes.
+fn rest_of_text<'a>(path: &'a [u8], home: &[u8]) -> Option<&'a Path> {
+    let (start, rest) = path.split_at_checked(home.len())?;
+    if !start.eq_ignore_ascii_case(home) {
+        return None;
+    }
+    let rest = match rest {
+        [] => rest,
+        [b'/', rest @ ..] => rest,
+        _ => return None,
+    };
+    Some(Path::new(OsStr::from_bytes(rest)))
 }
 
 /// What follows a home in a path; homes too are compared without case.

@@ -62,7 +62,7 @@ impl Policy {
 
     /// Is it inside the working directories? By whole components of a real path.
     pub fn is_inside(&self, path: &Path) -> bool {
-        self.roots.iter().any(|root| path.starts_with(root))
+        self.roots.iter().any(|root| resolve::is_below(path, root))
     }
 
     /// The same with this plan, a real path: it may be read.
@@ -80,7 +80,11 @@ impl Policy {
 
     /// May it be read without a word?
     pub fn may_read(&self, path: &Path) -> bool {
-        self.is_inside(path) || self.readable.iter().any(|root| path.starts_with(root))
+        self.is_inside(path)
+            || self
+                .readable
+                .iter()
+                .any(|root| resolve::is_below(path, root))
     }
 
     /// A deny rule for commands or paths is in force, so that what cannot be read must not pass.

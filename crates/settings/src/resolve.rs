@@ -32,16 +32,22 @@ pub fn real_directory(path: &Path) -> PathBuf {
     let Some(found) = identity(path).filter(|_| path.is_absolute()) else {
         return real(path);
     };
-    let kept = known().iter().find(|known| known.path == path).cloned();
-    if let Some(kept) = kept
-        && kept.identity == found
-        && (kept.real == path || identity(&kept.real) == Some(found))
-    {
-        return kept.real;
+    let is_known = |known: &KnownDirectory| known.path.as_os_str() == path.as_os_str();
+    let kept = known().iter().find(|known| is_known(known)).map(|kept| {
+        // Nearly always it is the same path, which is at hand.
+        let real = kept.real.as_os_str() != path.as_os_str();
+        (kept.identity, real.then(|| kept.real.clone()))
+    });
+    match kept {
+        Some((identity, None)) if identity == found => return path.to_path_buf(),
+        Some((known, Some(real))) if known == found && identity(&real) == Some(found) => {
+            return real;
+        }
+        _ => {}
     }
     let real = real(path);
     let mut known = known();
-    known.retain(|known| known.path != path);
+    known.retain(|known| !is_known(known));
     if known.len() >= MOST_KNOWN {
         known.remove(0);
     }
@@ -75,17 +81,42 @@ const DEEP: usize = 4;
 
 /// Is it absolute, with many names and nothing but names?
 fn is_deep_and_plain(path: &Path) -> bool {
+    let names = || path.as_os_str().as_encoded_bytes().iter();
+    is_plain(path) && names().filter(|byte| **byte == b'/').count() >= DEEP
+}
+
+/// Is it absolute and nothing but names, each behind one slash? Then its text says all that its components do, and
+/// texts are compared and copied much faster. Nearly every path is so, and each call asks several times.
+pub fn is_plain(path: &Path) -> bool {
     let Some(rest) = path.as_os_str().as_encoded_bytes().strip_prefix(b"/") else {
         return false;
     };
-    let mut names = 0;
-    for name in rest.split(|byte| *byte == b'/') {
-        if matches!(name, b"" | b"." | b"..") {
-            return false;
+    let is_name = |length: usize, dots: usize| length > 2 || dots < length;
+    let (mut length, mut dots) = (0, 0);
+    for byte in rest {
+        if *byte == b'/' {
+            if !is_name(length, dots) {
+                return false;
+            }
+            (length, dots) = (0, 0);
+        } else {
+            length += 1;
+            dots += usize::from(*byte == b'.');
         }
-        names += 1;
     }
-    names >= DEEP
+    is_name(length, dots)
+}
+
+/// Is a path this directory, or below it? The same as `starts_with`, by the texts where those say it.
+pub fn is_below(path: &Path, directory: &Path) -> bool {
+    if !is_plain(path) || !is_plain(directory) {
+        return path.starts_with(directory);
+    }
+    let rest = path
+        .as_os_str()
+        .as_encoded_bytes()
+        .strip_prefix(directory.as_os_str().as_encoded_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 /// Is there such a file, and no link on the way to it?
@@ -106,6 +137,9 @@ fn leads_to_itself(_: &Path) -> bool {
 
 /// The path without `.` and `..`, by its text alone.
 pub fn lexical(path: &Path) -> PathBuf {
+    if is_plain(path) {
+        return path.to_path_buf();
+    }
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {
@@ -214,6 +248,33 @@ mod tests {
             let name = format!("n{number}");
             fs::create_dir(root.join(&name)).unwrap();
             holds(&root.join(&name), &name);
+        }
+    }
+
+    #[test]
+    fn what_the_text_says_is_what_the_components_say() {
+        let paths = [
+            "/", "/a", "/a/", "/a/b", "/a//b", "/a/./b", "/a/.b", "/a/..", "/a/../b", "/ab", "a",
+            "a/b", "", ".", "//a", "/a/b/c", "/a/b.c", "/.a", "/ä/b",
+        ];
+        for path in paths.map(Path::new) {
+            let has_only_names = || {
+                let rebuilt: PathBuf = path.components().collect();
+                let mut parts = path.components();
+                parts.next() == Some(Component::RootDir)
+                    && parts.all(|part| matches!(part, Component::Normal(_)))
+                    && rebuilt.as_os_str() == path.as_os_str()
+            };
+            assert!(!is_plain(path) || has_only_names(), "{}", path.display());
+            for directory in paths.map(Path::new) {
+                assert_eq!(
+                    is_below(path, directory),
+                    path.starts_with(directory),
+                    "{} below {}",
+                    path.display(),
+                    directory.display()
+                );
+            }
         }
     }
 

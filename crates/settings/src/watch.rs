@@ -17,8 +17,10 @@ use super::{
 pub struct Watch {
     places: SettingsPlaces,
     flags: Flags,
-    /// Those that have fixed places.
-    files: Vec<NamedFile>,
+    /// Those that have fixed places, each with its folder.
+    files: Vec<(NamedFile, usize)>,
+    /// Their folders, each once; the first is the administrator's.
+    folders: Vec<PathBuf>,
     seen: Mutex<Vec<SeenFile>>,
 }
 
@@ -46,6 +48,7 @@ impl Clone for Watch {
             places: self.places.clone(),
             flags: self.flags.clone(),
             files: self.files.clone(),
+            folders: self.folders.clone(),
             seen: Mutex::new(self.seen().clone()),
         }
     }
@@ -54,8 +57,23 @@ impl Clone for Watch {
 impl Watch {
     /// Watches from now on.
     pub fn new(places: SettingsPlaces, flags: Flags) -> Self {
+        let mut folders = vec![places.managed.clone()];
+        let mut folder_of = |file: &Path| {
+            let folder = file.parent().unwrap_or(Path::new("/"));
+            let known = folders.iter().position(|known| known == folder);
+            known.unwrap_or_else(|| {
+                folders.push(folder.to_path_buf());
+                folders.len() - 1
+            })
+        };
+        let files = fixed(&places, &flags).into_iter();
+        let files = files.map(|named| {
+            let folder = folder_of(&named.1);
+            (named, folder)
+        });
         let watch = Self {
-            files: fixed(&places, &flags),
+            files: files.collect(),
+            folders,
             places,
             flags,
             seen: Mutex::default(),
@@ -100,14 +118,15 @@ impl Watch {
                 stamp,
             }));
         };
-        let mut folders = KnownFolders::default();
-        for named in &self.files {
-            let folder = named.1.parent().unwrap_or(Path::new("/"));
-            if folders.is_there(folder) {
+        // One that may not be looked into may hold anything.
+        let is_there = |folder: &PathBuf| folder.try_exists().unwrap_or(true);
+        let are_there: Vec<bool> = self.folders.iter().map(is_there).collect();
+        for (named, folder) in &self.files {
+            if are_there[*folder] {
                 look(named);
             }
         }
-        if folders.is_there(&self.places.managed) {
+        if are_there[0] {
             for file in files::drop_ins(&self.places.managed) {
                 look(&(POLICY, file));
             }
@@ -117,23 +136,6 @@ impl Watch {
 
     fn seen(&self) -> MutexGuard<'_, Vec<SeenFile>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Folders that were looked for in one look.
-#[derive(Default)]
-struct KnownFolders<'a>(Vec<(&'a Path, bool)>);
-
-impl<'a> KnownFolders<'a> {
-    fn is_there(&mut self, folder: &'a Path) -> bool {
-        let known = self.0.iter().find(|(path, _)| *path == folder);
-        if let Some((_, is_there)) = known {
-            return *is_there;
-        }
-        // One that may not be looked into may hold anything.
-        let is_there = folder.try_exists().unwrap_or(true);
-        self.0.push((folder, is_there));
-        is_there
     }
 }
 

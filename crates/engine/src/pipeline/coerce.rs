@@ -85,6 +85,10 @@ fn drop_nulls(
     path: &str,
     repairs: &mut Vec<ArgumentRepair>,
 ) {
+    // Nearly never there is one.
+    if !object.values().any(Value::is_null) {
+        return;
+    }
     let required = schema.get("required").and_then(Value::as_array);
     let properties = schema.get("properties").and_then(Value::as_object);
     object.retain(|name, value| {

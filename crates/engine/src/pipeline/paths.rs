@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::permissions::PathContext;
+use crate::{permissions::PathContext, settings::resolve};
 
 /// Makes the named parameters absolute paths: `~` is the home directory, of the process where the session has
 /// none, and what is relative starts at the working directory. The answer says what cannot be a path.
@@ -38,7 +38,7 @@ fn expand(name: &str, path: &mut String, place: &PathContext, problems: &mut Vec
         problems.push(format!("`{name}` holds a NUL byte, which no path can"));
     } else if path.is_empty() {
         problems.push(format!("`{name}` is empty: name a path"));
-    } else {
+    } else if !resolve::is_plain(Path::new(path.as_str())) {
         let home = place.home.clone().or_else(home);
         let absolute = absolute(Path::new(path.as_str()), &place.cwd, home.as_deref());
         match absolute.into_os_string().into_string() {
@@ -81,6 +81,7 @@ mod tests {
             ("./a/./b", "/w/a/b"),
             ("../x", "/w/../x"),
             ("/etc/hosts", "/etc/hosts"),
+            ("/etc/./hosts/", "/etc/hosts"),
             ("~/n", "/h/n"),
             ("~", "/h"),
             ("~other/n", "/w/~other/n"),
