@@ -13,6 +13,7 @@ use std::{
     fmt::Write,
     fs::{self, Metadata},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use haft_contract::{
@@ -75,6 +76,9 @@ pub(crate) struct Input {
     /// Return up to four times as much at once. Only when you really need a long text whole.
     #[serde(default)]
     allow_large: bool,
+    /// It was a file when it was looked at last, so that a check need not look again: the read itself does.
+    #[serde(skip)]
+    was_file: AtomicBool,
 }
 
 impl Input {
@@ -116,7 +120,10 @@ impl Tool for Read {
     }
 
     fn effects(&self, input: &Input) -> Effects {
-        let effects = match input.file_path.exists() {
+        let found = fs::metadata(&input.file_path);
+        let is_file = found.as_ref().is_ok_and(Metadata::is_file);
+        input.was_file.store(is_file, Ordering::Relaxed);
+        let effects = match found.is_ok() {
             true => Effects::reading([input.file_path.clone()]),
             // The answer names files that were perhaps meant, so it depends on more than the path.
             false => Effects::READS,
@@ -131,7 +138,12 @@ impl Tool for Read {
         if let Some(pages) = input.pages() {
             pdf::check(pages).map_err(ToolError::Refused)?;
         }
-        let MeantFile { target, found } = meant(input, cx).await?;
+        if input.was_file.load(Ordering::Relaxed) {
+            target(&cx.cwd.join(&input.file_path), cx)?;
+            return Ok(Check::Pass);
+        }
+        // In a box, as everything that few calls need: each call would be as large as the largest.
+        let MeantFile { target, found } = Box::pin(meant(input, cx)).await?;
         if found.is_some_and(|found| found.is_file()) {
             return Ok(Check::Pass);
         }
@@ -154,34 +166,13 @@ impl Tool for Read {
         // What an editor has and has not saved comes before the disk.
         let has_editor = editor::is_there(cx);
         if !has_editor && let Some((found, path)) = at_once(input, cx)? {
-            return dedupe::once(found, &path, cx);
+            return match self.whole_answers {
+                true => Ok(found.output),
+                false => dedupe::once(found, &path, cx),
+            };
         }
-        let mut meant = meant(input, cx).await?;
-        if has_editor {
-            meant.target = editor::with_unsaved(meant.target, cx).await?;
-        }
-        let is_unsaved = meant.target.unsaved_text().is_some();
-        let (target, path) = (&meant.target, meant.target.path());
-        if meant.found.is_none() {
-            exists(target, cx).await?;
-        }
-        let found = look(input, &meant, cx).await?;
-        let mut output = dedupe::once(found, path, cx)?;
-        if is_unsaved {
-            add_note(
-                &mut output,
-                "note: this is the text in the user's editor, with unsaved changes; commands and searches see the file on \
-                 disk, which is older",
-            );
-        }
-        if path != cx.cwd.join(&input.file_path) {
-            let name = spelt(&shown(path, &cx.cwd));
-            add_note(
-                &mut output,
-                &format!("note: the name of this file is {name}; write it so to change the file"),
-            );
-        }
-        Ok(output)
+        // In a box, as everything that few calls need.
+        Box::pin(read_any(input, cx, has_editor)).await
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
@@ -229,6 +220,40 @@ impl Tool for Read {
         let card = self.render_use(input)?.with_summary(summary);
         Some(plain::result(card, output))
     }
+}
+
+/// Reads a file of whatever kind, as an editor has it where one does.
+async fn read_any(
+    input: &Input,
+    cx: &CallContext,
+    has_editor: bool,
+) -> Result<ToolOutput, ToolError> {
+    let mut meant = meant(input, cx).await?;
+    if has_editor {
+        meant.target = editor::with_unsaved(meant.target, cx).await?;
+    }
+    let is_unsaved = meant.target.unsaved_text().is_some();
+    let (target, path) = (&meant.target, meant.target.path());
+    if meant.found.is_none() {
+        exists(target, cx).await?;
+    }
+    let found = look(input, &meant, cx).await?;
+    let mut output = dedupe::once(found, path, cx)?;
+    if is_unsaved {
+        add_note(
+            &mut output,
+            "note: this is the text in the user's editor, with unsaved changes; commands and searches see the file on \
+             disk, which is older",
+        );
+    }
+    if path != cx.cwd.join(&input.file_path) {
+        let name = spelt(&shown(path, &cx.cwd));
+        add_note(
+            &mut output,
+            &format!("note: the name of this file is {name}; write it so to change the file"),
+        );
+    }
+    Ok(output)
 }
 
 /// A file, and what was found when it was looked for.
@@ -308,7 +333,11 @@ fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadAnswer, PathBu
     let journal = cx.services.get::<Journal>()?;
     let (target, request) = (target(&path, cx)?, text::request(input));
     let page = journal.read_small(&target, &request, READ_DIRECTLY);
-    let found = page.map(|page| text_found(&page, &request, &path, &shown(&path, &cx.cwd), None));
+    let found = page.map(|page| {
+        // Its name is told only where there is nothing else to tell.
+        let name = page.empty.then(|| shown(&path, &cx.cwd));
+        text_found(&page, &request, &path, &name.unwrap_or_default(), None)
+    });
     Ok(found.map(|found| (found, path)))
 }
 
@@ -404,6 +433,7 @@ pub(crate) async fn read_kept(path: &Path, cx: &CallContext) -> Result<ToolOutpu
         char_offset: None,
         pages: None,
         allow_large: false,
+        was_file: AtomicBool::default(),
     };
     let meant = MeantFile {
         target: FileTarget::judged(real.clone(), real),

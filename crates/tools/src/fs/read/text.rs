@@ -39,10 +39,12 @@ pub(super) fn answer(page: &TextPage, request: &PageRequest, name: &str) -> Stri
     if page.empty {
         return format!("<system-reminder>{name} exists, but it is empty.</system-reminder>");
     }
-    let mut text = String::new();
+    let lengths = page.lines.iter().map(|line| line.text.len() + NUMBERED);
+    let mut text = String::with_capacity(lengths.sum());
     for line in &page.lines {
+        push_number(&mut text, line.number);
+        text.push_str(&line.text);
         // Writing to a string cannot fail.
-        let _ = write!(text, "{:>6}\t{}", line.number, line.text);
         if let Some(length) = line.cut {
             let _ = write!(
                 text,
@@ -60,6 +62,27 @@ pub(super) fn answer(page: &TextPage, request: &PageRequest, name: &str) -> Stri
         let _ = write!(text, "\n[{note}]");
     }
     text
+}
+
+/// What is written of each line beside its text.
+const NUMBERED: usize = "123456\t\n".len();
+
+/// Writes the number of a line as `{:>6}` and a tab; every line of every text comes through here.
+fn push_number(text: &mut String, number: u64) {
+    let mut digits = [b' '; 20]; // as many as the longest number has
+    let mut at = digits.len();
+    let mut left = number;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    let shown = &digits[at.min(digits.len() - 6)..];
+    text.push_str(std::str::from_utf8(shown).unwrap_or_default()); // digits and blanks are text
+    text.push('\t');
 }
 
 /// How to read on inside a line that was cut.
@@ -182,6 +205,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn numbers_of_lines_are_as_wide_as_six_digits() {
+        for number in [0, 1, 9, 10, 99_999, 100_000, 999_999, 1_000_000, u64::MAX] {
+            let mut text = "x".to_owned();
+            push_number(&mut text, number);
+            assert_eq!(text, format!("x{number:>6}\t"));
+        }
+    }
+
+    #[test]
     fn the_budget_follows_the_surroundings_and_the_call() {
         let cases = [
             // (variable, allow_large, tokens, lines)
@@ -200,6 +232,7 @@ mod tests {
                 char_offset: None,
                 pages: None,
                 allow_large,
+                was_file: false.into(),
             };
             let request = within(&input, variable);
             assert_eq!((request.max_tokens, request.max_lines), (tokens, lines));
