@@ -99,6 +99,11 @@ impl JudgedPaths {
         Self(Some(paths.into_iter().collect()))
     }
 
+    /// None at all: nothing may be opened.
+    pub fn none() -> Self {
+        Self(Some(Arc::default()))
+    }
+
     /// Where a path must lead, as it was judged itself or with a directory above it. Below such a
     /// directory no link is followed.
     pub fn must_lead(&self, path: &Path) -> MustLead {

@@ -49,6 +49,8 @@ pub struct Engine {
     pub(crate) defers: bool,
     /// Refusals name flags of the command line.
     names_flags: bool,
+    /// Someone may look at the cards of results.
+    pub(crate) draws: bool,
     agent: Arc<RwLock<Identity>>,
     folder: PathBuf,
 }
@@ -84,6 +86,7 @@ impl Engine {
             listener: None,
             defers: false,
             names_flags: false,
+            draws: true,
             agent: Identity::default(),
         }
     }
@@ -124,7 +127,8 @@ impl Engine {
 
     /// The session: the id of the conversation that goes on.
     pub fn session(&self) -> SessionId {
-        place(&self.conversation).id
+        let place = self.conversation.read();
+        place.unwrap_or_else(PoisonError::into_inner).id
     }
 
     /// The folder beside the transcript of the conversation that goes on; transcripts of subagents are in it.
@@ -276,6 +280,7 @@ impl Engine {
             // A part cannot end the whole.
             defers: false,
             names_flags: self.names_flags,
+            draws: self.draws,
             agent,
             folder: self.folder.clone(),
         })
@@ -321,6 +326,7 @@ pub struct EngineBuilder {
     listener: Option<Arc<dyn CallListener>>,
     defers: bool,
     names_flags: bool,
+    draws: bool,
     agent: Identity,
 }
 
@@ -444,6 +450,13 @@ impl EngineBuilder {
         self
     }
 
+    /// No person sees what calls give back, so that no card of a result is drawn: each has its title alone.
+    #[must_use]
+    pub fn without_cards(mut self) -> Self {
+        self.draws = false;
+        self
+    }
+
     /// The engine, and the names its filters asked for that no tool has.
     ///
     /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
@@ -482,6 +495,7 @@ impl EngineBuilder {
             listener: self.listener,
             defers: self.defers,
             names_flags: self.names_flags,
+            draws: self.draws,
             agent,
             folder: self.session_folder,
         };

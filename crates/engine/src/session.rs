@@ -184,9 +184,9 @@ impl SessionContext {
         PermissionSnapshot {
             mode: self.mode,
             directories: Arc::clone(&self.directories),
-            granted: Arc::from([]),
+            granted: Arc::default(),
             // No path has been judged yet, so none may be opened.
-            judged: JudgedPaths::new([]),
+            judged: JudgedPaths::none(),
             stores: self.stores(),
             hidden: self.rules.keep_from(&[RuleClass::Reads]),
             locked: self.rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),

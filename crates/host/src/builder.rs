@@ -69,6 +69,7 @@ pub struct HaftBuilder {
     watch: Option<Watch>,
     hooks: Hooks,
     defers: bool,
+    without_cards: bool,
     sandbox: SandboxSettings,
     plans: Option<PathBuf>,
 }
@@ -100,6 +101,7 @@ impl HaftBuilder {
             watch: None,
             hooks: Hooks::default(),
             defers: false,
+            without_cards: false,
             sandbox: SandboxSettings::default(),
             plans: None,
         }
@@ -195,6 +197,12 @@ impl HaftBuilder {
     /// Only the tools added here: none of the built-in ones.
     pub fn without_built_ins(mut self) -> Self {
         self.built_ins = false;
+        self
+    }
+
+    /// No person sees what calls give back, so that no card of a result is drawn.
+    pub fn without_cards(mut self) -> Self {
+        self.without_cards = true;
         self
     }
 
@@ -329,6 +337,9 @@ impl HaftBuilder {
             .services(services);
         if self.defers {
             builder = builder.defers();
+        }
+        if self.without_cards {
+            builder = builder.without_cards();
         }
         for layer in self.layers {
             builder = builder.layer(layer);

@@ -322,7 +322,9 @@ async fn build_tools(
         builder = builder.service(skills);
     }
     if config.for_programs {
-        builder = builder.service(Arc::new(haft_tools::WholeAnswers));
+        builder = builder
+            .service(Arc::new(haft_tools::WholeAnswers))
+            .without_cards();
     }
     if let Some(listener) = additions.listener {
         builder = builder.listener(listener);

@@ -39,8 +39,8 @@ pub struct SessionConfig {
     /// About this many tokens may go to the definitions of tools in each request; beyond it tools are sent by
     /// name only. None: a tenth of what the model can read, and at least 8,000.
     pub tool_budget: Option<usize>,
-    /// Calls come from a program that may serve many conversations: no tool is sent by name only, and no answer
-    /// points to an earlier one.
+    /// Calls come from a program that may serve many conversations: no tool is sent by name only, no answer
+    /// points to an earlier one, and no card of a result is drawn.
     pub for_programs: bool,
     /// Only the few tools an agent cannot do without, and nothing that people put in folders.
     pub bare: bool,

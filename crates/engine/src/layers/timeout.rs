@@ -32,16 +32,12 @@ impl Layer for Timeout {
             return next.run(cx);
         };
         Box::pin(async move {
-            // A token of its own: running out of time is not an interrupt by a person.
-            let cx = CallContext {
-                cancel: cx.cancel.child_token(),
-                ..cx.clone()
-            };
-            let mut running = next.run(&cx);
+            let mut running = next.run(cx);
             match time::timeout(limit, &mut running).await {
                 Ok(result) => result,
                 Err(_) if call.call().kind().may_be_dropped => Err(ToolError::TimedOut(limit)),
                 Err(_) => {
+                    // The token of this run alone: running out of time is not an interrupt by a person.
                     cx.cancel.cancel();
                     match time::timeout(execute::WIND_DOWN, running).await {
                         Ok(Err(ToolError::Cancelled)) => Err(ToolError::TimedOut(limit)),

@@ -54,6 +54,8 @@ pub(super) struct Terms {
     pub(super) confinement: Confinement,
     /// Why it may run, for people.
     because: String,
+    /// The context that it was checked with, to be used again.
+    context: Option<CallContext>,
 }
 
 impl Admitted {
@@ -68,8 +70,13 @@ impl Admitted {
     }
 
     /// What it may touch.
-    pub(super) fn terms(&self) -> &Terms {
-        &self.terms
+    pub(super) fn terms(&mut self) -> &mut Terms {
+        &mut self.terms
+    }
+
+    /// A copy of the call's context that no one needs any more; once.
+    pub(crate) fn take_context(&mut self) -> Option<CallContext> {
+        self.terms.context.take()
     }
 
     /// What is to be kept of the judging; once.
@@ -106,6 +113,7 @@ pub(crate) async fn admit(
         consented: None,
         hooks_ask: None,
         deferred: false,
+        checked_with: None,
     };
     match judge.judge(prepared).await {
         Ok((prepared, terms)) => Ok(Admitted {
@@ -152,6 +160,8 @@ struct Judge<'a> {
     hooks_ask: Option<String>,
     /// Hooks have put the call off.
     deferred: bool,
+    /// The context that the call was checked with as it is now: it knows the paths it was judged by.
+    checked_with: Option<CallContext>,
 }
 
 impl Judge<'_> {
@@ -162,6 +172,7 @@ impl Judge<'_> {
             prepared = self.again(&prepared, input)?;
         }
         loop {
+            self.checked_with = None;
             let mut facts = Facts::of_effects(&*prepared.bound, prepared.take_effects(), self.cx);
             if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
                 self.policy = self.policy.clone().with_plan(self.context.real_plan());
@@ -271,7 +282,11 @@ impl Judge<'_> {
             let granted = granted.into_iter().map(Path::to_path_buf).collect();
             let sourced = self.engine.hooks.env_file().map(Path::to_path_buf);
             let only_confined = unasked && !self.policy.sandbox.unconfined;
-            let judged = facts.judged();
+            let context = self.checked_with.take();
+            let judged = match &context {
+                Some(context) => context.permissions.judged.clone(),
+                None => facts.judged(),
+            };
             let confinement = match ready {
                 Some(ready) => ready,
                 None if facts.shell.is_none() => Confinement::default(),
@@ -281,6 +296,7 @@ impl Judge<'_> {
                 because: self.why(asked, permitted),
                 granted,
                 judged,
+                context,
                 confinement: Confinement {
                     sourced,
                     only_confined,
@@ -341,10 +357,11 @@ impl Judge<'_> {
     }
 
     /// Does it make sense?
-    async fn check(&self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
+    async fn check(&mut self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
         let cx = self.judging(facts);
+        let cx = &*self.checked_with.insert(cx);
         let checked = tokio::select! {
-            checked = prepared.bound.check(&cx) => checked,
+            checked = prepared.bound.check(cx) => checked,
             () = self.cx.cancel.cancelled() => {
                 return Err(interrupted(prepared));
             }

@@ -1,6 +1,6 @@
 //! The third verb: run it, inside its layers, until it is done or someone interrupts.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use haft_contract::{CallContext, ToolError, ToolOutput};
 use serde_json::Value;
@@ -25,21 +25,27 @@ pub struct ExecutedCall {
 
 /// Runs an admitted call. A call that finished keeps its real result, also when the interrupt came
 /// while it was finishing.
-pub(crate) async fn execute(admitted: Admitted, cx: &CallContext, layers: &Layers) -> ExecutedCall {
+pub(crate) async fn execute(
+    mut admitted: Admitted,
+    mut cx: CallContext,
+    layers: &Layers,
+) -> ExecutedCall {
     // The tool learns what it was permitted, so that it can hold itself to it.
-    let mut told = cx.clone();
     let terms = admitted.terms();
-    told.permissions.granted = Arc::clone(&terms.granted);
-    told.permissions.judged = terms.judged.clone();
-    told.permissions.confinement = terms.confinement.clone();
-    let cx = &told;
+    cx.permissions.granted = Arc::clone(&terms.granted);
+    cx.permissions.judged = terms.judged.clone();
+    cx.permissions.confinement = mem::take(&mut terms.confinement);
+    // A token of its own: a layer that ends the call does not interrupt it, as a person does.
+    let own = cx.cancel.child_token();
+    let interrupt = mem::replace(&mut cx.cancel, own);
+    let cx = &cx;
     let around = layers.around(admitted.call().spec());
     let result = {
         let mut running = Next::new(&admitted, &around).run(cx);
         tokio::select! {
             biased;
             result = &mut running => result,
-            () = cx.cancel.cancelled() => {
+            () = interrupt.cancelled() => {
                 if admitted.call().kind().may_be_dropped {
                     Err(ToolError::Cancelled)
                 } else {

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use haft_contract::{Content, ToolError, ToolOutput};
+use haft_contract::{Card, Content, ToolError, ToolOutput};
 
 use super::{CallResult, ExecutedCall, INTERRUPTED, Metadata, Prepared};
 use crate::results::ResultStore;
 
 /// Makes a result of an outcome. A text over the tool's cap is kept on disk, and the model reads
-/// where.
+/// where. The card is drawn where someone may look at it.
 pub(crate) fn finish(
     outcome: ExecutedCall,
     results: &ResultStore,
+    draws: bool,
     duration: Duration,
 ) -> CallResult {
     let may_patch = outcome.call.kind().patches;
@@ -37,7 +38,8 @@ pub(crate) fn finish(
     let (mut content, card, output) = match result {
         Ok(output) => {
             let content = bound.to_model(&output);
-            (content, bound.render_result(&output), output)
+            let card = draws.then(|| bound.render_result(&output));
+            (content, card, output)
         }
         Err(error) => {
             let message = match &error {
@@ -45,7 +47,8 @@ pub(crate) fn finish(
                 error => error.to_string(),
             };
             let content = vec![Content::text(message)];
-            (content, bound.render_error(&error), ToolOutput::default())
+            let card = draws.then(|| bound.render_error(&error));
+            (content, card, ToolOutput::default())
         }
     };
     if let Some(cap) = tool.spec().profile.result_cap {
@@ -68,7 +71,7 @@ pub(crate) fn finish(
         messages: output.messages,
         patches,
         metadata,
-        card,
+        card: card.unwrap_or_else(|| Card::new(tool.spec().title(), String::new())),
     }
 }
 

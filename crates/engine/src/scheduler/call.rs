@@ -73,8 +73,8 @@ impl CallRun<'_> {
         if let Some(observer) = self.observer {
             observer.started(&admitted);
         }
-        let notifying = notifying(engine, cx);
-        let told = notifying.as_ref().unwrap_or(cx);
+        let told = notifying(engine, cx).or_else(|| admitted.take_context());
+        let told = told.unwrap_or_else(|| cx.clone());
         let mut outcome = execute(admitted, told, &engine.layers).await;
         let duration = started.elapsed();
         let mut notes = kept.notes;
@@ -86,7 +86,7 @@ impl CallRun<'_> {
             let after = hooks::after(engine, &mut outcome, cx, context, duration);
             notes.extend(Box::pin(after).await);
         }
-        let mut finished = finish(outcome, &engine.results, duration);
+        let mut finished = finish(outcome, &engine.results, engine.draws, duration);
         finished.metadata.waited = self.slot.waited();
         if !self.patches {
             finished.patches.clear();

@@ -9,6 +9,7 @@
 //! changed, so it never acts on a stale directory or mode.
 
 mod call;
+mod call_boxes;
 pub mod claims;
 mod listener;
 mod notifying_approver;
@@ -31,6 +32,8 @@ pub use listener::{CallListener, EndedCall};
 pub use observer::CallObserver;
 pub(crate) use slots::Slot;
 pub use turn::CallBatch;
+
+use self::call_boxes::CallBoxes;
 
 use crate::{
     Engine, SessionContext,
@@ -56,6 +59,7 @@ struct Shared {
     slots: Arc<Semaphore>,
     cancel: CancellationToken,
     tasks: TaskTracker,
+    boxes: Arc<CallBoxes>,
 }
 
 /// The context, and how often it was patched.
@@ -80,6 +84,7 @@ impl Scheduler {
                 slots,
                 cancel: CancellationToken::new(),
                 tasks: TaskTracker::new(),
+                boxes: Arc::default(),
             }),
         }
     }

@@ -235,6 +235,10 @@ impl Inner {
         let claims = Claims::new(effects_of(&prepared));
         let claimed_at = state.fences;
         let cancel = self.cancel.child_token();
+        if index == 0 {
+            // Many a turn has one call, and room for more is large.
+            state.calls.reserve_exact(1);
+        }
         state.calls.push(Call {
             id,
             cancel: cancel.clone(),
@@ -356,7 +360,7 @@ impl Inner {
         };
         let name = prepared.name().to_owned();
         // In a box: what is moved into a task is copied more than once, and this is large.
-        self.shared.tasks.spawn(Box::pin(async move {
+        let call = self.shared.boxes.boxed(async move {
             let ran = AssertUnwindSafe(inner.run(prepared, &cx, &notes))
                 .catch_unwind()
                 .await;
@@ -372,7 +376,8 @@ impl Inner {
             while let Some(next) = ready.pop_front() {
                 inner.start(&mut state, next);
             }
-        }));
+        });
+        self.shared.tasks.spawn(call);
     }
 
     async fn run(&self, prepared: Prepared, cx: &CallContext, inner: &NestedNotes) -> CallResult {
