@@ -269,10 +269,13 @@ impl McpSession {
         }
         let answer = match method {
             "server/discover" => Ok(self.discovered()),
-            "subscriptions/listen" if self.has_changes() => self.listen(id, &params, &cx).await,
+            "subscriptions/listen" if self.has_changes() => {
+                Box::pin(self.listen(id, &params, &cx)).await
+            }
             method if MAY_ASK.contains(&method) => {
                 let request = (method, params);
-                self.parked.answer(&self.service, request, cx, to).await
+                // In a box, as everything that few requests need: each would be as large as the largest.
+                Box::pin(self.parked.answer(&self.service, request, cx, to)).await
             }
             method => self.service.request(method, params, &cx).await,
         };

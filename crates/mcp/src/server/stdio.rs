@@ -1,6 +1,7 @@
 //! One session over a pipe: messages are lines.
 
 use std::{
+    future::ready,
     io,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -9,7 +10,7 @@ use std::{
 use haft_contract::{BoxFuture, CancellationToken};
 use tokio::{
     io::{AsyncBufRead, AsyncWrite, AsyncWriteExt},
-    sync::mpsc,
+    sync::mpsc::{self, error::TrySendError},
 };
 
 use super::{
@@ -160,7 +161,14 @@ struct LineChannel(mpsc::Sender<RpcMessage>);
 
 impl ReplyChannel for LineChannel {
     fn send(&self, message: RpcMessage) -> BoxFuture<'_, bool> {
-        Box::pin(async { self.0.send(message).await.is_ok() })
+        // Nearly always there is room.
+        match self.0.try_send(message) {
+            Ok(()) => Box::pin(ready(true)),
+            Err(TrySendError::Closed(_)) => Box::pin(ready(false)),
+            Err(TrySendError::Full(message)) => {
+                Box::pin(async { self.0.send(message).await.is_ok() })
+            }
+        }
     }
 
     fn try_send(&self, message: RpcMessage) -> bool {

@@ -158,8 +158,9 @@ impl PoolService {
             Some(input @ Value::Object(_)) => input,
             Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
         };
-        if let Some(roots) = &self.roots {
-            roots.learn(cx, &self.calls).await;
+        // In a box, as everything that few requests need: each would be as large as the largest.
+        if let Some(roots) = self.roots.as_ref().filter(|roots| roots.has_to_ask(cx)) {
+            Box::pin(roots.learn(cx, &self.calls)).await;
         }
         let id = format!("mcp_{}", self.next.fetch_add(1, Ordering::Relaxed));
         let call = ToolUse {
@@ -190,9 +191,9 @@ impl McpService for PoolService {
                 ("tools/call", _) => self.call_tool(params, cx).await,
                 ("resources/list", _) => Ok(self.kept.list()),
                 ("resources/templates/list", _) => Ok(json!({"resourceTemplates": []})),
-                ("resources/read", _) => self.kept.read(&params["uri"]).await,
+                ("resources/read", _) => Box::pin(self.kept.read(&params["uri"])).await,
                 ("prompts/list", Some(source)) => Ok(prompts::list(source, cx.client.revision)),
-                ("prompts/get", Some(source)) => prompts::get(source, &params, cx).await,
+                ("prompts/get", Some(source)) => Box::pin(prompts::get(source, &params, cx)).await,
                 (other, _) => Err(RpcError::no_method(other)),
             }
         })

@@ -46,19 +46,23 @@ impl KnownRoots {
         self.is_known.store(false, Ordering::Release);
     }
 
-    /// Asks the client, if it has any and was not asked since they changed.
-    pub(super) async fn learn(&self, cx: &RequestContext, calls: &mpsc::Sender<CallCommand>) {
-        let is_known = || self.is_known.load(Ordering::Acquire);
+    /// Has the client any, and was it not asked since they changed?
+    pub(super) fn has_to_ask(&self, cx: &RequestContext) -> bool {
         let has_roots = || {
             let can = cx.client.capabilities.get("roots");
             can.is_some_and(Value::is_object) && cx.client.revision.has_initialize()
         };
-        if is_known() || !has_roots() {
+        !self.is_known.load(Ordering::Acquire) && has_roots()
+    }
+
+    /// Asks the client, if it has any and was not asked since they changed.
+    pub(super) async fn learn(&self, cx: &RequestContext, calls: &mpsc::Sender<CallCommand>) {
+        if !self.has_to_ask(cx) {
             return;
         }
         // Another call waits for the same answer.
         let _asking = self.asking.lock().await;
-        if is_known() {
+        if !self.has_to_ask(cx) {
             return;
         }
         // Before it is asked: they may change while it answers.
