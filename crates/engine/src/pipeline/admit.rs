@@ -199,7 +199,12 @@ impl Judge<'_> {
                     let hooks = hooks::before(engine, &prepared, self.context, &self.setting);
                     let reading = read_command(facts, self.setting.clone());
                     // In a box, as everything that few calls need: each call would be as large as the largest.
-                    let (before, read) = Box::pin(async { tokio::join!(hooks, reading) }).await;
+                    let both = Box::pin(async { tokio::join!(hooks, reading) });
+                    // A hook may take minutes: who interrupts does not wait for it.
+                    let Some((before, read)) = self.cx.cancel.run_until_cancelled(both).await
+                    else {
+                        return Err(interrupted(&prepared));
+                    };
                     facts = read;
                     Some(before)
                 }
@@ -407,7 +412,11 @@ impl Judge<'_> {
             Requested::Silent
         } else {
             let (setting, notes) = (&self.setting, &mut self.kept.notes);
-            hooks::request(self.engine, prepared, &rules, self.context, setting, notes).await
+            let asked = hooks::request(self.engine, prepared, &rules, self.context, setting, notes);
+            let Some(requested) = self.cx.cancel.run_until_cancelled(asked).await else {
+                return Err(interrupted(prepared));
+            };
+            requested
         };
         match requested {
             Requested::Silent => {}
@@ -557,7 +566,8 @@ impl Judge<'_> {
     async fn denied_unasked(&mut self, prepared: &Prepared, because: &Because) {
         let (engine, context, setting) = (self.engine, self.context, &self.setting);
         let (reason, notes) = (because.to_string(), &mut self.kept.notes);
-        hooks::denied(engine, prepared, &reason, context, setting, notes).await;
+        let told = hooks::denied(engine, prepared, &reason, context, setting, notes);
+        self.cx.cancel.run_until_cancelled(told).await;
     }
 
     /// Refused without a question.

@@ -8,7 +8,7 @@ use std::{
     any::Any,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use futures_util::FutureExt;
@@ -26,6 +26,9 @@ use crate::{
         ApprovalSource, Author, CallResult, Notes, Prepared, admit, execute, finish, hooks, prepare,
     },
 };
+
+/// So long hooks that come after a call have once it is interrupted.
+const AFTER_INTERRUPT: Duration = Duration::from_secs(1);
 
 /// How a call is run.
 pub(super) struct CallRun<'a> {
@@ -83,8 +86,8 @@ impl CallRun<'_> {
         }
         // In boxes, as everything that few calls need: each call would be as large as the largest.
         if !hooks::is_silent_after(engine, &outcome) {
-            let after = hooks::after(engine, &mut outcome, cx, context, duration);
-            notes.extend(Box::pin(after).await);
+            let after = Box::pin(hooks::after(engine, &mut outcome, cx, context, duration));
+            notes.extend(heard_in_time(after, cx).await);
         }
         let mut finished = finish(outcome, &engine.results, engine.draws, duration);
         finished.metadata.waited = self.slot.waited();
@@ -93,10 +96,24 @@ impl CallRun<'_> {
         }
         ends.report(&finished, Some(kept.approval));
         if !finished.patches.is_empty() {
-            let moved = hooks::moved(engine, &finished.patches, context);
-            notes.extend(Box::pin(moved).await);
+            let moved = Box::pin(hooks::moved(engine, &finished.patches, context));
+            notes.extend(heard_in_time(moved, cx).await);
         }
         (finished, notes)
+    }
+}
+
+/// Hooks may take minutes. Those that come after a call learn also that it was interrupted; then they have only a
+/// moment, and what the call came to stays as it is.
+async fn heard_in_time(hooks: impl Future<Output = Notes>, cx: &CallContext) -> Notes {
+    let late = async {
+        cx.cancel.cancelled().await;
+        tokio::time::sleep(AFTER_INTERRUPT).await;
+    };
+    tokio::select! {
+        biased;
+        notes = hooks => notes,
+        () = late => Notes::default(),
     }
 }
 
