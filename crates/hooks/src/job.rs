@@ -21,6 +21,7 @@ use super::{
     hook_events::{HearHooks, HookOutcome, HookStage, Teller},
     http,
     output::{HookExit, HookOutput},
+    reaper::Reaper,
     run::{self, RunError, Surroundings},
     server_tool::CallServers,
 };
@@ -51,6 +52,8 @@ pub(super) struct Means {
     pub(super) results: Option<Arc<dyn KeepText>>,
     /// Where variables for later commands go.
     pub(super) env_file: Option<PathBuf>,
+    /// What ends handlers should our process be gone.
+    pub(super) reaper: Arc<Reaper>,
 }
 
 impl fmt::Debug for Means {
@@ -270,6 +273,7 @@ impl Job {
                     env: &means.env,
                     env_file: sets.then(|| means.make_env_file()).flatten(),
                     effort: self.effort.as_deref(),
+                    reaper: &means.reaper,
                 };
                 let ran = run::run(&self.handler, &self.input, self.limit, surroundings, teller);
                 Ok(Answer::Ended(ran.await?))

@@ -8,7 +8,7 @@
 //!
 //! # Layout
 //! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
-//! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model
+//! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model; `reaper`: what ends it if we cannot
 //! - `file_watch`: files that hooks want to know of
 //! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is reported of it meanwhile
 
@@ -26,6 +26,9 @@ mod http;
 mod job;
 mod matcher;
 pub mod output;
+#[cfg(test)]
+mod page_tests;
+mod reaper;
 pub mod reference;
 mod run;
 mod server_tool;

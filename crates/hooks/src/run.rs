@@ -5,7 +5,7 @@ use std::{
     ffi::OsStr,
     path::Path,
     process::Stdio,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -21,6 +21,7 @@ use super::{
     config::{Action, Handler, HookOrigin},
     hook_events::{HookStage, Teller},
     output::HookExit,
+    reaper::{ReapedGroup, Reaper},
 };
 
 /// How long a handler has between being asked to end and being ended.
@@ -37,7 +38,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Where the program is found that starts another in a session of its own. By its place: a workspace
 /// may be in PATH.
-const SETSID: [&str; 3] = [
+pub(super) const SETSID: [&str; 3] = [
     "/usr/bin/setsid",
     "/bin/setsid",
     "/run/current-system/sw/bin/setsid",
@@ -70,6 +71,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) env_file: Option<&'a Path>,
     /// How much work the model puts in.
     pub(super) effort: Option<&'a str>,
+    /// What ends it should our process be gone.
+    pub(super) reaper: &'a Arc<Reaper>,
 }
 
 /// Runs a program: the input on its stdin, one line, then the end.
@@ -122,7 +125,7 @@ pub(super) async fn run(
     let mut child = command
         .spawn()
         .map_err(|error| RunError::NotStarted(error.to_string()))?;
-    let group = Group::of(&child);
+    let group = Group::of(&child, surroundings.reaper);
     let ended = timeout(limit, talk(&mut child, input, teller)).await;
     match ended {
         Ok(Ok(ended)) => {
@@ -278,23 +281,31 @@ async fn all(pipe: Option<impl tokio::io::AsyncRead + Unpin>, bytes: &Mutex<Vec<
 }
 
 /// The processes of a handler. What is left of them is killed when this goes.
-struct Group(Option<Pid>);
+struct Group {
+    id: Option<Pid>,
+    /// They are killed also when no code of ours runs any more.
+    _reaped: Option<ReapedGroup>,
+}
 
 impl Group {
-    fn of(child: &Child) -> Self {
+    fn of(child: &Child, reaper: &Arc<Reaper>) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Self(id.and_then(Pid::from_raw))
+        let id = id.and_then(Pid::from_raw);
+        Self {
+            id,
+            _reaped: id.map(|id| reaper.watch(id)),
+        }
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
+        if let Some(group) = self.id {
             let _ = kill_process_group(group, signal);
         }
     }
 
     /// It ended by itself; what it left running in the background is its own affair.
     fn done(mut self) {
-        self.0 = None;
+        self.id = None;
     }
 }
 
