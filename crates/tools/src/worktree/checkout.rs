@@ -11,11 +11,11 @@ use haft_contract::CancellationToken;
 
 use super::{
     git::Git,
-    marker::{Held, Marker},
+    marker::{Held, MakingMarker, Marker},
 };
 
 /// Where they lie in a checkout.
-const PLACE: &str = ".claude/worktrees";
+pub(super) const PLACE: &str = ".claude/worktrees";
 
 /// Keeps the checkout from seeing them.
 const IGNORE: &str = "*\n";
@@ -201,8 +201,11 @@ impl Checkout {
                 "the branch {branch} exists already: take another name, or remove it with `git branch -D {branch}`"
             ));
         }
+        let making = MakingMarker::begin(&self.common, directory, session);
+        let making = making.inspect_err(|_| self.clear_place())?;
         // The one who makes the directory has the name: what is undone below is no one else's.
         if let Err(error) = fs::create_dir(&path) {
+            making.done();
             return Err(match error.kind() {
                 ErrorKind::AlreadyExists => format!(
                     "{} exists already: take another name, or give it as `path` if it is a worktree",
@@ -237,6 +240,7 @@ impl Checkout {
         if made.is_err() {
             self.undo(&path, &reference, base.as_deref()).await;
         }
+        making.done();
         made
     }
 
