@@ -10,7 +10,10 @@ use std::{
 
 use haft_agent::{SessionError, transcript::StoreError};
 use haft_contract::{CalendarTime, CancellationToken, SessionId};
-use haft_host::{EarlierConversation, SessionConfig, SessionEntry, conversations, session_entries};
+use haft_host::{
+    EarlierConversation, MachineClock, SessionClock, SessionConfig, SessionEntry, conversations,
+    session_entries,
+};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufRead, AsyncWrite};
 
@@ -31,11 +34,12 @@ const SERVERS: Duration = Duration::from_secs(5);
 const PAGE: usize = 50;
 
 /// What every session of an editor begins with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AcpAgent {
     config: SessionConfig,
     version: String,
-    warn: fn(&str),
+    pub(crate) warn: fn(&str),
+    pub(crate) clock: Arc<dyn SessionClock>,
 }
 
 impl AcpAgent {
@@ -46,7 +50,14 @@ impl AcpAgent {
             config,
             version: version.into(),
             warn,
+            clock: Arc::new(MachineClock),
         }
+    }
+
+    /// The clock that schedules go by. Default: that of the machine.
+    pub fn clock(mut self, clock: Arc<dyn SessionClock>) -> Self {
+        self.clock = clock;
+        self
     }
 }
 
@@ -277,7 +288,7 @@ impl AcpServer {
 
     fn open(&self, id: SessionId, config: SessionConfig) -> Result<Arc<EditorSession>, AcpError> {
         let can = self.client_can.unwrap_or_default();
-        let session = EditorSession::new(id, config, self.client.clone(), can, self.agent.warn);
+        let session = EditorSession::new(id, config, self.client.clone(), can, &self.agent);
         session.input()?;
         Ok(session)
     }

@@ -10,8 +10,8 @@ use std::{
 use haft_agent::{EndReason, NoticeLevel, Prompt, random_id};
 use haft_contract::{CalendarTime, PermissionMode, SessionId};
 use haft_host::{
-    AgentSession, Delivery, EarlierConversation, OpenError, SessionConfig, SessionEnd,
-    SessionInput, SessionParts, StopKind, TurnResult, conversations, key_report,
+    AgentSession, Delivery, EarlierConversation, OpenError, SessionClock, SessionConfig,
+    SessionEnd, SessionInput, SessionParts, StopKind, TurnResult, conversations, key_report,
 };
 use haft_models::{ErrorKind, StopReason};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::{
+    AcpAgent,
     buffers::EditorBuffers,
     error::AcpError,
     options::{self, Chosen, EditorWrites},
@@ -62,6 +63,7 @@ pub(crate) struct EditorSession {
     config: SessionConfig,
     /// What no editor shows goes here.
     warn: fn(&str),
+    clock: Arc<dyn SessionClock>,
     state: Mutex<SessionState>,
 }
 
@@ -108,7 +110,7 @@ impl EditorSession {
         config: SessionConfig,
         client: AcpClient,
         client_can: ClientAbilities,
-        warn: fn(&str),
+        agent: &AcpAgent,
     ) -> Arc<Self> {
         let chosen = Chosen {
             effort: "auto".to_owned(),
@@ -124,7 +126,8 @@ impl EditorSession {
             client_can,
             updates: Arc::new(Updates::new(session.clone())),
             config,
-            warn,
+            warn: agent.warn,
+            clock: Arc::clone(&agent.clock),
             state: Mutex::new(SessionState {
                 live: None,
                 held: Some(Vec::new()),
@@ -157,6 +160,7 @@ impl EditorSession {
             choice.id = None;
         }
         let parts = SessionParts::shared(Arc::clone(&self.updates) as _)
+            .clock(Arc::clone(&self.clock))
             .questions(EditorQuestions(Arc::downgrade(self)))
             .elicitations(Arc::new(EditorForms(Arc::downgrade(self))));
         let parts = match self.client_can.read_files {

@@ -2,6 +2,7 @@
 
 mod approver;
 mod args;
+mod clock;
 mod exit;
 mod line_input;
 mod modes;

@@ -1,6 +1,10 @@
 //! Which conversation a run belongs to.
 
-use std::{fs, io, path::Path, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::Context;
 use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
@@ -60,6 +64,35 @@ pub(crate) fn choose(
         here.fork_from(&sessions, id, new, until)?
     } else {
         sessions.resume(id, until)?
+    })
+}
+
+/// The conversation that will be gone on with, as far as that is known before anything begins; from now on it is
+/// the one that is meant, whichever is the newest when the first message comes. The folder where what belongs to
+/// it is kept; `None`: there is none, or someone else has it open.
+pub(crate) fn settle(config: &mut SessionConfig) -> Option<PathBuf> {
+    let choice = &config.conversation;
+    if choice.fork || choice.id.is_some() || choice.forget {
+        return None;
+    }
+    let here = conversations(&config.environment, &config.cwd);
+    let (sessions, id) = match choice.from.as_ref()? {
+        EarlierConversation::Newest => {
+            let id = here.newest().ok()??.id;
+            (here, id)
+        }
+        // What is wrong with the name is said when it is taken up.
+        EarlierConversation::Named(name) => {
+            find(&here, name, &config.environment, &config.cwd).ok()?
+        }
+    };
+    config.conversation.from = Some(EarlierConversation::Named(id.to_string()));
+    if sessions.is_in_use(id) {
+        return None;
+    }
+    Some(match &config.state_folder {
+        Some(folder) => folder.clone(),
+        None => config.environment.session_folder(&config.cwd, id),
     })
 }
 

@@ -103,7 +103,7 @@ impl SharedState {
         }
     }
 
-    /// Another conversation goes on: schedules follow it.
+    /// Another conversation may go on than before: schedules follow it.
     pub(crate) fn conversation_changed(&self) {
         if let (Some(schedules), Some((engine, _))) = (&self.schedules, self.access.engine()) {
             schedules.follow(&engine.conversation_folder());

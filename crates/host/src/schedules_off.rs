@@ -29,6 +29,10 @@ impl NoSchedules {
         match *self {}
     }
 
+    pub(crate) fn take_up(&self, _: &Path) {
+        match *self {}
+    }
+
     pub(crate) fn follow(&self, _: &Path) {
         match *self {}
     }

@@ -352,6 +352,11 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let user_folder = &permitted.settings.places.user;
     let clock = Arc::clone(&parts.clock);
     let schedules = ScheduleBook::open(&config, user_folder, parts.clock, &events);
+    // What it had scheduled comes back at once, not with the first message: that may be long in coming.
+    let earlier = conversation::settle(&mut config);
+    if let (Some(schedules), Some(folder)) = (&schedules, earlier) {
+        schedules.take_up(&folder);
+    }
     let shared = Arc::new(SharedState {
         schedules,
         clock,

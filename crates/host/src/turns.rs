@@ -71,6 +71,7 @@ impl Turns<'_> {
             let (run, structured) = self.answer(turn).await;
             shared.queue.run_ended(&shared.control);
             shared.access.look(self.agent);
+            shared.conversation_changed();
             end.stopped = shared.stop.requested();
             if end.stopped == Some(StopKind::Terminate) {
                 return Ok(end);

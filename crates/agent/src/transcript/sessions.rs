@@ -16,7 +16,7 @@ use super::{
     FileStore, Loaded, MemoryStore, Store, StoreError, dropped_turn,
     load::load,
     stats::{ShortLine, ShortLines},
-    store::look,
+    store::{is_in_use, look},
     tee_store::TeeStore,
 };
 
@@ -214,6 +214,11 @@ impl Sessions {
             return Err(SessionError::Unknown(id.to_string()));
         }
         Session::resume(id, Arc::new(FileStore::open(path)?), until)
+    }
+
+    /// Does someone write to it, be it this process or another?
+    pub fn is_in_use(&self, id: SessionId) -> bool {
+        is_in_use(&self.path(id))
     }
 
     /// Makes sure that of what stands behind the message `until` only the turn of this prompt falls away.

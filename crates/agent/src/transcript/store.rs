@@ -193,6 +193,13 @@ fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// Is it locked? Who wants to lock it at this very moment tries again.
+pub(crate) fn is_in_use(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| {
+        flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    })
+}
+
 impl Store for FileStore {
     fn append(&self, expected: u64, line: &str) -> Result<(), StoreError> {
         let mut state = self.state();

@@ -9,6 +9,7 @@ use super::headless::config;
 use crate::{
     VERSION,
     args::{AcpFlags, SessionArgs},
+    clock::session_clock,
     exit::Exit,
     session, show,
     signals::Signals,
@@ -23,7 +24,8 @@ pub(crate) async fn run(args: SessionArgs, flags: AcpFlags) -> anyhow::Result<Ex
         "stdout is a terminal: an editor starts this and talks to it (`haft help editors` has blocks to copy)"
     );
     let signals = Signals::listen()?;
-    let agent = AcpAgent::new(sessions(&args, &flags)?, env!("CARGO_PKG_VERSION"), warn);
+    let agent = AcpAgent::new(sessions(&args, &flags)?, env!("CARGO_PKG_VERSION"), warn)
+        .clock(session_clock());
     let stop = signals.token();
     // A pipe is read without a thread of its own; anything else can be read all the same.
     match pipes() {

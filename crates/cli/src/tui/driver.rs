@@ -22,6 +22,7 @@ use super::{
     settings::TuiSettings,
     ui::UiEvent,
 };
+use crate::clock::session_clock;
 
 /// Opens one session and reports everything that is found out.
 pub(crate) struct Driver {
@@ -81,7 +82,9 @@ impl Driver {
             let input = Input::Session(Box::new(event.clone()));
             let _ = ui.send(UiEvent::OfSession { number, input });
         };
-        let parts = SessionParts::new(sink).questions_as_events();
+        let parts = SessionParts::new(sink)
+            .questions_as_events()
+            .clock(session_clock());
         let session = AgentSession::open(config.clone(), parts).map_err(in_words)?;
         if let Some(path) = earlier(config)
             && let Ok(exchanges) = exchanges(&path, MOST_EXCHANGES)

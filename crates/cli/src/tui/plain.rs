@@ -38,6 +38,7 @@ use self::{
     typed::{ask_trust, typed_lines},
 };
 use super::settings::TuiSettings;
+use crate::clock::session_clock;
 use crate::{
     args::SessionArgs,
     exit::Exit,
@@ -96,7 +97,10 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
     let (asks, mut asked) = mpsc::unbounded_channel();
     let (commands, mut answered) = mpsc::unbounded_channel();
     let (parts, mut events) = SessionParts::stream();
-    let session = AgentSession::open(config, parts.questions(PlainQuestions { asks }))?;
+    let parts = parts
+        .questions(PlainQuestions { asks })
+        .clock(session_clock());
+    let session = AgentSession::open(config, parts)?;
     let mut face = PlainFace::new(session.input(), commands, cwd);
     let running = tokio::spawn(session.run());
     let mut interrupts = signal(SignalKind::interrupt())?;

@@ -5,6 +5,7 @@ mod buffers;
 mod editor;
 mod faces;
 mod manifest;
+mod schedules;
 
 use std::fs;
 

@@ -19,7 +19,8 @@
 //! - `stats`: what sessions came to
 //! - `swaps`: links swapped in while calls are answered
 //! - `telemetry`: what an independent receiver reads of a session
-//! - `terminal`: what arrives at a terminal, and what is typed there
+//! - `terminal`: what arrives at a terminal, and what is typed there; `test_clock`: what time it is
+//! - `tool_vectors`: where each vector of tools.md is tested
 //! - `undo`: taking changes back
 //! - `vectors`: the spec's vectors that take a process
 //! - `web`: pages and searches
@@ -73,6 +74,8 @@ mod stats;
 mod swaps;
 mod telemetry;
 mod terminal;
+mod test_clock;
+mod tool_vectors;
 mod undo;
 #[cfg(target_os = "linux")]
 mod users;

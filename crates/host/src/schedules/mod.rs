@@ -116,7 +116,17 @@ impl ScheduleBook {
 
     /// The session keeps what it keeps in this folder: takes over the jobs that it had before.
     pub(crate) fn belongs_to(&self, session_folder: &Path) {
+        self.take_up(session_folder);
+        // What is over by now is kept no longer.
+        self.save(&self.state());
+    }
+
+    /// The same, when nothing of the session has begun: nothing is written.
+    pub(crate) fn take_up(&self, session_folder: &Path) {
         let file = session_folder.join("schedules.json");
+        if self.state().session_file.as_ref() == Some(&file) {
+            return;
+        }
         let stored = read_session_jobs(&file).unwrap_or_else(|why| {
             self.events.warn(format!(
                 "scheduled prompts are left out: {}: {why}",
@@ -130,19 +140,21 @@ impl ScheduleBook {
             self.restore(&mut state, job, false, now);
         }
         state.session_file = Some(file);
-        self.save(&state);
         drop(state);
         self.changed.notify_one();
     }
 
     /// Another conversation goes on in the session: its schedules go with it, and those that the other had are
-    /// taken over.
+    /// taken over. As long as nothing was said in it, it is not kept: then no later session would find them there.
     pub(crate) fn follow(&self, session_folder: &Path) {
         let file = self.state().session_file.clone();
         // Where nothing is kept, nothing is to be moved.
         let Some(before) = file.filter(|file| !file.starts_with(session_folder)) else {
             return;
         };
+        if !session_folder.with_extension("jsonl").exists() {
+            return;
+        }
         self.belongs_to(session_folder);
         // The conversation that ended must not say them too when it is taken up again.
         if let Err(error) = write_session_jobs(&before, &[]) {

@@ -51,6 +51,7 @@ use self::{
 use crate::{
     approver::Terminal,
     args::SessionArgs,
+    clock::session_clock,
     exit::Exit,
     line_input::{self, Waited},
     modes::doctor,
@@ -167,7 +168,7 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
 
 /// Who follows the session, and who is asked.
 fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> SessionParts {
-    let mut parts = SessionParts::shared(Arc::clone(output) as _);
+    let mut parts = SessionParts::shared(Arc::clone(output) as _).clock(session_clock());
     if flags.input_format == InputFormat::StreamJson {
         parts = parts
             .servers(Arc::new(ProgramServers(Arc::clone(channel))))

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use haft::{CallId, Card, CardPiece};
+use haft::{CallId, Card, CardPiece, TaskEvent};
 use haft_agent::{AgentEvent, EndReason, NoticeLevel, RunResult, Trigger};
 use haft_host::SessionEvent;
 use haft_models::{Block, ModelEvent};
@@ -68,6 +68,22 @@ impl PlainLines {
             }
             SessionEvent::Agent(event) => self.agent(event),
             SessionEvent::Result(result) => self.result(&result.run),
+            SessionEvent::Scheduled { prompt, .. } => {
+                let mut lines = self.finish();
+                lines.push(format!("scheduled: {}, {}", prompt.id, prompt.words));
+                lines.extend(beginning("scheduled:", &prompt.prompt));
+                lines
+            }
+            SessionEvent::Task(TaskEvent::Reported(notice)) => {
+                let mut lines = self.finish();
+                lines.extend(beginning(&format!("{}:", notice.id), &notice.result));
+                lines
+            }
+            SessionEvent::Notification { text, .. } => {
+                let mut lines = self.finish();
+                lines.extend(beginning("haft:", text));
+                lines
+            }
             _ => Vec::new(),
         }
     }
@@ -182,6 +198,17 @@ fn notice(level: NoticeLevel, text: &str) -> Vec<String> {
 fn prefixed(beginning: &str, text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines.map(|line| format!("{beginning} {line}")).collect()
+}
+
+/// The same of a text that may be long.
+fn beginning(beginning: &str, text: &str) -> Vec<String> {
+    let mut lines = prefixed(beginning, text);
+    if lines.len() > MOST_LINES {
+        let more = lines.len() - MOST_LINES;
+        lines.truncate(MOST_LINES);
+        lines.push(format!("{beginning} … and {more} more lines"));
+    }
+    lines
 }
 
 impl PlainLines {

@@ -105,6 +105,30 @@ const FIRED: [(&str, &[&str]); 28] = [
     ("WorktreeRemove", &["worktree_path"]),
 ];
 
+/// What a matcher must say to be for the events above; the matchers of all others are ignored.
+const MATCHED: [(&str, &str); 20] = [
+    ("ConfigChange", "user_settings"),
+    ("DirectoryAdded", "slash_command"),
+    ("FileChanged", "watched.txt"),
+    ("InstructionsLoaded", "session_start"),
+    ("Notification", "agent_completed"),
+    ("PermissionDenied", "Write"),
+    ("PermissionRequest", "Write"),
+    ("PostCompact", "manual"),
+    ("PostToolUse", "Read"),
+    ("PostToolUseFailure", "Bash"),
+    ("PreCompact", "manual"),
+    ("PreToolUse", "Read"),
+    ("SessionEnd", "other"),
+    ("SessionStart", "startup"),
+    ("Setup", "init"),
+    ("StopFailure", "overloaded"),
+    ("SubagentStart", "general-purpose"),
+    ("SubagentStop", "general-purpose"),
+    ("UserPromptExpansion", "greet"),
+    ("PostToolBatch", "of-nothing"),
+];
+
 /// Those that do not: tested with MCP servers (the first two), without teams, or accepted by name only.
 const OTHERS: [&str; 5] = [
     "Elicitation",
@@ -152,15 +176,17 @@ impl Scene {
     /// A hook for each of these events.
     fn settings(&self, events: &[&str]) -> Value {
         let keep = format!("(cat; echo) >> {}", self.log().display());
+        let wrong = format!("cat >> {}", self.path("home/wrong").display());
         let mut hooks = json!({});
         for event in events {
-            let matcher = if *event == "FileChanged" {
-                "watched.txt"
-            } else {
-                ""
-            };
-            let handler = json!({"type": "command", "command": keep});
-            hooks[event] = json!([{"matcher": matcher, "hooks": [handler]}]);
+            let command = |command: &str| json!({"type": "command", "command": command});
+            let known = MATCHED.iter().find(|(name, _)| name == event);
+            let matcher = known.map_or("of-nothing", |(_, matcher)| matcher);
+            hooks[event] = json!([{"matcher": matcher, "hooks": [command(&keep)]}]);
+            if known.is_some() && matcher != "of-nothing" {
+                let other = json!({"matcher": "of-nothing", "hooks": [command(&wrong)]});
+                hooks[event].as_array_mut().unwrap().push(other);
+            }
         }
         json!({"hooks": hooks})
     }
@@ -314,6 +340,8 @@ fn every_event_of_the_page_comes() {
         "go",
     ])));
 
+    let wrong = fs::read_to_string(scene.path("home/wrong")).unwrap_or_default();
+    assert_eq!(wrong, "", "a matcher did not tell");
     let told = scene.told();
     for (event, fields) in FIRED {
         let of_event: Vec<&Value> = told

@@ -8,13 +8,14 @@
 //! - `ends`: limits, refusals, failures, exit codes
 //! - `hooks`: programs, servers and models that have a say; `hook_vectors`: where each vector is tested;
 //!   `hook_events`: every event comes
+//! - `left_behind`: nothing is, however it ends
 //! - `skill_effects`: what skills bring beside their text
 //! - `plugins`: what plugins and projects bring
 //! - `models`: which model is asked, by which name, and what it costs
 //! - `planning`: tasks, plan mode, questions
 //! - `notifications`: what the model wants people to see
 //! - `subagents`: models that work for another's calls
-//! - `schedules`: prompts that are said later, and monitors
+//! - `schedules`: prompts that are said later, and monitors; `schedule_times`: when they are
 //! - `sessions`: going on, forking, forgetting, listing; `settings`: those that act on the model
 //! - `talk`: messages and control requests on stdin
 //! - `requests`: what else can be asked; `servers`: MCP servers at the other end
@@ -34,6 +35,7 @@ mod extensions;
 mod hook_events;
 mod hook_vectors;
 mod hooks;
+mod left_behind;
 mod mcp_agents;
 mod mcp_changes;
 mod mcp_elicitation;
@@ -45,6 +47,7 @@ mod notifications;
 mod planning;
 mod plugins;
 mod requests;
+mod schedule_times;
 mod schedules;
 mod server;
 mod servers;

@@ -7,6 +7,7 @@
 //! - `modes`: such texts through everything that writes
 //! - `plain`: a session in lines
 //! - `questions`: what is typed, and what a question shows
+//! - `schedules`: prompts that are said later
 //! - `sources`: no other way out in the code
 //! - `vectors`: what must hold at a terminal, end to end
 
@@ -17,6 +18,7 @@ mod modes;
 mod plain;
 mod pty;
 mod questions;
+mod schedules;
 mod sources;
 mod tmux;
 mod vectors;

@@ -1,0 +1,56 @@
+//! What time it is for schedules: that of the machine, or in a build for tests what a file says.
+
+use std::sync::Arc;
+
+use haft_host::SessionClock;
+
+/// The clock of every session that this process opens.
+#[cfg(not(debug_assertions))]
+pub(crate) fn session_clock() -> Arc<dyn SessionClock> {
+    Arc::new(haft_host::MachineClock)
+}
+
+/// The clock of every session that this process opens. Tests own it: `HAFT_TEST_CLOCK` names a file with the
+/// seconds since 1970.
+#[cfg(debug_assertions)]
+pub(crate) fn session_clock() -> Arc<dyn SessionClock> {
+    match std::env::var_os("HAFT_TEST_CLOCK") {
+        Some(file) => Arc::new(file_clock::FileClock(file.into())),
+        None => Arc::new(haft_host::MachineClock),
+    }
+}
+
+#[cfg(debug_assertions)]
+mod file_clock {
+    use std::{
+        fs,
+        path::PathBuf,
+        time::{Duration, SystemTime},
+    };
+
+    use haft::BoxFuture;
+    use haft_host::SessionClock;
+
+    /// So often the file is looked at while something waits for a time.
+    const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+    pub(super) struct FileClock(pub(super) PathBuf);
+
+    impl SessionClock for FileClock {
+        fn now(&self) -> SystemTime {
+            let text = fs::read_to_string(&self.0).unwrap_or_default();
+            let seconds = text.trim().parse();
+            SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.unwrap_or_default())
+        }
+
+        fn until(&self, moment: SystemTime) -> BoxFuture<'_, ()> {
+            Box::pin(async move {
+                let before = self.now();
+                // One that is put back is worth a look, too.
+                while (before..moment).contains(&self.now()) {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+            })
+        }
+    }
+}
