@@ -381,7 +381,7 @@ impl AcpServer {
             return self.client.answer(id, Err(error));
         }
         let (client, environment) = (self.client.clone(), self.agent.config.environment.clone());
-        tokio::spawn(async move {
+        haft_contract::spawn_boxed(async move {
             let cwd = open.as_ref().map(|session| session.cwd.clone());
             if let Some(session) = open {
                 session.close().await;
@@ -418,7 +418,7 @@ impl AcpServer {
         let cancel = CancellationToken::new();
         self.cancels.insert(id.to_string(), cancel.clone());
         let client = self.client.clone();
-        tokio::spawn(async move {
+        haft_contract::spawn_boxed(async move {
             let choosing = async {
                 match &option {
                     Some(option) => session.set_option(option, &value).await,
@@ -445,7 +445,7 @@ impl AcpServer {
         let closing: Vec<_> = self
             .sessions
             .drain()
-            .map(|(_, session)| tokio::spawn(async move { session.close().await }))
+            .map(|(_, session)| haft_contract::spawn_boxed(async move { session.close().await }))
             .collect();
         for one in closing {
             let _ = one.await;

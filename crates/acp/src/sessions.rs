@@ -170,7 +170,7 @@ impl EditorSession {
         let session = AgentSession::open(config, parts).map_err(|error| self.refusal(&error))?;
         let input = session.input();
         let me = Arc::clone(self);
-        let task = tokio::spawn(async move {
+        let task = haft_contract::spawn_boxed(async move {
             let ended = session.run().await;
             me.ended(ended);
         });

@@ -180,7 +180,8 @@ impl AcpClient {
         let (lines, waiting) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
         let gone = CancellationToken::new();
-        let written = tokio::spawn(write(output, waiting, Arc::clone(&unread), gone.clone()));
+        let written =
+            haft_contract::spawn_boxed(write(output, waiting, Arc::clone(&unread), gone.clone()));
         let state = ClientState {
             lines,
             unread,

@@ -31,7 +31,7 @@ impl Signals {
         };
         let (stop, code) = (signals.stop.clone(), Arc::clone(&signals.code));
         let session = Arc::clone(&signals.session);
-        tokio::spawn(async move {
+        haft::spawn_boxed(async move {
             loop {
                 let exit = tokio::select! {
                     _ = interrupt.recv() => Exit::Interrupted,

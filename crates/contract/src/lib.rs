@@ -64,6 +64,7 @@ pub mod session_state;
 pub mod settings_access;
 mod shared;
 pub mod subagents;
+pub mod task;
 pub mod tool;
 pub mod view;
 pub mod web;
@@ -118,6 +119,7 @@ pub use subagents::{
     AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, LaunchOutcome,
     LaunchRequest, MessageDelivery, SpawnAgents, Subagents, TokenCount,
 };
+pub use task::spawn_boxed;
 pub use tool::{Tool, ToolInput};
 pub use view::{Card, CardPiece, DiffHunk};
 pub use web::{

@@ -38,10 +38,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> ToolInput for T {
     }
 
     fn parse(input: &Value) -> Result<Self, ToolError> {
-        serde_path_to_error::deserialize(input).map_err(|error| {
-            let place = error.path().to_string();
-            ToolError::Input(format!("`{place}`: {}", error.into_inner()))
-        })
+        // The engine has held it against the schema, and said where it is wrong.
+        T::deserialize(input).map_err(|error| ToolError::Input(error.to_string()))
     }
 }
 

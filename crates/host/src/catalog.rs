@@ -231,7 +231,7 @@ impl Model for LearnsWindow {
                 return;
             }
             let (catalog, control, name) = (Arc::clone(&catalog), control.clone(), name.clone());
-            tokio::spawn(async move {
+            haft_contract::spawn_boxed(async move {
                 let listed = catalog.list().await.unwrap_or_default();
                 let model = listed.iter().find(|model| model.id == name);
                 if let Some(window) = model.and_then(|model| model.window) {

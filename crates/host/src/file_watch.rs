@@ -40,7 +40,7 @@ pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<Events
         view: view.clone(),
         events: Arc::clone(events),
     };
-    WatchesFiles(tokio::spawn(async move {
+    WatchesFiles(haft_contract::spawn_boxed(async move {
         let cwd = move || {
             let context = view.get();
             context.map_or_else(PathBuf::new, |context| context.cwd.to_path_buf())

@@ -82,7 +82,7 @@ impl Drop for PassesProgress {
 pub(crate) fn follow(events: &Arc<Events>, given: Option<Progress>) -> (Progress, PassesProgress) {
     let (progress, mut updates) = progress::channel(CallId::new());
     let events = Arc::clone(events);
-    let task = tokio::spawn(async move {
+    let task = haft_contract::spawn_boxed(async move {
         while let Some((call, update)) = updates.recv().await {
             let event = events.open_calls.event(call, update.clone());
             if let Some(given) = &given

@@ -257,7 +257,7 @@ impl AgentSession {
         let events = Arc::clone(&self.events);
         let folder = haft.engine().folder().join("tool-results");
         let mut reads_resources = self.shared.servers.have_resources();
-        tokio::spawn(async move {
+        haft_contract::spawn_boxed(async move {
             while let Some(shared) = shared.upgrade() {
                 let changes = shared.servers.tool_changes(&mut seen).await;
                 let (Some(changes), Some(engine)) = (changes, engine.upgrade()) else {

@@ -401,7 +401,7 @@ impl Peer {
             tables.incoming.insert(id.clone(), called_off.clone());
         }
         let peer = self.clone();
-        tokio::spawn(async move {
+        haft_contract::spawn_boxed(async move {
             let handler = Arc::clone(&peer.inner.handler);
             let answer = tokio::select! {
                 biased;

@@ -10,6 +10,8 @@ use tokio::task::spawn_blocking;
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ToolError> {
+    // Boxed: tokio's code for a task stands once for each answer, not for each piece of work.
+    let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
     match spawn_blocking(work).await {
         Ok(done) => Ok(done),
         Err(error) => match error.try_into_panic() {

@@ -18,7 +18,7 @@ pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Ex
     let telemetry = ToolTelemetry::default();
     let mut haft = session::tools(&args, Some(&telemetry)).await?;
     let cancel = haft.session_token();
-    tokio::spawn(async move {
+    haft::spawn_boxed(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             cancel.cancel();
         }

@@ -406,7 +406,7 @@ impl PlainFace {
     fn command(&self, line: &str) {
         let (input, line) = (self.input.clone(), line.to_owned());
         let commands = self.commands.clone();
-        tokio::spawn(async move {
+        haft::spawn_boxed(async move {
             let outcome = match input.command(&line).await {
                 CommandOutcome::Answered(answer) => PlainOutcome::Answered(answer),
                 CommandOutcome::Queued(_) => PlainOutcome::Queued,

@@ -139,7 +139,7 @@ impl ElicitationHooks {
     pub(crate) fn completed(&self, server: &str, id: &str) {
         let message = format!("What the MCP server {server} asked for is done ({id})");
         let (session, title) = (self.session.clone(), "A server has what it asked for");
-        tokio::spawn(async move {
+        haft_contract::spawn_boxed(async move {
             let set_up = session
                 .upgrade()
                 .and_then(|session| session.access.engine());

@@ -100,14 +100,14 @@ pub(crate) async fn open(
         .await;
     let mut running = started.map_err(|error| failed(error.to_string()))?;
     let kept = Arc::new(Mutex::new(VecDeque::new()));
-    let reading_words = tokio::spawn(stdio::keep_words(stderr, Arc::clone(&kept)));
+    let reading_words = haft_contract::spawn_boxed(stdio::keep_words(stderr, Arc::clone(&kept)));
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
-    tokio::spawn(write(stdin, receiver));
+    haft_contract::spawn_boxed(write(stdin, receiver));
     let (ended, end) = watch::channel(None);
     let (ending, wanted) = watch::channel(false);
     let output = running.output.take();
-    tokio::spawn(follow(running, sandbox, wanted, ended));
+    haft_contract::spawn_boxed(follow(running, sandbox, wanted, ended));
     let program = Arc::new(ConfinedProgram {
         input: Mutex::new(Some(sender)),
         words: kept,
@@ -118,7 +118,7 @@ pub(crate) async fn open(
         peer: peer.downgrade(),
         program: Arc::clone(&program),
     };
-    tokio::spawn(async move {
+    haft_contract::spawn_boxed(async move {
         following.run(output).await;
         reading_words.abort();
     });

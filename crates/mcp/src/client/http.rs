@@ -54,7 +54,7 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
     };
     let peer = Peer::new(Arc::new(sink), handler);
     let _ = way.peer.set(peer.downgrade()); // it is the first
-    let sending = tokio::spawn(send_all(receiver, Arc::clone(&way)));
+    let sending = haft_contract::spawn_boxed(send_all(receiver, Arc::clone(&way)));
     way.state().tasks.push(sending.abort_handle());
     Opened { peer, control: way }
 }
@@ -85,7 +85,7 @@ async fn send_all(mut messages: mpsc::Receiver<RpcMessage>, way: Arc<HttpWay>) {
             RpcMessage::Request { id, .. } => {
                 let (id, way) = (id.clone(), Arc::clone(&way));
                 let mut state = way.state();
-                let task = tokio::spawn({
+                let task = haft_contract::spawn_boxed({
                     let (id, way) = (id.clone(), Arc::clone(&way));
                     async move {
                         let failed = way.ask(&id, &message).await.err();
@@ -416,7 +416,7 @@ impl TransportControl for HttpWay {
         let mut state = self.state();
         let has_streams = state.revision.is_some_and(Revision::has_initialize);
         if has_streams && !std::mem::replace(&mut state.is_listening, true) {
-            let listening = tokio::spawn(Arc::clone(&self).listen());
+            let listening = haft_contract::spawn_boxed(Arc::clone(&self).listen());
             state.tasks.push(listening.abort_handle());
         }
     }

@@ -290,7 +290,7 @@ impl ServerHandle {
         let stop = shared.over.child_token();
         *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
         let server = Arc::clone(self);
-        tokio::spawn(async move {
+        haft_contract::spawn_boxed(async move {
             let ended = stop.clone();
             tokio::select! {
                 biased;

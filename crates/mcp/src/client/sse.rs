@@ -40,8 +40,8 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
         handler,
     );
     let _ = way.peer.set(peer.downgrade()); // it is the first
-    let reading = tokio::spawn(Arc::clone(&way).read());
-    let sending = tokio::spawn(Arc::clone(&way).send_all(messages));
+    let reading = haft_contract::spawn_boxed(Arc::clone(&way).read());
+    let sending = haft_contract::spawn_boxed(Arc::clone(&way).send_all(messages));
     way.tasks()
         .extend([reading.abort_handle(), sending.abort_handle()]);
     Opened { peer, control: way }

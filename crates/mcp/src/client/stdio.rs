@@ -71,10 +71,10 @@ pub(crate) fn open(
         return Err("it has no pipes".to_owned());
     };
     let words = Arc::new(Mutex::new(VecDeque::new()));
-    let reading_words = tokio::spawn(keep_words(stderr, Arc::clone(&words)));
+    let reading_words = haft_contract::spawn_boxed(keep_words(stderr, Arc::clone(&words)));
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
-    tokio::spawn(write(stdin, receiver, peer.downgrade()));
+    haft_contract::spawn_boxed(write(stdin, receiver, peer.downgrade()));
     let (ended, end) = watch::channel(None);
     let program = Arc::new(Program {
         pid: child.id(),
@@ -84,7 +84,7 @@ pub(crate) fn open(
         end,
         name: command.to_owned(),
     });
-    tokio::spawn(follow(
+    haft_contract::spawn_boxed(follow(
         child,
         stdout,
         peer.downgrade(),

@@ -167,7 +167,7 @@ impl MessageSink for LinkSink {
         let (id, link, server) = (id.clone(), Arc::clone(&self.link), self.server.clone());
         let table = Arc::clone(&self.sending);
         let mut sending = lock(&self.sending);
-        let task = tokio::spawn({
+        let task = haft_contract::spawn_boxed({
             let id = id.clone();
             async move {
                 let answer = link.send(&server, message.to_value()).await;

@@ -145,7 +145,7 @@ impl ParkedRequests {
             all.insert(state.clone(), parked);
         }
         let (parked, forgotten) = (Arc::downgrade(self), state.clone());
-        tokio::spawn(async move {
+        haft_contract::spawn_boxed(async move {
             tokio::time::sleep(PATIENCE).await;
             if let Some(parked) = parked.upgrade() {
                 parked.all().remove(&forgotten);
@@ -215,7 +215,8 @@ impl Running {
         });
         cx.channel = Arc::clone(&way) as _;
         let (service, method) = (Arc::clone(service), method.to_owned());
-        let task = tokio::spawn(async move { service.request(&method, params, &cx).await });
+        let task =
+            haft_contract::spawn_boxed(async move { service.request(&method, params, &cx).await });
         Self {
             task,
             asks,

@@ -42,7 +42,7 @@ pub async fn serve_lines(
     stop: CancellationToken,
 ) -> io::Result<()> {
     let (sender, receiver) = mpsc::channel(WAITING);
-    let writing = tokio::spawn(write_all(receiver, output, stop.clone()));
+    let writing = haft_contract::spawn_boxed(write_all(receiver, output, stop.clone()));
     let lines = Arc::new(LineChannel(sender));
     let known: Arc<Mutex<Option<Arc<McpSession>>>> = Arc::default();
     let notifier = notifier(&lines, &known);

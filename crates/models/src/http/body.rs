@@ -109,7 +109,7 @@ where
     pub(crate) async fn say_goodbye(mut self) {
         let mut rest = Box::pin(async move { while let Some(Ok(_)) = self.stream.next().await {} });
         if timeout(GOODBYE, &mut rest).await.is_err() {
-            tokio::spawn(timeout(LONG_GOODBYE, rest));
+            haft_contract::spawn_boxed(timeout(LONG_GOODBYE, rest));
         }
     }
 }

@@ -83,7 +83,7 @@ impl BrowserSession {
             process,
             used: Instant::now(),
         });
-        tokio::spawn(attend(Arc::downgrade(self), program.memory_mb));
+        haft_contract::spawn_boxed(attend(Arc::downgrade(self), program.memory_mb));
         Ok(browser)
     }
 

@@ -90,7 +90,7 @@ impl Server {
             setup: setup.clone(),
             shell,
         };
-        tokio::spawn(task.live());
+        haft_contract::spawn_boxed(task.live());
         server
     }
 
@@ -306,7 +306,7 @@ impl Life {
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
         let stderr = CommandOutput::take(&mut process.stderr);
-        let listening = tokio::spawn(listen(stderr, Arc::clone(&server.said)));
+        let listening = haft_contract::spawn_boxed(listen(stderr, Arc::clone(&server.said)));
         let stdout = CommandOutput::take(&mut process.stdout);
         let Some(stdin) = process.stdin.take() else {
             return Err(format!("{name} cannot be spoken to."));

@@ -100,7 +100,7 @@ impl Job {
         let (orders, received) = mpsc::unbounded_channel();
         let (told, stage) = watch::channel(Stage::Running);
         let flooded = Arc::<AtomicBool>::default();
-        tokio::spawn(
+        haft_contract::spawn_boxed(
             Driver {
                 _sandbox: sandbox,
                 running,
@@ -207,7 +207,8 @@ impl Driver {
             Gone,
         }
         let capture = self.capture.clone();
-        let mut filling = tokio::spawn(async move { capture.fill(output, OUTPUT_LIMIT).await });
+        let mut filling =
+            haft_contract::spawn_boxed(async move { capture.fill(output, OUTPUT_LIMIT).await });
         let mut filled = false;
         let mut ended: Option<CommandEnd> = None;
         loop {

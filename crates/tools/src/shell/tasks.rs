@@ -260,10 +260,10 @@ impl Tasks {
         // Who watches does not keep: without its session a task ends.
         let (tasks, job) = (Arc::downgrade(self), Arc::downgrade(&new.job));
         if let Some(lines) = new.lines {
-            tokio::spawn(pass_on(tasks.clone(), job.clone(), number, lines));
+            haft_contract::spawn_boxed(pass_on(tasks.clone(), job.clone(), number, lines));
         }
         let task = (kind, number);
-        tokio::spawn(watch(tasks, job, task, stop, new.lifetime, new.at_end));
+        haft_contract::spawn_boxed(watch(tasks, job, task, stop, new.lifetime, new.at_end));
         id(kind, number)
     }
 

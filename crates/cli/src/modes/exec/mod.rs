@@ -57,7 +57,7 @@ async fn serve_input(
         telemetry,
     )
     .await?;
-    tokio::spawn(interactive::report(updates, Arc::clone(&dialog)));
+    haft::spawn_boxed(interactive::report(updates, Arc::clone(&dialog)));
     let input = Input::Beside(read_beside(documents, Arc::clone(&dialog)));
     serve_all(haft, input, Some(&dialog)).await
 }
@@ -101,7 +101,7 @@ async fn next_request(documents: &mut Documents) -> Option<Arrived> {
 /// Reads at any time: what is no request is served at once.
 fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::UnboundedReceiver<Arrived> {
     let (sender, receiver) = mpsc::unbounded_channel();
-    tokio::spawn(async move {
+    haft::spawn_boxed(async move {
         while let Some(arrived) = next_request(&mut documents).await {
             match &arrived {
                 Arrived::Request(Ok(Request::Word(word))) => {
@@ -218,7 +218,7 @@ fn signals(cancel: CancellationToken) -> anyhow::Result<mpsc::Receiver<Exit>> {
     let (sender, receiver) = mpsc::channel(1);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::spawn(async move {
+    haft::spawn_boxed(async move {
         let exit = tokio::select! {
             _ = interrupt.recv() => Exit::Interrupted,
             _ = terminate.recv() => Exit::Terminated,

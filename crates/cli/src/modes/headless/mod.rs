@@ -155,7 +155,7 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
             channel,
             replay: flags.replay_user_messages,
         };
-        tokio::spawn(reader.run());
+        haft::spawn_boxed(reader.run());
     } else {
         input.close();
     }

@@ -119,7 +119,7 @@ impl Reader {
     /// A file is read beside the reading of lines too.
     pub(super) fn read_file(&self, id: RequestId, request: ReadFileRequest) {
         let (session, channel) = (self.session.clone(), Arc::clone(&self.channel));
-        tokio::spawn(async move {
+        haft::spawn_boxed(async move {
             let in_base64 = request.encoding.as_deref() == Some("base64");
             let path = Path::new(&request.path);
             let read = session.read_file(path, request.max_bytes).await;
@@ -163,7 +163,7 @@ impl Reader {
     /// through them.
     pub(super) fn reconnect(&self, id: RequestId, request: ServerRequest) {
         let (session, channel) = (self.session.clone(), Arc::clone(&self.channel));
-        tokio::spawn(async move {
+        haft::spawn_boxed(async move {
             let connected = session.reconnect_server(&request.server_name).await;
             channel.respond(id, done(connected));
         });

@@ -146,7 +146,7 @@ fn stops(stop: CancellationToken) -> anyhow::Result<Arc<std::sync::Mutex<Option<
     let mut terminate = signal(SignalKind::terminate())?;
     let ended = Arc::new(std::sync::Mutex::new(None));
     let by = Arc::clone(&ended);
-    tokio::spawn(async move {
+    haft::spawn_boxed(async move {
         let exit = tokio::select! {
             _ = interrupt.recv() => Exit::Interrupted,
             _ = terminate.recv() => Exit::Terminated,

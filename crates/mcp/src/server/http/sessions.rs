@@ -190,7 +190,7 @@ impl Sessions {
             return;
         };
         if let Some(session) = all.remove(&id) {
-            tokio::spawn(async move { session.mcp.close().await });
+            haft_contract::spawn_boxed(async move { session.mcp.close().await });
         }
     }
 
@@ -278,7 +278,7 @@ impl Sessions {
             !is_idle
         });
         for session in ended {
-            tokio::spawn(async move { session.mcp.close().await });
+            haft_contract::spawn_boxed(async move { session.mcp.close().await });
         }
         let mut forgotten = Vec::new();
         self.all_stateless().retain(|_, client| {
@@ -334,7 +334,7 @@ impl Drop for PlaceTaken<'_> {
 fn end_later(clients: impl IntoIterator<Item = Arc<StatelessClient>>) {
     for client in clients {
         if let Some(service) = client.service.get().cloned() {
-            tokio::spawn(async move { service.close().await });
+            haft_contract::spawn_boxed(async move { service.close().await });
         }
     }
 }

@@ -87,7 +87,7 @@ impl CallRunner {
             open,
             known: Mutex::default(),
         });
-        tokio::spawn(Arc::clone(&reports).relay(updates));
+        haft_contract::spawn_boxed(Arc::clone(&reports).relay(updates));
         Self { scheduler, reports }
     }
 

@@ -102,7 +102,7 @@ impl PoolService {
         let session = scheduler.cancel_token();
         let (calls, commands) = mpsc::channel(WAITING);
         let runner = CallRunner::new(scheduler, updates, open.clone());
-        tokio::spawn(runner.run(commands));
+        haft_contract::spawn_boxed(runner.run(commands));
         Self {
             description,
             tools,

@@ -20,7 +20,7 @@ use haft_contract::{
 use haft_journal::{Extent, FileTarget, Journal};
 use image::{
     DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
-    codecs::{jpeg::JpegEncoder, webp::WebPDecoder},
+    codecs::{jpeg::JpegEncoder, png::PngEncoder, webp::WebPDecoder},
     imageops::FilterType,
     metadata::Orientation,
 };
@@ -149,7 +149,8 @@ pub fn image_pixels(content: &Content, most: (u32, u32)) -> Option<PicturePixels
     };
     let bytes = BASE64.decode(data.as_bytes()).ok()?;
     let format = image::guess_format(&bytes).ok()?;
-    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    // The same type of reader as below: each one would be a copy of every decoder.
+    let mut reader = ImageReader::with_format(Cursor::new(bytes.as_slice()), format);
     reader.limits(limits());
     let decoder = reader.into_decoder().ok()?;
     let original = decoder.dimensions();
@@ -298,10 +299,10 @@ fn encode(
     format: ImageFormat,
 ) -> Result<(&'static str, Vec<u8>), ImageError> {
     if format != ImageFormat::Jpeg {
-        let mut png = Cursor::new(Vec::new());
-        image.write_to(&mut png, ImageFormat::Png)?;
-        if png.get_ref().len() <= SENT_BYTES {
-            return Ok(("image/png", png.into_inner()));
+        let mut png = Vec::new();
+        image.write_with_encoder(PngEncoder::new(&mut png))?;
+        if png.len() <= SENT_BYTES {
+            return Ok(("image/png", png));
         }
     }
     let opaque = on_white(image);

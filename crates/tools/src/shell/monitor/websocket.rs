@@ -121,7 +121,7 @@ pub(super) async fn start(
         stop: watch.stop.clone(),
     });
     let id = watch.id.clone();
-    tokio::spawn(watch.run(messages, lifetime));
+    haft_contract::spawn_boxed(watch.run(messages, lifetime));
     Ok(id)
 }
 

@@ -110,7 +110,7 @@ impl Run<'_> {
         if let Some(watched) = due.watched.take() {
             // A person who interrupts does not want to wait; it is recorded all the same.
             let command = self.input.command.clone();
-            tokio::spawn(changes::after(watched, due.control(), command));
+            haft_contract::spawn_boxed(changes::after(watched, due.control(), command));
         }
         Ok(answer.with(body))
     }
@@ -151,7 +151,7 @@ impl Run<'_> {
         };
         let command = self.input.command.clone();
         // What has begun is brought to its end, whether or not anyone waits for it.
-        let looking = tokio::spawn(changes::after(watched, due.control(), command));
+        let looking = haft_contract::spawn_boxed(changes::after(watched, due.control(), command));
         let said = tokio::select! {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
             () = self.cx.cancel.cancelled() => return Ok(()),
