@@ -12,19 +12,15 @@
 )]
 
 mod face;
+mod long;
 mod peers;
 mod server;
 mod sessions;
 
 use std::{
-    fs,
-    io::{self, BufRead, BufReader, Write},
+    fs, io,
     path::Path,
-    process::{Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -32,14 +28,13 @@ use std::{
 use serde_json::{Value, json};
 
 use self::{
-    face::{Face, binary},
+    face::Face,
     server::{Voice, serve},
 };
 
 const STARTS: usize = 31;
 const KEYS: usize = 200;
 const IDLE: Duration = Duration::from_secs(10);
-const TURNS: usize = 2_000;
 const OUTPUT: u64 = 100_000_000;
 
 /// What is measured, by the name it is asked for with.
@@ -57,15 +52,16 @@ fn main() {
     fs::create_dir(&dir).unwrap();
     println!("| promise | measured | bound | |");
     println!("|---|---|---|---|");
-    let parts: [BenchPart; 9] = [
+    let parts: [BenchPart; 10] = [
         ("start", start),
         ("resume", sessions::resume),
         ("echo", echo),
         ("idle", idle),
         ("watches", sessions::watches),
-        ("turns", turns),
-        ("headless", headless),
-        ("work", work),
+        ("turns", long::turns),
+        ("headless", long::headless),
+        ("work", long::work),
+        ("headless-work", long::headless_work),
         ("output", output),
     ];
     for (name, measure) in parts {
@@ -205,124 +201,6 @@ fn idle(dir: &Path) {
         "0 bytes, 0 ms",
         bytes == 0 && work.is_zero(),
     );
-}
-
-/// What a reply of a long session says.
-fn reply(turn: usize) -> String {
-    let words = "Some words of an answer, as long as answers are. ".repeat(2);
-    format!("{words}\n\n```rust\nlet turn = {turn};\n```\n\nReply {turn:05} ends.")
-}
-
-fn replies() -> Vec<Value> {
-    (1..=TURNS).map(|turn| text(&reply(turn))).collect()
-}
-
-fn growth(what: &str, early: u64, late: u64) {
-    let megabytes = |kilobytes: u64| kilobytes as f64 / 1e3;
-    row(
-        &format!("memory after {} and {TURNS} turns, {what}", TURNS / 10),
-        &format!("{:.1} MB, {:.1} MB", megabytes(early), megabytes(late)),
-        "growth ≤ 8 MB",
-        late.saturating_sub(early) <= 8_000,
-    );
-}
-
-/// Says something so many times, and how much memory it has early and late.
-fn long_session(face: &Face, ends: impl Fn(usize) -> String) -> (u64, u64) {
-    let mut early = 0;
-    for turn in 1..=TURNS {
-        face.says("go", &ends(turn));
-        if turn == TURNS / 10 {
-            early = face.memory("VmRSS");
-        }
-        // What was written before is not searched again, nor kept.
-        if turn % 50 == 0 {
-            thread::sleep(Duration::from_millis(20));
-            face.seen.bytes.lock().unwrap().clear();
-        }
-    }
-    (early, face.memory("VmRSS"))
-}
-
-/// A long session of words.
-fn turns(dir: &Path) {
-    let face = Face::scripted(dir, &replies(), &[]);
-    let (early, late) = long_session(&face, |turn| format!("Reply {turn:05} ends."));
-    growth("words alone", early, late);
-}
-
-/// The same without a face: what of it is the session's.
-fn headless(dir: &Path) {
-    let script = dir.join("script.json");
-    fs::write(&script, json!({"turns": replies()}).to_string()).unwrap();
-    let mut child = Command::new(binary())
-        .args(["-p", "--input-format", "stream-json", "--verbose"])
-        .args(["--output-format", "stream-json", "--script"])
-        .arg(&script)
-        .current_dir(dir)
-        .env_clear()
-        .env("HOME", dir)
-        .env("PATH", "/usr/bin:/bin")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut early = 0;
-    for turn in 1..=TURNS {
-        let message = json!({"type": "user", "message": {"role": "user", "content": "go"}});
-        writeln!(input, "{message}").unwrap();
-        let mut line = String::new();
-        while !line.starts_with(r#"{"type":"result""#) {
-            line.clear();
-            let count = output.read_line(&mut line).unwrap();
-            assert!(count > 0, "it ended in turn {turn}");
-        }
-        if turn == TURNS / 10 {
-            early = face::memory_of(child.id(), "VmRSS");
-        }
-    }
-    let late = face::memory_of(child.id(), "VmRSS");
-    drop(input);
-    child.wait().unwrap();
-    growth("words alone, without a face", early, late);
-}
-
-/// A long session in which files are read and changed, with a provider's protocol between: requests are written, and
-/// the conversation is summarized when it is long.
-fn work(dir: &Path) {
-    let file = dir.join("work.txt");
-    fs::write(&file, "a line of a file\n".repeat(40)).unwrap();
-    let place = file.clone();
-    let turn = AtomicUsize::new(0);
-    let url = serve(Arc::new(move |request: &Value, voice: &mut Voice<'_>| {
-        let messages = request["messages"].as_array().map_or(&[][..], |all| all);
-        let last = &messages.last().unwrap_or(&Value::Null)["content"];
-        let answers = |block: &Value| block["type"] == "tool_result";
-        let results = last
-            .as_array()
-            .map_or(0, |all| all.iter().filter(|b| answers(b)).count());
-        let is_summary = request["tools"].as_array().is_none_or(Vec::is_empty);
-        match results {
-            _ if is_summary => voice.says("A summary."),
-            0 => {
-                let number = turn.fetch_add(1, Ordering::Relaxed);
-                voice.calls("Read", &json!({"file_path": place}))?;
-                let command = format!("echo turn {number} > out.txt; seq 200");
-                voice.calls("Bash", &json!({"command": command}))
-            }
-            _ => voice.says(&format!("{} All ends.", reply(0))),
-        }
-    }));
-    let variables = [("ANTHROPIC_BASE_URL", &*url), ("ANTHROPIC_API_KEY", "key")];
-    let flags = ["--model", "m", "--permission-mode", "acceptEdits"];
-    let allowed = ["--allowed-tools", "Bash"];
-    let face = Face::start(dir, &variables, &[&flags[..], &allowed].concat());
-    face.until(0, b"\x1b[?2026l");
-    thread::sleep(Duration::from_secs(1));
-    let (early, late) = long_session(&face, |_| "All ends.".to_owned());
-    growth("a file read and a command run in each", early, late);
 }
 
 /// A call that writes very much.
