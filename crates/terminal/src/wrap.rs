@@ -91,6 +91,21 @@ pub fn wrap(line: &TextLine, width: usize) -> Vec<TextLine> {
     wrap_with_indent(line, width, width)
 }
 
+/// The same, rows behind the first indented by so many cells, where that leaves them half of the width.
+pub fn wrap_hanging(line: &TextLine, width: usize, indent: usize) -> Vec<TextLine> {
+    let indent = if indent * 2 <= width { indent } else { 0 };
+    let rows = wrap_with_indent(line, width, width - indent);
+    let indented = |(number, row): (usize, TextLine)| match number {
+        0 => row,
+        _ => {
+            let mut hung = TextLine::plain(&" ".repeat(indent));
+            hung.append(&row);
+            hung
+        }
+    };
+    rows.into_iter().enumerate().map(indented).collect()
+}
+
 /// The same, where the first row is narrower or wider than the others.
 pub fn wrap_with_indent(line: &TextLine, first: usize, rest: usize) -> Vec<TextLine> {
     let rows = wrap_ranges(line.text(), first, rest);

@@ -32,6 +32,8 @@ struct RunningCall {
     tail: String,
     note: String,
     agent: Option<AgentProgress>,
+    /// A question about it is open: it does not run yet, and the question shows it.
+    is_held: bool,
 }
 
 /// What a subagent did so far.
@@ -61,7 +63,19 @@ impl RunningCalls {
             tail: String::new(),
             note: String::new(),
             agent: None,
+            is_held: false,
         });
+    }
+
+    /// Calls for which this says yes wait for an answer now. Their time begins when they have it.
+    pub(crate) fn hold(&mut self, is_held: impl Fn(&str) -> bool, now: Instant) {
+        for call in &mut self.calls {
+            // One that has printed something runs, whatever it asks on the way.
+            call.is_held = call.bytes == 0 && is_held(&call.tool_use_id);
+            if call.is_held {
+                call.since = now;
+            }
+        }
     }
 
     pub(crate) fn progress(&mut self, tool_use_id: &str, update: &Update) {
@@ -117,14 +131,16 @@ impl RunningCalls {
 
     /// Their rows, in at most so many: output goes first, then the oldest calls are counted only.
     pub(crate) fn rows(&self, frame: &CallFrame<'_>, most: usize) -> Vec<TextLine> {
-        if self.calls.is_empty() || most == 0 {
+        let running = || self.calls.iter().filter(|call| !call.is_held);
+        let count = running().count();
+        if count == 0 || most == 0 {
             return Vec::new();
         }
-        let shown = self.calls.len().min(most);
-        let hidden = self.calls.len() - shown;
+        let shown = count.min(most);
+        let hidden = count - shown;
         let tail = (most - shown) / shown;
         let mut rows = Vec::new();
-        for call in &self.calls[hidden..] {
+        for call in running().skip(hidden) {
             call.rows(frame, tail.min(TAIL_LINES), &mut rows);
         }
         if hidden > 0 {
@@ -165,7 +181,8 @@ impl RunningCall {
         }
         // What it is about is cut rather than how it goes.
         let room = look.size.row_width().saturating_sub(facts.len() + 3);
-        line.append(&cards::words(&self.card, frame.cwd, look).truncated(room));
+        let words = cards::words(&self.card, frame.cwd, look);
+        line.append(&cards::cut(&words, room, look));
         if !facts.is_empty() {
             line.push(&format!("  {facts}"), look.theme.faint);
         }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use haft::{Card, CardPiece, DiffHunk};
-use haft_terminal::{HistoryItem, TextLine, TextStyle, code::CodeLexer, diff::changed_words};
+use haft_terminal::{
+    HistoryItem, TextLine, TextStyle, code::CodeLexer, diff::changed_words, width::text_width,
+};
 
 use super::look::Look;
 use crate::show::from_here;
@@ -63,11 +65,30 @@ fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> TextLine {
     let words_of = |card: &Card| words(card, cwd, look);
     let mut said = words_of(card);
     if look.is_narrow() && said.width() + 1 > width {
-        // The first words count; Ctrl-O has the rest.
+        // The first words count, and how it went where that is short; Ctrl-O has the rest.
         let first = Card::new(card.title.as_str(), card.subject.as_str());
-        said = words_of(&first).truncated(width.saturating_sub(1));
+        let summary = TextLine::styled(&format!("  {}", one_line(&card.summary)), look.theme.faint);
+        let is_short = !card.summary.is_empty() && summary.width() <= width / 2;
+        let room = width.saturating_sub(1 + if is_short { summary.width() } else { 0 });
+        said = cut(&words_of(&first), room, look);
+        if is_short {
+            said.append(&summary);
+        }
     }
     line.append(&said);
+    line
+}
+
+/// As much of it as there is room for. It shows that something is missing: a command that is cut off is another one.
+pub(crate) fn cut(words: &TextLine, room: usize, look: &Look) -> TextLine {
+    if words.width() <= room {
+        return words.clone();
+    }
+    let mark = look.ellipsis();
+    let line = words.truncated(room.saturating_sub(text_width(mark)));
+    let kept = line.text().trim_end().len();
+    let mut line = line.slice(0..kept);
+    line.push(mark, look.theme.faint);
     line
 }
 

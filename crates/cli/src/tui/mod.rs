@@ -28,6 +28,10 @@ mod keybindings;
 mod keys;
 #[cfg(test)]
 mod keys_tests;
+#[cfg(test)]
+mod legible_tests;
+#[cfg(test)]
+mod long_session_tests;
 mod look;
 mod notify;
 mod overlay;

@@ -54,6 +54,7 @@ impl App {
             now,
         };
         let question = self.questions.rows(&frame, self.stamp);
+        self.calls.hold(|call| self.questions.holds(call), now);
         left = left.saturating_sub(question.rows.len());
         let frame = CallFrame {
             look: &self.look,

@@ -266,7 +266,7 @@ fn list(services: &Services) -> Result<Vec<UndoEntry>, String> {
             .collect(),
         is_undo: !unit.undoes.is_empty(),
         undoable: match (&unit.state, unit.undoable) {
-            (UnitState::Undone { .. }, _) => Err("it was undone already".to_owned()),
+            (UnitState::Undone { .. }, _) => Err("undone already".to_owned()),
             (UnitState::Made, undoable) => undoable,
             (_, Err(why)) => Err(why),
             (_, Ok(())) => Err("it was not made".to_owned()),

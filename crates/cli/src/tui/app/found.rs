@@ -74,9 +74,18 @@ impl App {
     pub(crate) fn command_answered(&mut self, answer: Result<String, String>) {
         match answer {
             Ok(text) => {
-                for line in text.trim_end().lines() {
-                    let line = TextLine::plain(line);
-                    self.history.push(HistoryItem::Verbatim(line));
+                let width = self.look.size.row_width();
+                let lines = text.trim_end().lines();
+                let more = lines.clone().count().saturating_sub(ANSWER_LINES);
+                for line in lines.take(ANSWER_LINES) {
+                    self.history.push(answer_line(line, width));
+                }
+                if more > 0 {
+                    let text = format!(
+                        "{} {more} more lines are not printed; /export FILE writes the conversation to a file",
+                        self.look.ellipsis()
+                    );
+                    self.remark(&text);
                 }
             }
             Err(why) => self.warn(&format!("! {why}")),
@@ -105,4 +114,24 @@ impl App {
             (Err(why), None) => self.hint(why, HintKind::Said, now),
         }
     }
+}
+
+/// So much of an answer is printed at once: a long one would push away what is in the scrollback.
+const ANSWER_LINES: usize = 200;
+
+/// A line of what a command answers. One of a list whose words are too long goes on below them, not below what it names.
+fn answer_line(text: &str, width: usize) -> HistoryItem {
+    let line = TextLine::plain(text);
+    if line.width() <= width {
+        return HistoryItem::Verbatim(line);
+    }
+    let start = text.len() - text.trim_start().len();
+    let gap = text[start..].find("  ").map(|at| start + at);
+    let Some(gap) = gap else {
+        return HistoryItem::Verbatim(line);
+    };
+    let words = text.len() - text[gap..].trim_start().len();
+    let column = TextLine::plain(&text[..words]).width();
+    let indent = if column * 2 <= width { column } else { 4 };
+    HistoryItem::Prose { line, indent }
 }

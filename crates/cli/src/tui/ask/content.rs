@@ -3,7 +3,10 @@
 use std::path::{Component, Path};
 
 use haft::{ApprovalKind, ApprovalPart, ApprovalRequest, CardPiece};
-use haft_terminal::{TextLine, TextStyle, wrap::wrap};
+use haft_terminal::{
+    TextLine, TextStyle,
+    wrap::{wrap, wrap_hanging},
+};
 use serde_json::Value;
 
 use super::super::{cards, look::Look};
@@ -11,6 +14,9 @@ use crate::show::{distinct, distinct_line, from_here};
 
 /// What is behind the parts of a command line begins at this column at most.
 const WIDEST_PART: usize = 40;
+
+/// What is left of a line of a diff is not taken for another line.
+const BEHIND_NUMBER: usize = 4;
 
 /// The words of the heading: the tool, and what it is about where that is not a row of its own.
 pub(super) fn heading(request: &ApprovalRequest, cwd: &Path) -> String {
@@ -97,7 +103,7 @@ pub(super) fn rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<Te
             CardPiece::Alarm(text) => put(&mut rows, &distinct(text), look.theme.failure, width),
             CardPiece::Diff(hunks) => {
                 for row in cards::diff_rows(hunks, &card.subject, look) {
-                    rows.extend(wrap(&row, width));
+                    rows.extend(wrap_hanging(&row, width, BEHIND_NUMBER));
                 }
             }
         }
@@ -168,6 +174,7 @@ fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
     // One that is longer does not move what stands behind the others.
     let widest = widths.filter(|width| *width <= WIDEST_PART).max();
     let widest = widest.unwrap_or(WIDEST_PART / 2);
+    let row_width = look.size.row_width();
     let mut rows = Vec::new();
     for (text, part) in shown {
         let style = match part.asks {
@@ -175,13 +182,15 @@ fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
             false => look.theme.faint,
         };
         if look.is_narrow() {
-            rows.push(TextLine::plain(&format!("  {text}")));
-            rows.push(TextLine::styled(&format!("   {}", part.meaning), style));
+            let text = TextLine::plain(&format!("  {text}"));
+            let meaning = TextLine::styled(&format!("   {}", part.meaning), style);
+            rows.extend(wrap_hanging(&text, row_width, 2));
+            rows.extend(wrap_hanging(&meaning, row_width, 3));
             continue;
         }
         let mut line = TextLine::plain(&format!("    {text}"));
         if width(&text) > widest {
-            let room = look.size.row_width().saturating_sub(4).max(1);
+            let room = row_width.saturating_sub(4).max(1);
             for piece in wrap(&TextLine::plain(&text), room) {
                 let mut row = TextLine::plain("    ");
                 row.append(&piece);
@@ -189,13 +198,13 @@ fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
             }
             line = TextLine::plain("    ");
         }
-        let blanks = " ".repeat((widest + 7).saturating_sub(line.width()));
+        let behind = widest + 7;
+        let blanks = " ".repeat(behind.saturating_sub(line.width()));
         line.push(&blanks, TextStyle::new());
         line.push(&part.meaning, style);
-        rows.push(line);
+        rows.extend(wrap_hanging(&line, row_width, behind));
     }
-    let width = look.size.row_width();
-    rows.iter().flat_map(|row| wrap(row, width)).collect()
+    rows
 }
 
 fn put(rows: &mut Vec<TextLine>, text: &str, style: TextStyle, width: usize) {

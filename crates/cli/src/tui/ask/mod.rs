@@ -35,6 +35,8 @@ pub(crate) struct WaitingQuestion {
     stamp: Option<u64>,
     /// A person went back to the draft: it takes the focus only when asked.
     was_left: bool,
+    /// The call that waits for the answer, as the provider names it; not one of a subagent.
+    call: Option<String>,
     ask: Ask,
 }
 
@@ -102,6 +104,12 @@ impl OpenQuestions {
         self.questions.first_mut()
     }
 
+    /// Does this call wait for an answer?
+    pub(crate) fn holds(&self, tool_use_id: &str) -> bool {
+        let mut calls = self.questions.iter().filter_map(|one| one.call.as_deref());
+        calls.any(|call| call == tool_use_id)
+    }
+
     /// Has the first one the focus?
     pub(crate) fn has_focus(&self) -> bool {
         self.front().is_some_and(|front| front.gate.has_focus())
@@ -117,6 +125,8 @@ impl OpenQuestions {
         now: Instant,
         cwd: &Path,
     ) {
+        let asked = request.asked.as_ref().filter(|_| request.agent.is_none());
+        let call = asked.map(|asked| asked.id.clone());
         let ask = match request.kind {
             ApprovalKind::Question => {
                 Ask::User(Box::new(UserAsk::new(request, patience.map(|p| (p, now)))))
@@ -125,7 +135,7 @@ impl OpenQuestions {
                 Ask::Choice(Box::new(ChoiceAsk::of(request, cwd)))
             }
         };
-        self.put(QuestionId::Session(id), ask, last_key);
+        self.put(QuestionId::Session(id), call, ask, last_key);
     }
 
     /// We ask, whether a directory is trusted.
@@ -137,12 +147,13 @@ impl OpenQuestions {
         let ask = Ask::Choice(Box::new(ChoiceAsk::of_trust(facts)));
         // One of each is enough: the newest is meant.
         self.remove(id, last_key);
-        self.put(id, ask, last_key);
+        self.put(id, None, ask, last_key);
     }
 
-    fn put(&mut self, id: QuestionId, ask: Ask, last_key: Option<Instant>) {
+    fn put(&mut self, id: QuestionId, call: Option<String>, ask: Ask, last_key: Option<Instant>) {
         self.questions.push(WaitingQuestion {
             id,
+            call,
             gate: AnswerGate::new(last_key),
             stamp: None,
             was_left: false,

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use haft::{ApprovalAnswer, ApprovalRequest};
 use haft_host::{UserQuestion, UserQuestions};
-use haft_terminal::{Caret, EditOutcome, Editor, Key, KeyCode, TextLine, TextStyle, wrap::wrap};
+use haft_terminal::{
+    Caret, EditOutcome, Editor, Key, KeyCode, TextLine, TextStyle, wrap::wrap_hanging,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -207,7 +209,7 @@ impl UserAsk {
                 .ceil();
             line.push(&format!("   {left}s left"), look.theme.faint);
         }
-        let mut rows = wrap(&line, width);
+        let mut rows = wrap_hanging(&line, width, 2);
         let is_ready = place.has_focus && place.is_armed;
         let widest = question
             .options
@@ -277,6 +279,6 @@ impl UserAsk {
         if !description.is_empty() {
             line.push(&format!("  {}", one_line(description)), look.theme.faint);
         }
-        wrap(&line, look.size.row_width())
+        wrap_hanging(&line, look.size.row_width(), 4)
     }
 }

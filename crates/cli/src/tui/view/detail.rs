@@ -78,12 +78,42 @@ pub(super) fn quoted(text: &str, most: usize) -> String {
 pub(super) fn files_in_words(files: &[ChangedFile]) -> String {
     let added: u64 = files.iter().map(|file| file.added).sum();
     let removed: u64 = files.iter().map(|file| file.removed).sum();
+    // Lines of what a command did are not counted: none known is not none changed.
+    let lines = match (added, removed) {
+        (0, 0) => String::new(),
+        _ => format!(" +{added} -{removed}"),
+    };
     match files {
         [] => String::new(),
         [file] => {
             let name = file.path.file_name().unwrap_or_default();
-            format!("{} +{added} -{removed}", name.display())
+            format!("{}{lines}", name.display())
         }
-        files => format!("{} files +{added} -{removed}", files.len()),
+        files => format!("{} files{lines}", files.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_host::FileChangeKind;
+
+    use super::*;
+
+    #[test]
+    fn lines_that_were_not_counted_are_not_called_none() {
+        let file = |path: &str, added, removed| ChangedFile {
+            path: path.into(),
+            change: FileChangeKind::Changed,
+            added,
+            removed,
+        };
+        let (edited, by_command) = (file("src/a.rs", 2, 1), file("b.txt", 0, 0));
+        assert_eq!(files_in_words(std::slice::from_ref(&edited)), "a.rs +2 -1");
+        assert_eq!(files_in_words(std::slice::from_ref(&by_command)), "b.txt");
+        assert_eq!(
+            files_in_words(&[by_command.clone(), by_command.clone()]),
+            "2 files"
+        );
+        assert_eq!(files_in_words(&[edited, by_command]), "2 files +2 -1");
     }
 }

@@ -33,6 +33,16 @@ fn vector_32_what_a_command_changed_is_undone_and_can_be_had_again() {
         fs::read_to_string(&file).unwrap() == "before\n"
     });
     assert!(!tmux.project().join("new.txt").exists());
+    // The undo is the newest in the list, and can be undone itself.
+    let screen = tmux.until("the undo in the list", |screen| {
+        screen.contains("(an undo)")
+    });
+    assert!(screen.contains("(undone already)"), "{screen}");
+    tmux.types("u");
+    tmux.until("the change again", |_| {
+        fs::read_to_string(&file).unwrap() == "after\n"
+    });
+    assert!(tmux.project().join("new.txt").exists());
 }
 
 #[test]
