@@ -2,9 +2,10 @@
 //! redrawn, nothing happens by itself; a person types lines, and questions are answered by numbers.
 //!
 //! - `lines`: what happens, as lines
-//! - `choices`: a question, as numbered lines; `own_questions`: those of our own
+//! - `asked`: questions of the session; `choices`: one of them, as numbered lines; `own_questions`: those of our own
 //! - `first_words`: what is said before the first message; `typed`: what is typed
 
+mod asked;
 mod choices;
 mod first_words;
 mod lines;
@@ -18,21 +19,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture, Content};
+use haft::Content;
 use haft_agent::Prompt;
 use haft_host::{
-    AgentSession, CommandOutcome, Delivery, Environment, Questions, SessionActivity, SessionConfig,
-    SessionEvent, SessionInput, SessionParts, StopKind, UserQuestions,
+    AgentSession, CommandOutcome, Delivery, Environment, SessionActivity, SessionConfig,
+    SessionEvent, SessionInput, SessionParts, StopKind,
 };
 use haft_terminal::paint::{PromptMark, TerminalControl};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::{mpsc, oneshot},
+    sync::mpsc,
     time::timeout,
 };
 
 use self::{
-    choices::{AnswerStep, NumberedQuestion},
+    asked::{AskedQuestion, PlainQuestions},
+    choices::AnswerStep,
     lines::PlainLines,
     own_questions::{OwnAnswer, OwnQuestion},
     typed::{ask_trust, typed_lines},
@@ -112,6 +114,11 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
     }
     loop {
         tokio::select! {
+            biased;
+            _ = interrupts.recv() => face.interrupt()?,
+            _ = terminated.recv() => face.input.stop(StopKind::Terminate),
+            _ = hung_up.recv() => face.input.stop(StopKind::Terminate),
+            // Before questions: what happened before one is read before it.
             event = events.next() => match event {
                 Some(event) => face.on_event(&event)?,
                 None => break,
@@ -134,55 +141,11 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
                     false => face.on_lines(&typed, at)?,
                 }
             }
-            _ = interrupts.recv() => face.interrupt()?,
-            _ = terminated.recv() => face.input.stop(StopKind::Terminate),
-            _ = hung_up.recv() => face.input.stop(StopKind::Terminate),
         }
     }
     let end = running.await??;
     face.say_goodbye()?;
     Ok(end.stopped.map_or(Exit::Success, Exit::from))
-}
-
-/// A question on its way to the person.
-struct AskedQuestion {
-    question: NumberedQuestion,
-    answer: oneshot::Sender<ApprovalAnswer>,
-}
-
-/// Hands the questions of a session to the face.
-struct PlainQuestions {
-    asks: mpsc::UnboundedSender<AskedQuestion>,
-}
-
-impl PlainQuestions {
-    async fn put(&self, question: NumberedQuestion) -> ApprovalAnswer {
-        let (answer, answered) = oneshot::channel();
-        let _ = self.asks.send(AskedQuestion { question, answer });
-        answered.await.unwrap_or(ApprovalAnswer::Nobody)
-    }
-}
-
-impl Questions for PlainQuestions {
-    fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        Box::pin(self.put(NumberedQuestion::permission(request)))
-    }
-
-    fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
-        Box::pin(async move {
-            let unanswered = asked.unanswered();
-            let patience = asked.patience;
-            let answer = self.put(NumberedQuestion::asked(asked));
-            match patience {
-                Some(patience) => timeout(patience, answer).await.unwrap_or(unanswered),
-                None => answer.await,
-            }
-        })
-    }
-
-    fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        Box::pin(self.put(NumberedQuestion::plan(request)))
-    }
 }
 
 /// What came of something that a person typed and that is no message.
@@ -266,6 +229,19 @@ impl PlainFace {
         self.prompt("you: ")
     }
 
+    /// Something was printed behind a prompt: one who listens learns again that something is waited for.
+    fn prompt_again(&mut self) -> io::Result<()> {
+        if self.is_at_prompt {
+            return Ok(());
+        }
+        match (self.questions.front(), &self.own) {
+            (Some(first), _) => self.prompt(first.question.prompt()),
+            (None, Some(_)) => self.prompt(OWN_PROMPT),
+            (None, None) if self.is_working => Ok(()),
+            (None, None) => self.wait_for_input(),
+        }
+    }
+
     fn say(&mut self, text: &str) {
         self.is_working = true;
         self.input.prompt(Prompt::typed(text));
@@ -296,10 +272,14 @@ impl PlainFace {
             SessionEvent::Activity(SessionActivity::Running) => self.is_working = true,
             _ => {}
         }
+        let was_at_prompt = self.is_at_prompt;
         for line in self.lines.of(event) {
             self.print(&line)?;
         }
         self.drop_abandoned()?;
+        if was_at_prompt {
+            self.prompt_again()?;
+        }
         match event {
             SessionEvent::Notification { .. } => show::control(&TerminalControl::Bell),
             SessionEvent::Result(result) => {

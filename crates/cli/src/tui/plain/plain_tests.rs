@@ -1,9 +1,10 @@
-use haft::{ApprovalKind, CallId, Card, CardPiece, ToolUse};
+use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest, CallId, Card, CardPiece, ToolUse};
 use haft_agent::AgentEvent;
+use haft_host::UserQuestions;
 use haft_models::ModelEvent;
 use serde_json::json;
 
-use super::*;
+use super::{choices::NumberedQuestion, *};
 
 fn request(rules: &[&str]) -> ApprovalRequest {
     ApprovalRequest {

@@ -105,3 +105,32 @@ fn a_prompt_is_sent_at_once_and_the_end_of_the_input_waits_for_the_answer() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("\nagent: Hello.\n"), "{}", ran.stdout);
 }
+
+#[test]
+fn what_came_of_a_call_is_read_before_the_next_question() {
+    let dir = tempdir().unwrap();
+    let names: Vec<String> = (0..6).map(|n| format!("{n}.txt")).collect();
+    let mut turns: Vec<Value> = names.iter().map(|name| write(name)).collect();
+    turns.push(text("Done."));
+    let mut running = Screen::new().run(&mut plain(dir.path(), &turns), Input::Terminal);
+    running.until("you: ");
+    running.types("go\n");
+    for _ in &names {
+        running.until("number and Enter: ");
+        answers(&mut running, "2\n");
+    }
+    running.until("you: ");
+    running.types("/exit\n");
+    let shown = without_marks(&running.end().0);
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    let at = |begin: String| {
+        let place = lines.iter().position(|line| line.starts_with(&begin));
+        place.unwrap_or_else(|| panic!("{begin}: {shown}"))
+    };
+    for pair in names.windows(2) {
+        let error = at(format!("tool error: Write {}", pair[0]));
+        let next = at(format!("question: Write {}", pair[1]));
+        assert!(error < next, "{}: {shown}", pair[0]);
+    }
+    assert!(lines.iter().all(|line| !line.is_empty()), "{shown}");
+}

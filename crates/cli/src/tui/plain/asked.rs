@@ -1,0 +1,51 @@
+//! Questions of a session on their way to the person.
+
+use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture};
+use haft_host::{Questions, UserQuestions};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+
+use super::choices::NumberedQuestion;
+
+/// A question on its way to the person.
+pub(super) struct AskedQuestion {
+    pub(super) question: NumberedQuestion,
+    pub(super) answer: oneshot::Sender<ApprovalAnswer>,
+}
+
+/// Hands the questions of a session to the face.
+pub(super) struct PlainQuestions {
+    pub(super) asks: mpsc::UnboundedSender<AskedQuestion>,
+}
+
+impl PlainQuestions {
+    async fn put(&self, question: NumberedQuestion) -> ApprovalAnswer {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.asks.send(AskedQuestion { question, answer });
+        answered.await.unwrap_or(ApprovalAnswer::Nobody)
+    }
+}
+
+impl Questions for PlainQuestions {
+    fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(self.put(NumberedQuestion::permission(request)))
+    }
+
+    fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async move {
+            let unanswered = asked.unanswered();
+            let patience = asked.patience;
+            let answer = self.put(NumberedQuestion::asked(asked));
+            match patience {
+                Some(patience) => timeout(patience, answer).await.unwrap_or(unanswered),
+                None => answer.await,
+            }
+        })
+    }
+
+    fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(self.put(NumberedQuestion::plan(request)))
+    }
+}
