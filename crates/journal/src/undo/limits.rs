@@ -71,6 +71,11 @@ impl Tally {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn hashes(&self) -> usize {
+        self.hashes.len()
+    }
+
     fn exceeds(&self, limits: &UndoLimits) -> bool {
         let too_old = self.oldest.is_some_and(|oldest| is_too_old(oldest, limits));
         self.bytes > limits.bytes || self.ids.len() > limits.units || too_old

@@ -374,6 +374,11 @@ impl Store {
         self.lock().durable.clear();
     }
 
+    #[cfg(test)]
+    pub(super) fn known_blobs(&self) -> usize {
+        self.lock().durable.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, UndoStoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::perform::{OpenUnit, Step, look};
 use super::store::{Keep, Store};
-use super::{RecoveryVerdict, UndoHistory};
+use super::{RecoveryVerdict, UndoHistory, UndoLimits};
+use crate::journal::Journal;
 use crate::write_grant::WriteGrant;
 
 struct Scene {
@@ -312,4 +313,33 @@ fn a_log_that_was_rewritten_behind_a_mark_is_read_by_its_times() {
     let changed = scene.history.changed_since(&mark).unwrap();
     let paths: Vec<PathBuf> = changed.into_keys().collect();
     assert_eq!(paths, [scene.path("b")]);
+}
+
+/// A session of thousands of commands: memory holds what the limits let be undone, and no more.
+#[test]
+fn what_is_known_of_units_goes_with_them() {
+    let scene = Scene::new();
+    let limits = UndoLimits {
+        units: 10,
+        ..UndoLimits::default()
+    };
+    let journal = Journal::new(None)
+        .with_undo(scene.root.join("undo"))
+        .with_undo_limits(limits);
+    for number in 0..200 {
+        let grant = WriteGrant::unconfined(format!("call {number}"), "Write");
+        let content = format!("content {number}");
+        journal
+            .write(&grant, &scene.path("file"), &content)
+            .unwrap();
+    }
+    let history = journal.history().unwrap();
+    let tally = history.tally();
+    let tally = tally.as_ref().unwrap();
+    let (ids, hashes) = (tally.ids.len(), tally.hashes());
+    assert!(ids <= limits.units, "{ids} units are known");
+    // Each has a content before and one after.
+    assert!(hashes <= 2 * limits.units, "{hashes} contents are known");
+    let blobs = history.store().known_blobs();
+    assert!(blobs <= 2 * limits.units, "{blobs} blobs are known");
 }
