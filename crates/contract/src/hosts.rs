@@ -18,6 +18,12 @@ pub trait JudgeHosts: Send + Sync {
 
     /// The same as data.
     fn lists(&self) -> HostLists;
+
+    /// The same with rules that name hosts for this tool alone, such as `Browser(domain:HOST)`. `None`: there are
+    /// no such rules.
+    fn for_tool(&self, _tool: &str) -> Option<Hosts> {
+        None
+    }
 }
 
 /// What the rules say of a host.
@@ -73,6 +79,12 @@ impl Hosts {
     /// The same as data.
     pub fn lists(&self) -> HostLists {
         self.0.lists()
+    }
+
+    /// With the rules that name hosts for this tool alone.
+    #[must_use]
+    pub fn for_tool(&self, tool: &str) -> Self {
+        self.0.for_tool(tool).unwrap_or_else(|| self.clone())
     }
 }
 

@@ -206,6 +206,7 @@ impl SessionContext {
         Hosts::by(HostsByPolicy {
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
+            tool: None,
         })
     }
 

@@ -158,7 +158,8 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if let Some(because) = allow::call(policy, facts) {
         return Ok(because);
     }
-    if policy.mode == Mode::AcceptEdits && !facts.opaque {
+    // The mode is about files: it opens no host.
+    if policy.mode == Mode::AcceptEdits && !facts.opaque && facts.fetches.is_empty() {
         return Ok(Because::Mode(policy.mode));
     }
     if facts.opinion == Permission::Allow {

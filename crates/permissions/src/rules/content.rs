@@ -111,10 +111,15 @@ impl OpenContent {
     }
 
     fn host(&self, tool: &str) -> Result<RuleContent, String> {
-        match self.text.strip_prefix("domain:") {
-            Some(domain) => Ok(RuleContent::Domain(Domain::new(domain))),
+        match self.domain() {
+            Some(domain) => Ok(RuleContent::Domain(domain)),
             None => Err(format!("write {tool}(domain:HOST)")),
         }
+    }
+
+    /// The hosts it names, if it is written so.
+    pub(crate) fn domain(&self) -> Option<Domain> {
+        self.text.strip_prefix("domain:").map(Domain::new)
     }
 
     fn only_parameter(&self) -> Result<RuleContent, String> {

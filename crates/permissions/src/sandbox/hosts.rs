@@ -109,20 +109,29 @@ pub struct SettingsHosts {
 impl SettingsHosts {
     /// Those in force: the settings', and the rules of `WebFetch(domain:…)`.
     pub fn of(policy: &Policy) -> Self {
+        Self::for_tool(policy, None)
+    }
+
+    /// The same, with the rules that name hosts for this tool alone: `Browser(domain:…)`.
+    fn for_tool(policy: &Policy, tool: Option<&str>) -> Self {
         let sandbox = &policy.sandbox;
         let managed_only = sandbox.managed_hosts_only;
         let of_rules = |list: List| {
             policy.rules.of(list).filter_map(move |rule| {
                 let counts =
                     list != List::Allow || !managed_only || rule.source.scope == Scope::Managed;
-                match &rule.content {
-                    RuleContent::Domain(domain) if counts => Some(SettingsHost {
-                        text: domain.to_string(),
-                        domain: domain.clone(),
-                        port: None,
-                    }),
+                let domain = match &rule.content {
+                    RuleContent::Domain(domain) => Some(domain.clone()),
+                    RuleContent::Open(open) if tool.is_some_and(|tool| rule.tool.is(tool)) => {
+                        open.domain()
+                    }
                     _ => None,
-                }
+                };
+                domain.filter(|_| counts).map(|domain| SettingsHost {
+                    text: domain.to_string(),
+                    domain,
+                    port: None,
+                })
             })
         };
         let both = |own: &[SettingsHost], list: List| {
@@ -195,15 +204,18 @@ pub struct HostsByPolicy {
     pub rules: Arc<Rules>,
     /// How commands are confined, and which hosts they may reach.
     pub sandbox: Arc<SandboxSettings>,
+    /// Rules that name hosts for this tool alone count too.
+    pub tool: Option<String>,
 }
 
 impl HostsByPolicy {
     fn look_up(&self) -> SettingsHosts {
-        SettingsHosts::of(&Policy {
+        let policy = Policy {
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
             ..Policy::new(PermissionMode::Default, Vec::new())
-        })
+        };
+        SettingsHosts::for_tool(&policy, self.tool.as_deref())
     }
 }
 
@@ -215,11 +227,19 @@ impl JudgeHosts for HostsByPolicy {
     fn lists(&self) -> HostLists {
         self.look_up().lists()
     }
+
+    fn for_tool(&self, tool: &str) -> Option<Hosts> {
+        Some(Hosts::by(Self {
+            tool: Some(tool.to_owned()),
+            ..self.clone()
+        }))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Bases, RuleSource};
 
     #[test]
     fn hosts_are_read_with_and_without_a_port() {
@@ -286,5 +306,48 @@ mod tests {
         rules.closed = true;
         assert_eq!(rules.passage("other.org", 443), HostVerdict::Denied);
         assert_eq!(rules.passage("ask.example.com", 443), HostVerdict::Ask);
+    }
+
+    #[test]
+    fn rules_of_one_tool_count_for_it_alone() {
+        let bases = Bases {
+            cwd: "/p".into(),
+            home: "/h".into(),
+            slash: "/p".into(),
+        };
+        let mut rules = Rules::default();
+        for (list, text) in [
+            (List::Deny, "Browser(domain:*.bad.example)"),
+            (List::Allow, "Browser(domain:good.example)"),
+            (List::Ask, "Browser(domain:ask.good.example)"),
+            (List::Deny, "Browser(action:evaluate)"),
+            (List::Deny, "WebFetch(domain:worse.example)"),
+            (List::Deny, "Skill(domain:other.example)"),
+        ] {
+            let source = RuleSource {
+                scope: Scope::User,
+                file: None,
+                line: None,
+            };
+            rules.add(list, text, source, &bases).unwrap();
+        }
+        let all = Hosts::by(HostsByPolicy {
+            rules: Arc::new(rules),
+            sandbox: Arc::default(),
+            tool: None,
+        });
+        let browser = all.for_tool("Browser");
+        for (host, for_all, for_browser) in [
+            ("a.bad.example", HostVerdict::Ask, HostVerdict::Denied),
+            ("good.example", HostVerdict::Ask, HostVerdict::Allowed),
+            ("ask.good.example", HostVerdict::Ask, HostVerdict::Ask),
+            ("worse.example", HostVerdict::Denied, HostVerdict::Denied),
+            ("other.example", HostVerdict::Ask, HostVerdict::Ask),
+            ("evaluate", HostVerdict::Ask, HostVerdict::Ask),
+        ] {
+            assert_eq!(all.judge(host, 443), for_all, "{host}");
+            assert_eq!(browser.judge(host, 443), for_browser, "{host}");
+        }
+        assert_eq!(browser.lists().denied.len(), 2);
     }
 }
