@@ -15,7 +15,8 @@ use haft_sandbox::{Network, SandboxProfile};
 use rustix::fs::{Access, access};
 
 use super::{
-    gate::{HostGate, Named},
+    gate::HostGate,
+    host_questions::Named,
     profile,
     refusal::{self, Refused},
 };

@@ -2,65 +2,35 @@
 //! person, once for each host of a session.
 
 use std::{
-    collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, CallId, Card, HostVerdict, Hosts,
-    NetworkAccess, PermissionMode, ToolUse, approval::Approver,
-};
-use haft_sandbox::network::{AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict, Host};
+use haft_contract::{CallContext, HostVerdict, Hosts, NetworkAccess};
+use haft_sandbox::network::{AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict};
+
+use super::host_questions::{HostQuestions, Named, bare, refuse};
 
 /// The gate of a session. It judges by the rules of the call that came last: they differ only if the
 /// settings changed.
 #[derive(Default)]
 pub(crate) struct HostGate {
-    known: Mutex<Known>,
-    /// One question at a time: the answer to the first may settle the second.
-    asking: tokio::sync::Mutex<()>,
-}
-
-#[derive(Default)]
-struct Known {
-    rules: Option<Hosts>,
-    asker: Option<Asker>,
-    /// What the person said.
-    said: HashMap<String, bool>,
-}
-
-#[derive(Clone)]
-struct Asker {
-    approver: Arc<dyn Approver>,
-    call: CallId,
-    named: Named,
-}
-
-/// The call that a question is about: for people, and for programs that answer.
-#[derive(Clone)]
-pub(crate) struct Named {
-    pub(crate) card: Card,
-    pub(crate) asked: ToolUse,
+    rules: Mutex<Option<Hosts>>,
+    questions: HostQuestions,
 }
 
 impl HostGate {
     /// From now on by the rules of this call, with questions in its name.
     pub(crate) fn open_for(&self, cx: &CallContext, reachable: &NetworkAccess, named: &Named) {
-        let mut known = self.known();
         if let NetworkAccess::ByRule(rules) = reachable {
-            known.rules = Some(rules.clone());
+            *self.rules() = Some(rules.clone());
         }
-        known.asker = (cx.permissions.mode != PermissionMode::DontAsk).then(|| Asker {
-            approver: Arc::clone(cx.services.approver()),
-            call: cx.call,
-            named: named.clone(),
-        });
+        self.questions.open_for(cx, named);
     }
 
     /// The person allows this host for the session.
     pub(crate) fn allow(&self, host: &str) {
-        self.known().said.insert(host.to_owned(), true);
+        self.questions.allow(host);
     }
 
     async fn verdict(&self, request: &GateRequest) -> GateVerdict {
@@ -69,7 +39,7 @@ impl HostGate {
             None | Some("GET" | "HEAD") => None,
             Some(method) => Some(method),
         };
-        let rules = self.known().rules.clone();
+        let rules = self.rules().clone();
         let passage = rules.map_or(HostVerdict::Ask, |rules| rules.judge(&host, request.port));
         match (passage, changes) {
             (HostVerdict::Denied, _) => refuse(format!("A rule denies {host}.")),
@@ -83,67 +53,26 @@ impl HostGate {
     }
 
     async fn ask(&self, request: &GateRequest, about: &str) -> GateVerdict {
-        let answered = |said: bool| match said {
-            true => allow(request, "The user allows it."),
-            false => refuse("The user does not allow it.".to_owned()),
+        let what = match &request.url {
+            Some(url) => format!("{} {url}", request.method.as_deref().unwrap_or("GET")),
+            None => format!("{}, port {}", request.host, request.port),
         };
-        if let Some(said) = self.said(about) {
-            return answered(said);
+        let reason = format!(
+            "it wants to talk to {what}, and no rule says whether it may. A yes holds for {about} and this session"
+        );
+        match self.questions.ask("Bash", about, reason).await {
+            Some(true) => allow(request, "The user allows it."),
+            Some(false) => refuse("The user does not allow it.".to_owned()),
+            None => refuse(format!(
+                "No rule allows {about}, and no one can be asked. To allow it, add \"{}\" to \
+                 `sandbox.network.allowedDomains`.",
+                request.host
+            )),
         }
-        let _one_at_a_time = self.asking.lock().await;
-        if let Some(said) = self.said(about) {
-            return answered(said);
-        }
-        let asker = self.known().asker.clone();
-        let answer = match asker {
-            None => ApprovalAnswer::Nobody,
-            Some(asker) => {
-                let what = match &request.url {
-                    Some(url) => format!("{} {url}", request.method.as_deref().unwrap_or("GET")),
-                    None => format!("{}, port {}", request.host, request.port),
-                };
-                let question = ApprovalRequest {
-                    kind: ApprovalKind::Permission,
-                    call: asker.call,
-                    tool: "Bash".to_owned(),
-                    card: asker.named.card,
-                    reason: format!(
-                        "it wants to talk to {what}, and no rule says whether it may. A yes holds \
-                         for {about} and this session"
-                    ),
-                    rules: Vec::new(),
-                    asked: Some(asker.named.asked),
-                    ..ApprovalRequest::default()
-                };
-                asker.approver.ask(question).await
-            }
-        };
-        let said = match answer {
-            ApprovalAnswer::Allow
-            | ApprovalAnswer::Always
-            | ApprovalAnswer::Updated { input: None, .. } => true,
-            // The command is running: it cannot become another one.
-            ApprovalAnswer::Deny { .. }
-            | ApprovalAnswer::Changed { .. }
-            | ApprovalAnswer::Updated { .. } => false,
-            ApprovalAnswer::Nobody => {
-                return refuse(format!(
-                    "No rule allows {about}, and no one can be asked. To allow it, add \"{}\" to \
-                     `sandbox.network.allowedDomains`.",
-                    request.host
-                ));
-            }
-        };
-        self.known().said.insert(about.to_owned(), said);
-        answered(said)
     }
 
-    fn said(&self, about: &str) -> Option<bool> {
-        self.known().said.get(about).copied()
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rules(&self) -> MutexGuard<'_, Option<Hosts>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,14 +88,6 @@ impl fmt::Debug for HostGate {
     }
 }
 
-/// As rules are asked: without brackets.
-fn bare(host: &Host) -> String {
-    match host.address() {
-        Some(address) => address.to_string(),
-        None => host.to_string(),
-    }
-}
-
 fn allow(request: &GateRequest, because: &str) -> GateVerdict {
     GateVerdict::Allow {
         because: because.to_owned(),
@@ -175,18 +96,21 @@ fn allow(request: &GateRequest, because: &str) -> GateVerdict {
     }
 }
 
-fn refuse(because: String) -> GateVerdict {
-    GateVerdict::Refuse { because }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
         path::Path,
-        sync::atomic::{AtomicUsize, Ordering},
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
     };
 
-    use haft_contract::{HostLists, JudgeHosts, Services};
+    use haft_contract::{
+        ApprovalAnswer, ApprovalRequest, Card, HostLists, JudgeHosts, Services, ToolUse,
+        approval::Approver,
+    };
+    use haft_sandbox::network::Host;
 
     use super::*;
 

@@ -9,8 +9,8 @@
 //! - `service`: what the commands of a session share; `tasks`: what runs in the background
 //! - `environment`, `snapshot`, `profile`, `limits`, `tool_caches`: what a command gets
 //! - `answer`, `text`, `exit_code`, `waiting`, `cwd`, `ports`: what is said of it afterwards
-//! - `refused_writes`, `refusal`, `escalate`, `gate`: what the sandbox keeps it from, which is then put to
-//!   a person
+//! - `refused_writes`, `refusal`, `escalate`, `gate`, `host_questions`: what the sandbox keeps it from, which is
+//!   then put to a person
 //! - `changes`: what it changed, so that it can be undone; `read_tracking`: what it showed
 
 mod answer;
@@ -22,6 +22,7 @@ mod environment;
 mod escalate;
 mod exit_code;
 mod gate;
+pub(crate) mod host_questions;
 mod job;
 mod limits;
 mod monitor;

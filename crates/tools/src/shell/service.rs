@@ -418,7 +418,8 @@ impl Shell {
         path.into()
     }
 
-    /// The same under a profile and with an environment of its own, no weaker than this.
+    /// The same under a profile and with an environment of its own, no weaker than this; `None` where it cannot be
+    /// confined so well.
     #[cfg(feature = "browser")]
     pub(crate) async fn start_under(
         &self,
@@ -426,16 +427,16 @@ impl Shell {
         profile: &SandboxProfile,
         program: ConfinedProgram,
         weakest: Mechanism,
-    ) -> Result<ConfinedProcess, ToolError> {
+    ) -> Result<Option<ConfinedProcess>, ToolError> {
         let sandbox = self.sandbox(confinement).await?;
         let name = program.program.display().to_string();
-        let started = sandbox.start_program(profile, program, weakest).await;
-        started.map_err(|error| match error {
-            SandboxError::TooWeak { .. } => ToolError::Failed(format!(
-                "{name} was not started: it cannot be confined well enough here. `haft doctor` says what is missing."
-            )),
-            error => ToolError::Failed(format!("{name} was not started: {error}")),
-        })
+        match sandbox.start_program(profile, program, weakest).await {
+            Ok(process) => Ok(Some(process)),
+            Err(SandboxError::TooWeak { .. }) => Ok(None),
+            Err(error) => Err(ToolError::Failed(format!(
+                "{name} was not started: {error}"
+            ))),
+        }
     }
 
     /// The ports that commands in the background listen on.

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::{Shell, ShellProgram, changes, gate::Named, limits, limits::Limits};
+use super::{Shell, ShellProgram, changes, host_questions::Named, limits, limits::Limits};
 use interpreter::{Interpreter, ReplEnd, ReplOutcome};
 
 /// The longest code, in bytes.

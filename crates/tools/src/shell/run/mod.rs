@@ -29,7 +29,7 @@ use super::{
     changes::{self, Watched},
     escalate::{self, Asked},
     exit_code::{self, Slow},
-    gate::Named,
+    host_questions::Named,
     job::{Cause, Job},
     limits::Limits,
     monitor::Lines,
