@@ -16,7 +16,7 @@ use tokio::{
 use crate::{
     error::{ChromiumError, Result, unusable},
     events,
-    judge::{RequestJudge, SERVED_HOST},
+    judge::RequestJudge,
     state::{Download, PageDialog, State},
     tab::Tab,
     wire::{Messages, Nothing, Wire, within},
@@ -62,6 +62,10 @@ pub struct TabInfo {
     pub selected: bool,
     /// What it waits for.
     pub dialog: Option<PageDialog>,
+    /// The address of the page that opened it, as it was then: what it writes into an empty tab is its own.
+    pub opened_by: Option<String>,
+    /// Whose it is, where it is not of the one whose tab is selected: see [`Chromium::open_apart`].
+    pub owner: Option<u32>,
 }
 
 impl Chromium {
@@ -134,6 +138,8 @@ impl Chromium {
             title: tab.title.clone(),
             selected: *number == state.selected,
             dialog: tab.dialog.clone(),
+            opened_by: tab.opened_by.clone(),
+            owner: tab.owner,
         };
         state.tabs.iter().map(info).collect()
     }
@@ -176,6 +182,47 @@ impl Chromium {
     /// # Errors
     /// The program ended or does not answer.
     pub async fn open(&self) -> Result<Tab> {
+        let tab = self.create(None).await?;
+        self.select(tab.number).await
+    }
+
+    /// Opens an empty tab that is never selected by itself: it is someone else's than the selected one. `owner` is the
+    /// number of the first tab of the same one, if there was one; tabs that pages of it open are that one's too.
+    ///
+    /// # Errors
+    /// The program ended or does not answer.
+    pub async fn open_apart(&self, owner: Option<u32>) -> Result<Tab> {
+        let tab = self.create(Some(owner)).await?;
+        tab.bring_to_front().await?;
+        Ok(tab)
+    }
+
+    /// The tab of this number.
+    ///
+    /// # Errors
+    /// There is none, or the program does not answer.
+    pub async fn tab(&self, number: u32) -> Result<Tab> {
+        self.ready(number).await
+    }
+
+    /// Closes all tabs of an owner, without waiting for it.
+    pub fn close_apart(&self, owner: u32) {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let targets: Vec<String> = {
+            let state = self.shared.state();
+            let tabs = state.tabs.values().filter(|tab| tab.owner == Some(owner));
+            tabs.map(|tab| tab.target.clone()).collect()
+        };
+        for target in targets {
+            self.shared
+                .send(None, "Target.closeTarget", json!({"targetId": target}));
+        }
+    }
+
+    /// `apart`: whose it is; the one's that begins with it if that is not known yet.
+    async fn create(&self, apart: Option<Option<u32>>) -> Result<Tab> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Created {
@@ -188,17 +235,19 @@ impl Chromium {
         );
         let created = within(ANSWERS, "a new tab", created).await?;
         let found = self.shared.until(Instant::now() + ANSWERS, |state| {
-            let tab = state
-                .tabs
-                .iter()
-                .find(|(_, tab)| tab.target == created.target_id);
-            tab.map(|(number, _)| *number)
+            let mut tabs = state.tabs.iter_mut();
+            let (number, tab) = tabs.find(|(_, tab)| tab.target == created.target_id)?;
+            let number = *number;
+            tab.owner = apart.map(|owner| owner.unwrap_or(number));
+            if apart.is_some() && state.selected == number {
+                state.select_first();
+            }
+            Some(number)
         });
         let number = found
             .await?
             .ok_or_else(|| unusable("the tab was not opened: too many are open. Close one."))?;
-        self.ready(number).await?;
-        self.select(number).await
+        self.ready(number).await
     }
 
     /// Makes a tab the one that actions go to.
@@ -348,10 +397,13 @@ impl Shared {
             ("DOM.enable", json!({})),
             (
                 "Fetch.enable",
+                // Documents, and whatever names this machine, to which the served host belongs.
                 json!({"patterns": [
                     {"resourceType": "Document"},
-                    {"urlPattern": format!("http://{SERVED_HOST}/*")},
-                    {"urlPattern": format!("https://{SERVED_HOST}/*")},
+                    {"urlPattern": "*://localhost*"},
+                    {"urlPattern": "*://*.localhost*"},
+                    {"urlPattern": "*://127.*"},
+                    {"urlPattern": "*://[::1]*"},
                 ]}),
             ),
             (

@@ -34,7 +34,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, event: Happening) {
             if let Some(tab) = state.sessions.remove(session) {
                 state.tabs.remove(&tab);
                 if state.selected == tab {
-                    state.selected = state.tabs.keys().next().copied().unwrap_or(0);
+                    state.select_first();
                 }
             }
         }
@@ -99,16 +99,18 @@ fn attached(shared: &Arc<Shared>, state: &mut State, params: &Value) {
     }
     state.last_tab += 1;
     let number = state.last_tab;
+    let mut tab = TabState::new(target, session.clone());
     if let Some(opener) = info["openerId"].as_str() {
-        let opener = state
-            .tabs
-            .iter()
-            .find(|(_, tab)| tab.target == opener)
-            .map(|(number, _)| *number);
-        let by = opener.map_or_else(|| "the page".to_owned(), |number| format!("tab {number}"));
+        let mut tabs = state.tabs.iter();
+        let opener = tabs.find(|(_, tab)| tab.target == opener);
+        let by = opener.map_or_else(
+            || "the page".to_owned(),
+            |(number, _)| format!("tab {number}"),
+        );
+        tab.opened_by = opener.map(|(_, tab)| tab.opened_by_or_url());
+        tab.owner = opener.and_then(|(_, tab)| tab.owner);
         state.note(format!("{by} opened tab {number} (not selected)"));
     }
-    let mut tab = TabState::new(target, session.clone());
     let main = tab.main.clone();
     tab.frames.insert(
         main,
@@ -117,9 +119,10 @@ fn attached(shared: &Arc<Shared>, state: &mut State, params: &Value) {
             ..Frame::default()
         },
     );
+    let apart = tab.owner.is_some();
     state.tabs.insert(number, tab);
     state.sessions.insert(session, number);
-    if state.selected == 0 {
+    if state.selected == 0 && !apart {
         state.selected = number;
     }
     let shared = Arc::clone(shared);

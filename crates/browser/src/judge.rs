@@ -40,7 +40,8 @@ pub struct ServedFile {
 /// A verdict that may take as long as a person thinks.
 pub type Judging<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-/// Sees every document before anything of it is sent, and every request to [`SERVED_HOST`].
+/// Sees every document before anything of it is sent, and every request of a page to this machine, to which
+/// [`SERVED_HOST`] belongs.
 pub trait RequestJudge: Send + Sync {
     /// What becomes of `request`.
     fn judge<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a>;

@@ -7,7 +7,8 @@
 //! - [`Chromium`]: a browser and its tabs; [`Tab`]: navigation; `settle`: waiting until a page is quiet
 //! - `wire`: messages, bounded; `events`: what each of them changes in `state`
 //! - `snapshot`: what a page shows, as lines with refs; what changed since; `refs`: refs that never lie
-//! - `act`, `keys`, `scripts`: real events of mouse and keyboard; `evaluate`: scripts of the caller
+//! - `act`, `pointer`, `fields`, `keys`, `scripts`: real events of mouse and keyboard; `waiting`: for text;
+//!   `evaluate`: scripts of the caller
 //! - `picture`, `trace`, `emulate`, `logs`: pictures, measurements, other screens, console and network
 //! - [`RequestJudge`]: decides where pages go, and serves files that no server has
 //!
@@ -22,10 +23,12 @@ mod emulate;
 mod error;
 mod evaluate;
 mod events;
+mod fields;
 mod judge;
 mod keys;
 mod logs;
 mod picture;
+mod pointer;
 mod refs;
 mod scripts;
 mod settle;
@@ -34,6 +37,7 @@ mod state;
 mod tab;
 mod text;
 mod trace;
+mod waiting;
 mod wire;
 
 pub use act::{Acted, PageAction};

@@ -54,6 +54,9 @@ pub(crate) const HOLDS: &str = "function() {
     const value = this.isContentEditable ? this.innerText : String(this.value ?? '');
     return {secret, value: secret ? 'x'.repeat(value.length) : value.slice(0, 100000)};
 }";
+pub(crate) const CONCEAL: &str = "function() {
+    this.style.setProperty('-webkit-text-security', 'disc', 'important');
+}";
 pub(crate) const FIELD_KIND: &str = "function() {
     if (this.nodeName === 'SELECT') return {kind: 'select'};
     if (this.nodeName === 'INPUT' && ['checkbox', 'radio'].includes(this.type)) return {kind: 'check', on: this.checked};

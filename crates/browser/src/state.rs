@@ -73,6 +73,9 @@ pub(crate) struct TabState {
     pub(crate) drag: Option<serde_json::Value>,
     pub(crate) emulated: Option<crate::emulate::Emulation>,
     pub(crate) alerts: u32,
+    /// Whose it is, by the number of that one's first tab; those of others are not selected by themselves.
+    pub(crate) owner: Option<u32>,
+    pub(crate) opened_by: Option<String>,
 }
 
 /// A crash is reported twice, by the page and by the browser, and the second report may come when the
@@ -135,6 +138,17 @@ impl TabState {
             drag: None,
             emulated: None,
             alerts: 0,
+            owner: None,
+            opened_by: None,
+        }
+    }
+
+    /// Whose the page is: where it shows an address of its own, that one's, else the one's that opened it.
+    pub(crate) fn opened_by_or_url(&self) -> String {
+        let url = self.url();
+        match &self.opened_by {
+            Some(opener) if !url.starts_with("http") => opener.clone(),
+            _ => url,
         }
     }
 
@@ -145,6 +159,15 @@ impl TabState {
 }
 
 impl State {
+    /// Selects the first tab that is no one else's.
+    pub(crate) fn select_first(&mut self) {
+        let mut tabs = self.tabs.iter();
+        let first = tabs
+            .find(|(_, tab)| tab.owner.is_none())
+            .map(|(number, _)| *number);
+        self.selected = first.unwrap_or(0);
+    }
+
     pub(crate) fn note(&mut self, words: String) {
         if self.notes.back() == Some(&words) {
             return;

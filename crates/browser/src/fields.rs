@@ -1,0 +1,152 @@
+//! Fields: text, check boxes, lists.
+
+use serde_json::{Value, json};
+
+use crate::{
+    error::{Result, unusable},
+    scripts::{CONCEAL, FIELD_KIND, HOLDS, SELECT, SET_VALUE, TAKE_FIELD},
+    tab::{Element, Tab},
+    text::one_line,
+    wire::Nothing,
+};
+
+impl Tab {
+    /// The addresses that a field's text is in reach of: of the document it is in, and of all around it.
+    ///
+    /// # Errors
+    /// The field is gone.
+    pub async fn addresses_around(&self, number: u32) -> Result<Vec<String>> {
+        let element = self.element(number).await?;
+        self.with(|tab| {
+            let mut found = Vec::new();
+            let mut next = Some(element.entry.frame.clone());
+            while let Some(name) = next.take()
+                && found.len() < tab.frames.len()
+                && let Some(frame) = tab.frames.get(&name)
+            {
+                found.push(frame.url.clone());
+                next.clone_from(&frame.parent);
+            }
+            found
+        })
+    }
+
+    /// Shows dots in place of what a field holds, as one for passwords does.
+    ///
+    /// # Errors
+    /// The field is gone.
+    pub async fn conceal(&self, number: u32) -> Result<()> {
+        let element = self.element(number).await?;
+        self.on(&element, CONCEAL, json!([])).await.map(drop)
+    }
+
+    /// Replaces what a field holds, and compares.
+    pub(crate) async fn type_into(&self, element: &Element, text: &str) -> Result<Option<String>> {
+        let number = element.number;
+        match self.on(element, TAKE_FIELD, json!([])).await?.as_str() {
+            Some("field") => {}
+            Some("disabled") => return Err(unusable(format!("e{number} is disabled."))),
+            Some("readonly") => return Err(unusable(format!("e{number} is read-only."))),
+            // Fields for dates, colours, ranges take no typing.
+            Some("set") => {
+                let set = self
+                    .on(element, SET_VALUE, json!([{"value": text}]))
+                    .await?;
+                return Ok((set != true)
+                    .then(|| format!("e{number} does not take \"{}\"", one_line(text, 60))));
+            }
+            _ => {
+                return Err(unusable(format!(
+                    "e{number} is no field for text. Use click, select or fill for it."
+                )));
+            }
+        }
+        if text.is_empty() {
+            self.press("Delete").await?;
+        } else {
+            self.call::<Nothing>("Input.insertText", json!({"text": text}))
+                .await?;
+        }
+        let holds = self.on(element, HOLDS, json!([])).await?;
+        let same = |held: &str| {
+            held.replace("\r\n", "\n").trim_end_matches('\n')
+                == text.replace("\r\n", "\n").trim_end_matches('\n')
+        };
+        Ok(match (&holds["secret"], holds["value"].as_str()) {
+            (Value::Bool(true), Some(held)) if held.len() != text.encode_utf16().count() => {
+                Some(format!("e{number} now holds {} characters", held.len()))
+            }
+            (Value::Bool(false), Some(held)) if !same(held) => {
+                Some(format!("e{number} now holds \"{}\"", one_line(held, 200)))
+            }
+            _ => None,
+        })
+    }
+
+    pub(crate) async fn fill(&self, element: &Element, value: &str) -> Result<Option<String>> {
+        let number = element.number;
+        let kind = self.on(element, FIELD_KIND, json!([])).await?;
+        match kind["kind"].as_str() {
+            Some("check") => {
+                let wanted = match value {
+                    "true" => true,
+                    "false" => false,
+                    _ => {
+                        return Err(unusable(format!(
+                            "e{number} is a check box: its value is true or false."
+                        )));
+                    }
+                };
+                if kind["on"] != wanted {
+                    self.click(element, false).await?;
+                    let now = self.on(element, FIELD_KIND, json!([])).await?;
+                    if now["on"] != wanted {
+                        return Ok(Some(format!("e{number} did not change")));
+                    }
+                }
+                Ok(None)
+            }
+            Some("select") => self
+                .select_options(element, std::slice::from_ref(&value.to_owned()))
+                .await
+                .map(|()| None),
+            _ => {
+                let remark = self.type_into(element, value).await?;
+                // `change` comes when a field is left.
+                self.on(element, "function() { this.blur() }", json!([]))
+                    .await?;
+                Ok(remark)
+            }
+        }
+    }
+
+    pub(crate) async fn select_options(&self, element: &Element, values: &[String]) -> Result<()> {
+        let number = element.number;
+        let done = self.on(element, SELECT, json!([{"value": values}])).await?;
+        match done["result"].as_str() {
+            Some("set") => Ok(()),
+            Some("disabled") => Err(unusable(format!("e{number} is disabled."))),
+            Some("missing") => {
+                let options: Vec<String> = done["options"]
+                    .as_array()
+                    .map_or(&[][..], Vec::as_slice)
+                    .iter()
+                    .filter_map(|option| {
+                        option
+                            .as_str()
+                            .map(|option| format!("\"{}\"", one_line(option, 60)))
+                    })
+                    .collect();
+                Err(unusable(format!(
+                    "e{number} has no option \"{}\". It has: {}.",
+                    one_line(done["value"].as_str().unwrap_or_default(), 60),
+                    options.join(", ")
+                )))
+            }
+            Some("single") => Err(unusable(format!("e{number} takes one value."))),
+            _ => Err(unusable(format!(
+                "e{number} is no list of the page's own kind (select). Click it, then its option."
+            ))),
+        }
+    }
+}

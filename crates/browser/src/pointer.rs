@@ -1,0 +1,297 @@
+//! The mouse: where an element is, whether it can be met there, clicks and drags.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{
+    error::{ChromiumError, Result, unusable},
+    scripts::{IN_LINE, NEXT_FRAME, READY},
+    tab::{Element, Tab},
+    text::one_line,
+    wire::Nothing,
+};
+
+/// How long an element may take to come to rest.
+const COMES_TO_REST: Duration = Duration::from_secs(2);
+
+#[derive(Deserialize)]
+struct Quads {
+    quads: Vec<[f64; 8]>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Hit {
+    backend_node_id: i64,
+    frame_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metrics {
+    css_visual_viewport: VisualViewport,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct VisualViewport {
+    page_x: f64,
+    page_y: f64,
+    client_width: f64,
+    client_height: f64,
+}
+
+/// Where the mouse goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Point {
+    x: f64,
+    y: f64,
+}
+
+impl Tab {
+    pub(crate) async fn click(&self, element: &Element, double: bool) -> Result<()> {
+        let point = self.reach(element, true).await?;
+        self.mouse("mouseMoved", point, 0).await?;
+        for count in 1..=if double { 2 } else { 1 } {
+            self.mouse("mousePressed", point, count).await?;
+            self.mouse("mouseReleased", point, count).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn mouse(&self, kind: &str, at: Point, clicks: u32) -> Result<()> {
+        let pressed = kind != "mouseMoved";
+        let params = json!({
+            "type": kind, "x": at.x, "y": at.y, "clickCount": clicks,
+            "button": if pressed { "left" } else { "none" },
+            "buttons": u32::from(kind == "mousePressed"),
+        });
+        self.call_within::<Nothing>(Duration::from_secs(10), "Input.dispatchMouseEvent", params)
+            .await
+            .map(drop)
+    }
+
+    /// Brings an element into view and to rest; the place where the mouse meets it.
+    pub(crate) async fn reach(&self, element: &Element, enabled: bool) -> Result<Point> {
+        let number = element.number;
+        let deadline = Instant::now() + COMES_TO_REST;
+        // Not `scrollIntoViewIfNeeded`, which waits for smooth scrolling of the page's own.
+        let ready = self.on(element, READY, json!([])).await?;
+        if ready == "hidden" {
+            return Err(unusable(format!(
+                "e{number} cannot be seen: it has no place on the page."
+            )));
+        }
+        if enabled && ready == "disabled" {
+            return Err(unusable(format!("e{number} is disabled.")));
+        }
+        let mut last = None;
+        loop {
+            let point = self.centre(element).await?;
+            if last == Some(point) || Instant::now() >= deadline {
+                self.uncovered(element, point).await?;
+                return Ok(point);
+            }
+            last = Some(point);
+            self.on(element, NEXT_FRAME, json!([])).await?;
+        }
+    }
+
+    async fn centre(&self, element: &Element) -> Result<Point> {
+        let hidden = || {
+            unusable(format!(
+                "e{} cannot be seen: it has no place on the page.",
+                element.number
+            ))
+        };
+        let quads = self
+            .call::<Quads>("DOM.getContentQuads", json!({"objectId": element.object}))
+            .await;
+        let quads = match quads {
+            Ok(quads) => quads.quads,
+            Err(ChromiumError::Protocol { .. }) => return Err(hidden()),
+            Err(other) => return Err(other),
+        };
+        let metrics: Metrics = self.call("Page.getLayoutMetrics", json!({})).await?;
+        let view = metrics.css_visual_viewport;
+        for quad in &quads {
+            // What of it is in view.
+            let xs = [quad[0], quad[2], quad[4], quad[6]].map(|x| x.clamp(0.0, view.client_width));
+            let ys = [quad[1], quad[3], quad[5], quad[7]].map(|y| y.clamp(0.0, view.client_height));
+            let (left, right) = (
+                xs.into_iter().fold(f64::MAX, f64::min),
+                xs.into_iter().fold(0.0, f64::max),
+            );
+            let (top, bottom) = (
+                ys.into_iter().fold(f64::MAX, f64::min),
+                ys.into_iter().fold(0.0, f64::max),
+            );
+            if right - left >= 1.0 && bottom - top >= 1.0 {
+                return Ok(Point {
+                    x: (left + right) / 2.0,
+                    y: (top + bottom) / 2.0,
+                });
+            }
+        }
+        Err(hidden())
+    }
+
+    /// That what lies at the point is the element, its label, or in line with it.
+    async fn uncovered(&self, element: &Element, point: Point) -> Result<()> {
+        let metrics: Metrics = self.call("Page.getLayoutMetrics", json!({})).await?;
+        let view = metrics.css_visual_viewport;
+        #[expect(clippy::cast_possible_truncation, reason = "a place on a page")]
+        let (x, y) = (
+            (point.x + view.page_x) as i64,
+            (point.y + view.page_y) as i64,
+        );
+        let params = json!({"x": x, "y": y, "includeUserAgentShadowDOM": false});
+        let hit = self.call::<Hit>("DOM.getNodeForLocation", params).await;
+        let hit = match hit {
+            Ok(hit) => hit,
+            Err(ChromiumError::Protocol { .. }) => return Ok(()),
+            Err(other) => return Err(other),
+        };
+        if hit.backend_node_id == element.entry.node {
+            return Ok(());
+        }
+        let same_frame = hit.frame_id == element.entry.frame;
+        if same_frame {
+            let object = self.object(hit.backend_node_id, &hit.frame_id).await?;
+            if self
+                .on(element, IN_LINE, json!([{"objectId": object}]))
+                .await?
+                == true
+            {
+                return Ok(());
+            }
+        } else if self
+            .on(
+                element,
+                "function() { return this.nodeName === 'IFRAME' }",
+                json!([]),
+            )
+            .await?
+            == true
+        {
+            return Ok(());
+        }
+        let by = self.cover_line(&hit).await?;
+        Err(ChromiumError::Covered {
+            number: element.number,
+            by,
+        })
+    }
+
+    /// The line of what covers an element: of it, or of the nearest one above it that has one.
+    async fn cover_line(&self, hit: &Hit) -> Result<String> {
+        let Ok(mut object) = self.object(hit.backend_node_id, &hit.frame_id).await else {
+            return Ok("another element".to_owned());
+        };
+        let mut node = hit.backend_node_id;
+        for _ in 0..8 {
+            if let Some(line) = self.line_of(node).await? {
+                return Ok(line.trim_start_matches("- ").to_owned());
+            }
+            let params = json!({
+                "functionDeclaration": "function() { return this.parentElement || this.getRootNode().host }",
+                "objectId": object,
+            });
+            let above: Value = self.call("Runtime.callFunctionOn", params).await?;
+            let Some(next) = above["result"]["objectId"].as_str() else {
+                break;
+            };
+            object = next.to_owned();
+            let described: Value = self
+                .call("DOM.describeNode", json!({"objectId": object}))
+                .await?;
+            if matches!(
+                described["node"]["nodeName"].as_str(),
+                Some("BODY" | "HTML")
+            ) {
+                break;
+            }
+            node = described["node"]["backendNodeId"].as_i64().unwrap_or(-1);
+        }
+        let params = json!({"backendNodeId": hit.backend_node_id});
+        let described: Value = self.call("DOM.describeNode", params).await?;
+        let name = described["node"]["localName"].as_str().unwrap_or("element");
+        let attributes = described["node"]["attributes"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        let of = |wanted: &str| {
+            attributes
+                .chunks(2)
+                .find(|pair| pair[0] == wanted)
+                .and_then(|pair| pair.get(1)?.as_str())
+                .map(|value| one_line(value, 60))
+        };
+        let mut line = one_line(name, 30);
+        if let Some(id) = of("id") {
+            line.push_str(&format!("#{id}"));
+        } else if let Some(class) = of("class") {
+            line.push_str(&format!(" (class {class})"));
+        }
+        if let Some(number) = self.give_ref(&hit.frame_id, hit.backend_node_id) {
+            line.push_str(&format!(" [ref=e{number}]"));
+        }
+        Ok(line)
+    }
+
+    /// By the mouse; where the page then drags by the browser's own means, by those.
+    pub(crate) async fn drag(&self, from: u32, to: u32) -> Result<()> {
+        let (from, to) = (self.element(from).await?, self.element(to).await?);
+        let start = self.reach(&from, true).await?;
+        self.call::<Nothing>("Input.setInterceptDrags", json!({"enabled": true}))
+            .await?;
+        let dragged = self.drag_between(&to, start).await;
+        self.call::<Nothing>("Input.setInterceptDrags", json!({"enabled": false}))
+            .await?;
+        dragged
+    }
+
+    async fn drag_between(&self, to: &Element, start: Point) -> Result<()> {
+        self.with(|tab| tab.drag = None)?;
+        self.mouse("mouseMoved", start, 0).await?;
+        self.mouse("mousePressed", start, 1).await?;
+        let end = self.centre(to).await?;
+        let moved = |part: f64| {
+            json!({
+                "type": "mouseMoved", "button": "left", "buttons": 1,
+                "x": start.x + (end.x - start.x) * part, "y": start.y + (end.y - start.y) * part,
+            })
+        };
+        for part in [0.1, 0.5, 1.0] {
+            // The answer to a move that begins a drag comes with the drag only.
+            let call = self.shared.wire.call::<Nothing>(
+                Some(&self.session),
+                "Input.dispatchMouseEvent",
+                moved(part),
+            );
+            let drag = self
+                .shared
+                .until(Instant::now() + Duration::from_secs(2), |state| {
+                    state
+                        .tabs
+                        .get(&self.number)
+                        .is_none_or(|tab| tab.drag.is_some())
+                        .then_some(())
+                });
+            tokio::select! {
+                answer = call => drop(answer?),
+                drag = drag => drop(drag?),
+            }
+        }
+        if let Some(data) = self.with(|tab| tab.drag.take())? {
+            for kind in ["dragEnter", "dragOver", "drop"] {
+                let params = json!({"type": kind, "x": end.x, "y": end.y, "data": data});
+                self.call::<Nothing>("Input.dispatchDragEvent", params)
+                    .await?;
+            }
+        }
+        self.mouse("mouseReleased", end, 1).await
+    }
+}
