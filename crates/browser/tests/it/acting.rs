@@ -5,7 +5,7 @@ use std::time::Duration;
 use haft_browser::{DownloadState, Emulation, PageAction};
 use serde_json::json;
 
-use crate::{LIMIT, Opened, click, ref_of, snapshot};
+use crate::{LIMIT, Opened, click, ref_of, snapshot, value};
 
 #[tokio::test]
 async fn typing_replaces_and_tells_what_the_field_made_of_it() {
@@ -13,10 +13,9 @@ async fn typing_replaces_and_tells_what_the_field_made_of_it() {
         <div contenteditable id=e aria-label=Rich role=textbox>was</div><label>Day <input type=date id=d></label>
         <form onsubmit=\"event.preventDefault();out.textContent='sent '+p.value.length\"><label>Secret <input type=password id=p></label></form><p id=out></p>
         <input disabled aria-label=Off>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((_opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     let shown = snapshot(&tab).await;
     let typed = |into: u32, text: &str, submit: bool| PageAction::Type {
         into,
@@ -50,14 +49,11 @@ async fn typing_replaces_and_tells_what_the_field_made_of_it() {
         .await
         .unwrap();
     assert!(sent.remarks.is_empty(), "{:?}", sent.remarks);
-    let held = tab
-        .evaluate(
-            "[c.value,t.value,e.innerText,d.value,out.textContent]",
-            None,
-            LIMIT,
-        )
-        .await
-        .unwrap();
+    let held = value(
+        &tab,
+        "[c.value,t.value,e.innerText,d.value,out.textContent]",
+    )
+    .await;
     assert_eq!(
         held,
         json!(["abc", "two\nlines", "is", "2026-11-16", "sent 7"])
@@ -80,10 +76,9 @@ async fn keys_lists_and_drags_are_real_events() {
         <script>i.onkeydown=e=>log.textContent+=e.key+(e.isTrusted?'!':'?');
         a.ondragstart=e=>e.dataTransfer.setData('text/plain','card');
         b.ondragover=e=>e.preventDefault(); b.ondrop=e=>log.textContent+=' dropped '+e.dataTransfer.getData('text/plain')</script>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((_opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     click(&tab, "textbox").await.unwrap();
     tab.act(&PageAction::Press("Control+A".to_owned()))
         .await
@@ -165,10 +160,9 @@ async fn files_go_up_and_come_down() {
 async fn waiting_ends_with_the_text_or_says_what_is_there() {
     let page =
         "<p id=p>Loading items</p><script>setTimeout(()=>p.textContent='Ready now',300)</script>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((_opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     tab.wait_for(Some("ready NOW"), Some("Loading"), LIMIT)
         .await
         .unwrap();

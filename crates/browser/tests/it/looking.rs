@@ -53,10 +53,9 @@ async fn console_and_network_are_kept_since_the_last_navigation() {
 #[tokio::test]
 async fn pictures_of_elements_pdfs_and_measurements() {
     let page = "<h1 style='font-size:80px'>Large</h1><button style='width:300px;height:100px;padding:0;border:0'>B</button>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((_opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     let button = ref_of(&snapshot(&tab).await, "button");
     let picture = tab.picture(PictureOf::Element(button)).await.unwrap();
     assert_eq!((picture.shows, size(&picture)), ((300, 100), (300, 100)));

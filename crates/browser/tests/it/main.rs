@@ -46,6 +46,13 @@ impl Opened {
         Self::judged(pages, Arc::new(PassAll)).await
     }
 
+    /// One page, opened.
+    async fn page(html: &str) -> Option<(Self, Tab)> {
+        let opened = Self::with(&[("/", html)]).await?;
+        let tab = opened.go("/").await;
+        Some((opened, tab))
+    }
+
     async fn judged(pages: &[(&str, &str)], judge: Arc<dyn RequestJudge>) -> Option<Self> {
         haft_testkit::bound_this_process();
         let Some(program) = PROGRAMS.into_iter().find(|path| Path::new(path).exists()) else {
@@ -114,6 +121,11 @@ async fn snapshot(tab: &Tab) -> String {
         ..SnapshotPart::default()
     };
     tab.snapshot(&part).await.unwrap()
+}
+
+/// What a script of the page's own world says.
+async fn value(tab: &Tab, script: &str) -> serde_json::Value {
+    tab.evaluate(script, None, LIMIT).await.unwrap()
 }
 
 /// The ref in the first line that has `words`.

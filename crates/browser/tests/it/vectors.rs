@@ -11,7 +11,7 @@ use haft_browser::{
 };
 use serde_json::json;
 
-use crate::{LIMIT, Opened, click, ref_of, snapshot};
+use crate::{LIMIT, Opened, click, ref_of, snapshot, value};
 
 #[tokio::test]
 async fn v1_a_page_is_looked_at() {
@@ -32,10 +32,9 @@ async fn v1_a_page_is_looked_at() {
 #[tokio::test]
 async fn v2_a_click_tells_what_changed() {
     let page = "<button onclick=\"out.textContent='Saved it'\">Save</button><p id=out>nothing</p><ul><li>one<li>two</ul>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((_opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     let acted = click(&tab, "Save").await.unwrap();
     assert!(!acted.navigated && acted.remarks.is_empty());
     let told = tab.difference(4_000).await.unwrap();
@@ -57,21 +56,17 @@ async fn v3_v4_a_ref_means_its_element_or_nothing() {
     };
     let tab = opened.go("/").await;
     let first = ref_of(&snapshot(&tab).await, "Buy");
-    tab.evaluate(
+    value(
+        &tab,
         "document.body.append(document.createElement('hr'), 'more')",
-        None,
-        LIMIT,
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(
         ref_of(&snapshot(&tab).await, "Buy"),
         first,
         "an unrelated change"
     );
-    tab.evaluate("window.kept = a.firstChild; again()", None, LIMIT)
-        .await
-        .unwrap();
+    value(&tab, "window.kept = a.firstChild; again()").await;
     let error = tab
         .act(&PageAction::Click {
             on: first,
@@ -85,9 +80,7 @@ async fn v3_v4_a_ref_means_its_element_or_nothing() {
     );
     let second = ref_of(&snapshot(&tab).await, "Buy");
     assert_ne!(second, first);
-    tab.evaluate("delete window.kept", None, LIMIT)
-        .await
-        .unwrap();
+    value(&tab, "delete window.kept").await;
     tab.navigate(&opened.url("/other"), LIMIT).await.unwrap();
     let error = tab
         .act(&PageAction::Click {
@@ -117,10 +110,9 @@ async fn v3_v4_a_ref_means_its_element_or_nothing() {
 #[tokio::test]
 async fn v5_an_element_with_a_listener_only_has_a_ref() {
     let page = "<div id=d>Open me</div><p id=out></p><script>d.addEventListener('click',()=>out.textContent='opened')</script>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     click(&tab, "Open me").await.unwrap();
     assert!(snapshot(&tab).await.contains("opened"));
 }
@@ -128,10 +120,9 @@ async fn v5_an_element_with_a_listener_only_has_a_ref() {
 #[tokio::test]
 async fn v6_what_covers_an_element_is_named() {
     let page = "<button>Go</button><div role=dialog aria-label=Cookies tabindex=0 style='position:fixed;inset:0;background:#fff8'>We use them</div>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((_opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     let error = click(&tab, "Go").await.unwrap_err();
     let ChromiumError::Covered { by, .. } = &error else {
         panic!("{error}")
@@ -164,10 +155,9 @@ async fn v8_fields_are_filled_with_their_events() {
         <label>Size <select id=s><option value=s>Small<option value=l>Large</select></label><pre id=log></pre>
         <script>for (const e of [n,c,s]) for (const t of ['input','change'])
             e.addEventListener(t, () => log.textContent += e.id + ':' + t + ' ')</script>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((_opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     let shown = snapshot(&tab).await;
     let fields = vec![
         (ref_of(&shown, "textbox \"Name\""), "Zoë".to_owned()),
@@ -176,14 +166,7 @@ async fn v8_fields_are_filled_with_their_events() {
     ];
     let acted = tab.act(&PageAction::Fill(fields)).await.unwrap();
     assert!(acted.remarks.is_empty(), "{:?}", acted.remarks);
-    let held = tab
-        .evaluate(
-            "[n.value, c.checked, s.value, log.textContent]",
-            None,
-            LIMIT,
-        )
-        .await
-        .unwrap();
+    let held = value(&tab, "[n.value, c.checked, s.value, log.textContent]").await;
     assert_eq!(
         held,
         json!([
@@ -200,10 +183,9 @@ async fn v8_fields_are_filled_with_their_events() {
 async fn v9_an_alert_is_told_and_the_page_goes_on() {
     let page =
         "<button onclick=\"alert('Mind it');out.textContent='after'\">Go</button><p id=out></p>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     click(&tab, "Go").await.unwrap();
     assert_eq!(
         opened.browser.take_notes(),
@@ -215,10 +197,9 @@ async fn v9_an_alert_is_told_and_the_page_goes_on() {
 #[tokio::test]
 async fn v10_a_question_ends_the_action_and_waits() {
     let page = "<button onclick=\"out.textContent=confirm('Sure?')\">Go</button><p id=out></p>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     let error = click(&tab, "Go").await.unwrap_err().to_string();
     assert_eq!(
         error,
@@ -279,10 +260,9 @@ async fn v12_a_new_tab_is_told_and_not_selected() {
 async fn v13_a_long_page_fits_and_is_found_in() {
     let page = "<h1>List</h1><ul id=l></ul><script>
         for (let i=0;i<20000;i++){const e=document.createElement('li');e.textContent='item number '+i;l.append(e)}</script>";
-    let Some(opened) = Opened::with(&[("/", page)]).await else {
+    let Some((_opened, tab)) = Opened::page(page).await else {
         return;
     };
-    let tab = opened.go("/").await;
     let shown = snapshot(&tab).await;
     assert!(shown.chars().count() <= 20_000, "{}", shown.chars().count());
     assert!(
@@ -367,10 +347,9 @@ async fn v14_v15_a_page_goes_nowhere_unasked() {
 
 #[tokio::test]
 async fn v17_a_script_without_end_is_stopped() {
-    let Some(opened) = Opened::with(&[("/", "<h1>Still here</h1>")]).await else {
+    let Some((_opened, tab)) = Opened::page("<h1>Still here</h1>").await else {
         return;
     };
-    let tab = opened.go("/").await;
     let error = tab
         .evaluate("while(true){}", None, Duration::from_millis(500))
         .await
