@@ -17,6 +17,12 @@ pub enum ChromiumError {
         /// How long.
         after: Duration,
     },
+    /// What the program says is longer than what is read of it.
+    #[error("the answer is longer than {megabytes} MB")]
+    TooLong {
+        /// The most that is read.
+        megabytes: usize,
+    },
     /// The program refused a command.
     #[error("{method}: {message}")]
     Protocol {

@@ -13,6 +13,8 @@ use crate::{
 
 /// A script that was stopped has this long to end.
 const STOPS: Duration = Duration::from_secs(3);
+/// A page that says nothing at all for this long is held up by a script of its own.
+const WAKES: Duration = Duration::from_secs(15);
 
 impl Tab {
     /// The value of `script`: of an expression, of statements with `return`, or of a function, which is called with
@@ -77,13 +79,34 @@ impl Tab {
         Ok(answer)
     }
 
+    /// That the page answers. Where a script of it goes on without end, that is stopped.
+    pub(crate) async fn is_awake(&self) -> Result<()> {
+        let params = json!({"expression": "0", "returnByValue": true});
+        let asked = self.call_within::<Nothing>(WAKES, "Runtime.evaluate", params);
+        match asked.await {
+            Err(ChromiumError::Timeout { .. }) => {
+                self.stop_script().await;
+                Err(unusable(format!(
+                    "The page did not answer for {} s: a script of it ran without end and was stopped. Try again, or \
+                     navigate elsewhere.",
+                    WAKES.as_secs()
+                )))
+            }
+            Err(ChromiumError::Protocol { .. }) | Ok(_) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    pub(crate) async fn stop_script(&self) {
+        let stop = self.call_within::<Nothing>(STOPS, "Runtime.terminateExecution", json!({}));
+        drop(stop.await);
+    }
+
     async fn stopped_at(&self, limit: Duration, method: &str, params: Value) -> Result<Value> {
         let call = self.call_within::<Value>(limit, method, params);
         match call.await {
             Err(ChromiumError::Timeout { .. }) => {
-                let stop =
-                    self.call_within::<Nothing>(STOPS, "Runtime.terminateExecution", json!({}));
-                drop(stop.await);
+                self.stop_script().await;
                 Err(ChromiumError::Timeout {
                     what: "the script".to_owned(),
                     after: limit,

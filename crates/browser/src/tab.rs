@@ -220,6 +220,9 @@ impl Tab {
         if let Some(why) = refused {
             return Err(ChromiumError::Refused(why));
         }
+        if let Err(ChromiumError::Timeout { .. }) = &navigated {
+            self.give_way().await;
+        }
         let navigated = navigated?;
         if navigated.is_download {
             return Err(unusable(format!("{url} is a download, not a page.")));
@@ -305,6 +308,15 @@ impl Tab {
         }
     }
 
+    /// What does not come is given up; a script of the page before, which may hold it up, is stopped, so that the
+    /// next attempt comes through.
+    async fn give_way(&self) {
+        self.stop_script().await;
+        let stop =
+            self.call_within::<Nothing>(Duration::from_secs(3), "Page.stopLoading", json!({}));
+        drop(stop.await);
+    }
+
     async fn arrive(&self, before: Before, limit: Duration) -> Result<Arrival> {
         let committed = self.unless_judging(limit, "the navigation", async {
             let far = Instant::now() + Duration::from_secs(3600);
@@ -314,7 +326,11 @@ impl Tab {
             });
             arrived.await.map(drop)
         });
-        committed.await?;
+        let committed = committed.await;
+        if let Err(ChromiumError::Timeout { .. }) = &committed {
+            self.give_way().await;
+        }
+        committed?;
         if let Some(why) = self.with(|tab| tab.refusals.pop())? {
             return Err(ChromiumError::Refused(why));
         }

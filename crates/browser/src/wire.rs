@@ -162,10 +162,9 @@ impl Wire {
             }
             Incoming::TooLong(start) => {
                 if let Some(id) = id_of(&start) {
-                    let too_long = ChromiumError::Unusable(format!(
-                        "the answer is longer than {} MB",
-                        MOST_MESSAGE >> 20
-                    ));
+                    let too_long = ChromiumError::TooLong {
+                        megabytes: MOST_MESSAGE >> 20,
+                    };
                     self.answer(id, Err(too_long));
                 }
                 None

@@ -216,6 +216,12 @@ async fn build_tools(
     #[cfg(feature = "browser")]
     let browser = crate::browser_program(&permitted.settings, &config.environment, &config.cwd);
     let environment = &config.environment;
+    #[cfg(feature = "browser")]
+    let (secrets, problems) = crate::browser::browser_secrets(&permitted.settings, environment);
+    #[cfg(feature = "browser")]
+    for problem in problems {
+        events.warn(problem);
+    }
     #[cfg(feature = "code")]
     let code = crate::language_servers::setup(config, &permitted);
     let http = HttpOptions::from_variables(|name| environment.variable(name));
@@ -264,6 +270,9 @@ async fn build_tools(
     #[cfg(feature = "browser")]
     if let Some(program) = browser {
         builder = builder.service(Arc::new(program));
+        if let Some(secrets) = secrets {
+            builder = builder.service(Arc::new(secrets));
+        }
     }
     if let Some(progress) = additions.progress {
         builder = builder.progress(progress);

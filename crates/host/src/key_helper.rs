@@ -1,7 +1,7 @@
 //! `apiKeyHelper`: a command of the user's that prints the key, run when a key is needed.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
@@ -53,34 +53,42 @@ impl KeyCommand {
     }
 
     async fn run(&self) -> Result<String, String> {
-        let failed = |why: String| format!("the command of {SETTING} gave no key: {why}");
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(&self.command);
-        self.environment.give(&mut command);
-        command
-            .current_dir(&self.cwd)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        let ended = timeout(LONGEST_WAIT, command.output()).await;
-        let ended = ended.map_err(|_| {
-            let seconds = LONGEST_WAIT.as_secs();
-            failed(format!("it took longer than {seconds} s"))
-        })?;
-        let ended = ended.map_err(|error| failed(error.to_string()))?;
-        if !ended.status.success() {
-            let errors = String::from_utf8_lossy(&ended.stderr);
-            let last = errors.lines().rev().find(|line| !line.trim().is_empty());
-            let last = last.map(|line| format!(": {}", line.trim()));
-            let why = format!("{}{}", ended.status, last.unwrap_or_default());
-            return Err(failed(why));
-        }
-        let key = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
-        match key.is_empty() {
-            true => Err(failed("it printed nothing".to_owned())),
-            false => Ok(key),
-        }
+        let printed = printed_by(&self.command, &self.environment, &self.cwd).await;
+        printed.map_err(|why| format!("the command of {SETTING} gave no key: {why}"))
+    }
+}
+
+/// What a command of the user's prints, without the space around it; an error where that is nothing.
+pub(crate) async fn printed_by(
+    line: &str,
+    environment: &Environment,
+    cwd: &Path,
+) -> Result<String, String> {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(line);
+    environment.give(&mut command);
+    command
+        .current_dir(cwd)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let ended = timeout(LONGEST_WAIT, command.output()).await;
+    let ended = ended.map_err(|_| {
+        let seconds = LONGEST_WAIT.as_secs();
+        format!("it took longer than {seconds} s")
+    })?;
+    let ended = ended.map_err(|error| error.to_string())?;
+    if !ended.status.success() {
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        let last = errors.lines().rev().find(|line| !line.trim().is_empty());
+        let last = last.map(|line| format!(": {}", line.trim()));
+        return Err(format!("{}{}", ended.status, last.unwrap_or_default()));
+    }
+    let printed = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
+    match printed.is_empty() {
+        true => Err("it printed nothing".to_owned()),
+        false => Ok(printed),
     }
 }
 

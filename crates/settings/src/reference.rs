@@ -314,7 +314,8 @@ const MODEL: &[SettingKey] = &[
     users(
         "browser",
         Object,
-        "`path` of Chromium, `headed` (a window), `memoryMb` (2048) above which it is closed (`haft help browser`)",
+        "`path` of Chromium, `headed` (a window), `memoryMb` (2048) above which it is closed, \
+         `secrets` that are typed into pages (`haft help browser`)",
     ),
     heavy(
         "lsp",

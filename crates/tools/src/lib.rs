@@ -74,7 +74,7 @@ use haft_contract::{
 };
 
 #[cfg(feature = "browser")]
-pub use browser::{BrowserProgram, BrowserSession};
+pub use browser::{BrowserProgram, BrowserSession, PageSecret, PageSecrets, SecretSource};
 #[cfg(feature = "code")]
 pub use code::{CodeSetup, LanguageServers, installed_servers};
 #[cfg(feature = "fs")]
@@ -237,6 +237,11 @@ pub fn for_subagent(services: &Services) -> Services {
             counts: false,
             ..(*book).clone()
         })),
+        Err(_) => services,
+    };
+    #[cfg(feature = "browser")]
+    let services = match services.get::<BrowserSession>() {
+        Ok(session) => services.with(Arc::new(browser::AgentTab::new(&session))),
         Err(_) => services,
     };
     #[cfg(feature = "shell")]

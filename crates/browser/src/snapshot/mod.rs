@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    error::{Result, unusable},
+    error::{ChromiumError, Result, unusable},
     refs::RefEntry,
     tab::Tab,
 };
@@ -69,6 +69,16 @@ struct RareFlags {
 #[serde(rename_all = "camelCase")]
 struct Owner {
     backend_node_id: i64,
+}
+
+/// A page whose tree is longer than any message.
+fn too_large(error: ChromiumError) -> ChromiumError {
+    match error {
+        ChromiumError::TooLong { .. } => unusable(format!(
+            "The page is too large for a snapshot: {error}. Use screenshot, or evaluate for a part of it."
+        )),
+        other => other,
+    }
 }
 
 impl Tab {
@@ -185,6 +195,7 @@ impl Tab {
 
     /// All trees at once, put together.
     async fn look(&self) -> Result<Node> {
+        self.is_awake().await?;
         let (main, mut frames) = self.with(|tab| {
             let frames: Vec<String> = tab
                 .frames
@@ -207,8 +218,10 @@ impl Tab {
             json!({"frameId": main}),
         );
         let (captured, whole) = tokio::join!(captured, whole);
+        let whole = whole.map_err(too_large)?;
+        let captured = captured.map_err(too_large)?;
         let mut clickable = HashSet::new();
-        for document in captured?.documents {
+        for document in captured.documents {
             let nodes = document.nodes;
             let indexes = nodes
                 .is_clickable
@@ -220,7 +233,7 @@ impl Tab {
                     .filter_map(|&at| nodes.backend_node_id.get(at)),
             );
         }
-        let mut trees = Frames::new(main.clone(), whole?, clickable);
+        let mut trees = Frames::new(main.clone(), whole, clickable);
         for frame in frames {
             // A frame may go while it is looked at.
             let owner = self.call::<Owner>("DOM.getFrameOwner", json!({"frameId": frame}));

@@ -210,3 +210,30 @@ async fn a_field_can_be_concealed_and_knows_its_frames() {
     let style = value(&tab, "getComputedStyle(o).webkitTextSecurity").await;
     assert_eq!(style, "disc");
 }
+
+/// The script is stopped, so that the tab can be used again.
+#[tokio::test]
+async fn a_script_of_a_page_that_never_ends_is_stopped() {
+    let looping = "<h1>Loops</h1><script>setTimeout(() => { while (true) {} }, 100)</script>";
+    let Some(opened) = Opened::with(&[("/", looping), ("/2", "<h1>Calm</h1>")]).await else {
+        return;
+    };
+    let tab = opened.browser.selected().await.unwrap();
+    let part = SnapshotPart {
+        most: 1_000,
+        ..SnapshotPart::default()
+    };
+    let mut said = None;
+    if let Ok(_loads) = tab.navigate(&opened.url("/"), LIMIT).await {
+        said = tab.snapshot(&part).await.err();
+    }
+    // The loop may begin before the page has come or after.
+    if let Some(said) = said {
+        assert!(
+            said.to_string().contains("ran without end and was stopped"),
+            "{said}"
+        );
+    }
+    tab.navigate(&opened.url("/2"), LIMIT).await.unwrap();
+    assert!(snapshot(&tab).await.contains("Calm"));
+}

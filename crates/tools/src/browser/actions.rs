@@ -4,19 +4,23 @@ use std::{collections::BTreeSet, time::Duration};
 
 use data_encoding::BASE64;
 use haft_browser::{
-    Arrival, Chromium, ChromiumError, Emulation, PageAction, PictureOf, SnapshotPart, Tab,
-    is_loopback_url, one_line, ref_number, visible,
+    Arrival, ChromiumError, Emulation, PageAction, PictureOf, SnapshotPart, Tab, is_loopback_url,
+    one_line, ref_number, visible,
 };
 use haft_contract::{
     CallContext, Card, Content, ToolError, ToolOutput, ToolUse, output::MediaSource,
 };
 
 use super::{
-    BrowserSession,
-    answer::BrowserAnswer,
+    AgentTab, BrowserSession, PageSecrets,
+    agent_tab::AgentTabs,
+    answer::{self, BrowserAnswer},
     tool::{BrowserAction, Input, NAME},
 };
-use crate::{shell::Shell, web::PageAddress};
+use crate::{
+    shell::{Shell, host_questions::Named},
+    web::PageAddress,
+};
 
 /// Characters of a snapshot that was asked for, of one after a navigation, of a difference.
 const WHOLE: usize = 20_000;
@@ -31,6 +35,11 @@ pub(super) fn readable(url: &str) -> Result<(), ToolError> {
         return Ok(());
     }
     PageAddress::read(url).map(drop).map_err(|why| {
+        if !url.contains("//") && PageAddress::read(&format!("http://{url}")).is_ok() {
+            return ToolError::Refused(format!(
+                "{url:?} is no file of the project. Did you mean http://{url}?"
+            ));
+        }
         let hint = match url.starts_with("file:") || url.starts_with('/') {
             true => " Files of the project are at http://haft.localhost/PATH, relative to the working directory.",
             false => "",
@@ -41,32 +50,44 @@ pub(super) fn readable(url: &str) -> Result<(), ToolError> {
 
 pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     let session = cx.services.get::<BrowserSession>()?;
-    if input.action == BrowserAction::Close && input.tab.is_none() {
+    let _turn = session.turn.lock().await;
+    let secrets = cx.services.get::<PageSecrets>().ok();
+    let masked = |text: &str| match &secrets {
+        Some(secrets) => secrets.masked(text),
+        None => text.to_owned(),
+    };
+    let is_last = input.action == BrowserAction::Close && input.tab.is_none();
+    if is_last && cx.services.get::<AgentTab>().is_err() {
         let closed = match session.close().await {
             true => "The browser is closed.",
             false => "No browser runs.",
         };
-        return Ok(BrowserAnswer::said(closed).output(&[], None, None));
+        return Ok(BrowserAnswer::said(closed).output(&[], None, None, &masked));
     }
     let shell = cx.services.get::<Shell>()?;
     let ports = shell.listening().await;
-    let asked = ToolUse {
-        id: cx.tool_use_id.to_string(),
-        name: NAME.to_owned(),
-        input: serde_json::to_value(input).unwrap_or_default(),
+    let named = Named {
+        card: Card::new(NAME, input.action.name()),
+        asked: ToolUse {
+            id: cx.tool_use_id.to_string(),
+            name: NAME.to_owned(),
+            input: serde_json::to_value(input).unwrap_or_default(),
+        },
     };
-    let card = Card::new(NAME, input.action.name());
-    session.hosts.open_for(cx, card, asked, ports.clone());
-    let browser = session.browser(cx).await?;
+    session.hosts.open_for(cx, &named, ports.clone());
+    // However this ends, no question is asked in its name afterwards.
+    let _closing = ClosesQuestions(&session);
+    let (browser, count) = session.browser(cx).await?;
     let parting = session.take_parting();
-    let tab = browser.selected().await.map_err(failed)?;
+    let tabs = AgentTabs::of(cx, &browser, count);
+    let tab = tabs.tab().await.map_err(failed)?;
     if let Some(page) = &input.page {
         let acts = !matches!(input.action, BrowserAction::Navigate | BrowserAction::Tabs);
         // It was permitted for that page, and no other.
-        if acts && host_of(page) != host_of(&tab.url()) {
+        let now = session.page(cx).await.unwrap_or_default();
+        if acts && host_of(page) != host_of(&now) {
             return Err(ToolError::Failed(format!(
-                "The page went from {page} to {} meanwhile. Take a snapshot.",
-                tab.url()
+                "The page went from {page} to {now} meanwhile. Take a snapshot."
             )));
         }
         session.hosts.permit(page, acts);
@@ -75,27 +96,35 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
         input,
         cx,
         session: &session,
-        browser: &browser,
+        secrets: secrets.as_deref(),
+        tabs: &tabs,
         tab: &tab,
         ports: &ports,
     };
     let done = doing.act().await;
     let mut notes = browser.take_notes();
     notes.extend(session.keep_downloads(&browser).await);
-    let selected = browser.selected().await.ok();
+    let selected = match tabs.current() {
+        Some(number) => browser.tab(number).await.ok(),
+        None => None,
+    };
     let shown = selected.as_ref().unwrap_or(&tab);
     match done {
         Ok(mut answer) => {
             if let Some(parting) = parting {
                 answer.said.insert(0, parting);
             }
-            Ok(answer.output(&notes, Some(shown), Some(&browser)))
+            Ok(answer.output(&notes, Some(shown), Some(&tabs), &masked))
         }
-        Err(error) if notes.is_empty() => Err(error),
-        Err(error) => Err(ToolError::Failed(format!(
-            "{error} (Meanwhile: {}.)",
-            crate::web::harmless(&notes.join("; "))
-        ))),
+        Err(error) => Err(answer::failure(error, &notes, &masked)),
+    }
+}
+
+struct ClosesQuestions<'a>(&'a BrowserSession);
+
+impl Drop for ClosesQuestions<'_> {
+    fn drop(&mut self) {
+        self.0.hosts.close();
     }
 }
 
@@ -113,7 +142,8 @@ pub(super) struct Doing<'a> {
     pub(super) input: &'a Input,
     cx: &'a CallContext,
     session: &'a BrowserSession,
-    browser: &'a Chromium,
+    secrets: Option<&'a PageSecrets>,
+    tabs: &'a AgentTabs<'a>,
     pub(super) tab: &'a Tab,
     ports: &'a BTreeSet<u16>,
 }
@@ -171,8 +201,8 @@ impl Doing<'_> {
             BrowserAction::Emulate => self.emulate().await,
             BrowserAction::Trace => self.trace().await,
             BrowserAction::Close => {
-                let number = self.input.tab.unwrap_or_default();
-                self.browser.close_tab(number).await.map_err(failed)?;
+                let number = self.input.tab.unwrap_or(self.tab.number());
+                self.tabs.close(number).await.map_err(failed)?;
                 Ok(BrowserAnswer::said(format!("Tab {number} is closed.")))
             }
             _ => {
@@ -220,16 +250,21 @@ impl Doing<'_> {
                 double: input.double == Some(true),
             },
             BrowserAction::Hover => PageAction::Hover(self.required()?),
-            BrowserAction::Type => PageAction::Type {
-                into: self.required()?,
-                text: input.text.clone().unwrap_or_default(),
-                submit: input.submit == Some(true),
-            },
+            BrowserAction::Type => {
+                let (into, text) = (self.required()?, input.text.as_deref());
+                PageAction::Type {
+                    into,
+                    text: self.field_text(into, text.unwrap_or_default()).await?,
+                    submit: input.submit == Some(true),
+                }
+            }
             BrowserAction::Fill => {
-                let fields = input.fields.iter().flatten();
-                let fields =
-                    fields.map(|field| Ok((number(&field.reference)?, field.value.clone())));
-                PageAction::Fill(fields.collect::<Result<_, ToolError>>()?)
+                let mut fields = Vec::new();
+                for field in input.fields.iter().flatten() {
+                    let into = number(&field.reference)?;
+                    fields.push((into, self.field_text(into, &field.value).await?));
+                }
+                PageAction::Fill(fields)
             }
             BrowserAction::Select => PageAction::Select {
                 of: self.required()?,
@@ -246,6 +281,19 @@ impl Doing<'_> {
             },
             _ => PageAction::Scroll(self.reference()?),
         })
+    }
+
+    /// What is typed into a field: secrets that the text names are filled in, and not shown there.
+    async fn field_text(&self, into: u32, text: &str) -> Result<String, ToolError> {
+        let secrets = self.secrets;
+        let Some(secrets) = secrets.filter(|secrets| !secrets.named_in(text).is_empty()) else {
+            return Ok(text.to_owned());
+        };
+        // A ref that is used afterwards belongs to the document that is looked at here, or is gone.
+        let addresses = self.tab.addresses_around(into).await.map_err(failed)?;
+        let text = secrets.fill_in(text, &addresses).await?;
+        self.tab.conceal(into).await.map_err(failed)?;
+        Ok(text)
     }
 
     /// Copies files that may be read to where the program sees them.
@@ -304,10 +352,7 @@ impl Doing<'_> {
             .status
             .map(|status| format!(" ({status})"))
             .unwrap_or_default();
-        let mut answer = BrowserAnswer::said(format!(
-            "{}{status}, title \"{}\"",
-            arrival.url, arrival.title
-        ));
+        let mut answer = BrowserAnswer::said(format!("{}{status}", arrival.url));
         answer.status = arrival.status;
         if arrival.busy {
             answer = answer.with("It still loads.");
@@ -346,7 +391,8 @@ impl Doing<'_> {
             most: AFTER_NAVIGATION,
             ..SnapshotPart::default()
         };
-        answer.page = Some(tab.snapshot(&part).await.map_err(failed)?);
+        let shown = tab.snapshot(&part).await.map_err(failed)?;
+        answer.page = Some(format!("title \"{}\"\n{shown}", tab.title()));
         Ok(answer)
     }
 
@@ -372,7 +418,7 @@ impl Doing<'_> {
 
     async fn tabs(&self) -> Result<BrowserAnswer, ToolError> {
         if let Some(number) = self.input.tab {
-            let tab = self.browser.select(number).await.map_err(failed)?;
+            let tab = self.tabs.select(number).await.map_err(failed)?;
             return self
                 .show(
                     &tab,
@@ -381,12 +427,17 @@ impl Doing<'_> {
                 .await;
         }
         if self.input.url.is_some() {
-            let tab = self.browser.open().await.map_err(failed)?;
+            let tab = self.tabs.open().await.map_err(failed)?;
             return self.navigate(&tab).await;
         }
-        let tabs = self.browser.tabs();
+        let tabs = self.tabs.browser.tabs();
+        let current = self.tabs.current();
         let lines = tabs.iter().map(|tab| {
-            let selected = if tab.selected { " (selected)" } else { "" };
+            let selected = match (Some(tab.number) == current, self.tabs.has(tab.owner)) {
+                (true, _) => " (selected)",
+                (false, true) => "",
+                (false, false) => " (another agent's)",
+            };
             let waits = tab
                 .dialog
                 .as_ref()

@@ -1,9 +1,10 @@
 //! How a model reads what a page says: between marks, as data.
 
-use haft_browser::{Chromium, Tab};
-use haft_contract::{Content, ToolOutput};
+use haft_browser::Tab;
+use haft_contract::{Content, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
+use super::agent_tab::AgentTabs;
 use crate::web::harmless;
 
 /// What an action came to.
@@ -39,33 +40,33 @@ impl BrowserAnswer {
         self
     }
 
-    /// As a result; what happened beside stands first.
+    /// As a result; what happened beside stands with the page's words, which it repeats.
     pub(super) fn output(
         self,
         notes: &[String],
         tab: Option<&Tab>,
-        browser: Option<&Chromium>,
+        tabs: Option<&AgentTabs<'_>>,
+        masked: &dyn Fn(&str) -> String,
     ) -> ToolOutput {
         let mut lines: Vec<String> = self.said.iter().map(|line| harmless(line)).collect();
-        if !notes.is_empty() {
-            lines.push(format!("Meanwhile: {}.", harmless(&notes.join("; "))));
-        }
         let url = tab.map(Tab::url).unwrap_or_default();
-        if let Some(page) = &self.page {
-            lines.push(marked(&url, page));
+        if self.page.is_some() || !notes.is_empty() {
+            let mut page = meanwhile(notes);
+            page.push_str(self.page.as_deref().unwrap_or_default());
+            lines.push(marked(&url, &page));
         }
-        let text = lines.join("\n");
+        let text = masked(&lines.join("\n"));
         let mut structured = json!({
-            "url": url,
-            "title": tab.map(Tab::title).unwrap_or_default(),
-            "tabs": browser.map_or_else(|| json!([]), tabs),
+            "url": masked(&url),
+            "title": masked(&tab.map(Tab::title).unwrap_or_default()),
+            "tabs": tabs.map_or_else(|| json!([]), |tabs| list(tabs, masked)),
             "text": text,
         });
         if let Some(status) = self.status {
             structured["status"] = json!(status);
         }
         if let Some(dialog) = tab.and_then(Tab::dialog) {
-            structured["dialog"] = json!({"kind": dialog.kind, "message": dialog.message});
+            structured["dialog"] = json!({"kind": dialog.kind, "message": masked(&dialog.message)});
         }
         let mut output = ToolOutput::text(text).with_structured(structured);
         output.content.extend(self.blocks);
@@ -73,9 +74,41 @@ impl BrowserAnswer {
     }
 }
 
-fn tabs(browser: &Chromium) -> Value {
-    let one = |tab: &haft_browser::TabInfo| json!({"tab": tab.number, "url": tab.url, "title": tab.title, "selected": tab.selected});
-    browser.tabs().iter().map(one).collect()
+/// What happened beside, on a line; empty if nothing did.
+fn meanwhile(notes: &[String]) -> String {
+    match notes.is_empty() {
+        true => String::new(),
+        false => format!("Meanwhile: {}.\n", notes.join("; ")),
+    }
+}
+
+/// An error with what happened beside.
+pub(super) fn failure(
+    error: ToolError,
+    notes: &[String],
+    masked: &dyn Fn(&str) -> String,
+) -> ToolError {
+    let words = match error {
+        ToolError::Failed(words) if notes.is_empty() => return ToolError::Failed(masked(&words)),
+        ToolError::Refused(words) if notes.is_empty() => return ToolError::Refused(masked(&words)),
+        other if notes.is_empty() => return other,
+        other => other.to_string(),
+    };
+    ToolError::Failed(masked(&format!(
+        "{words}\n{}",
+        marked("", meanwhile(notes).trim_end())
+    )))
+}
+
+fn list(tabs: &AgentTabs<'_>, masked: &dyn Fn(&str) -> String) -> Value {
+    let current = tabs.current();
+    let one = |tab: &haft_browser::TabInfo| {
+        json!({
+            "tab": tab.number, "url": masked(&tab.url), "title": masked(&tab.title),
+            "selected": Some(tab.number) == current,
+        })
+    };
+    tabs.browser.tabs().iter().map(one).collect()
 }
 
 /// What a page says, between its marks.

@@ -6,8 +6,9 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use haft_browser::ServedFile;
+use haft_browser::{SERVED_HOST, ServedFile};
 use haft_contract::PermissionSnapshot;
+use url::Url;
 
 /// Larger files are not handed to pages.
 const LARGEST: u64 = 50 << 20;
@@ -32,6 +33,32 @@ pub(super) fn serve(root: &Path, url_path: &str, permissions: &PermissionSnapsho
             body: b"There is no such file, or it may not be read.".to_vec(),
         },
     }
+}
+
+/// Where a file of the project is served that was given as a path or a `file:` URL; none for all else.
+pub(super) fn url_of(root: &Path, given: &str) -> Option<String> {
+    let path = match given.strip_prefix("file:") {
+        Some(_) => Url::parse(given).ok()?.to_file_path().ok()?,
+        None if given.contains("://") || given == "about:blank" => return None,
+        None => root.join(given),
+    };
+    if !path.exists() {
+        return None;
+    }
+    let relative = path.strip_prefix(root).ok()?;
+    let mut url = Url::parse(&format!("http://{SERVED_HOST}/")).ok()?;
+    {
+        let mut segments = url.path_segments_mut().ok()?;
+        segments.pop_if_empty();
+        for part in relative.components() {
+            match part {
+                Component::Normal(name) => drop(segments.push(name.to_str()?)),
+                Component::CurDir => {}
+                _ => return None,
+            }
+        }
+    }
+    Some(url.into())
 }
 
 /// The real path, links followed, that the rules let be read.
@@ -123,6 +150,35 @@ mod tests {
     use haft_contract::CallContext;
 
     use super::*;
+
+    #[test]
+    fn files_of_the_project_have_an_address() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        fs::create_dir_all(root.join("sub")).unwrap();
+        fs::write(root.join("sub/a b.html"), "page").unwrap();
+        fs::write(folder.path().join("secret"), "key").unwrap();
+        let at = |given: &str| url_of(&root, given);
+        let served = Some("http://haft.localhost/sub/a%20b.html".to_owned());
+        assert_eq!(at("sub/a b.html"), served);
+        assert_eq!(at("./sub/a b.html"), served);
+        assert_eq!(at(&root.join("sub/a b.html").display().to_string()), served);
+        let file = format!("file://{}/sub/a%20b.html", root.display());
+        assert_eq!(at(&file), served);
+        for none in [
+            "http://a.example/sub/",
+            "about:blank",
+            "missing.html",
+            "../secret",
+            "sub/../../secret",
+            "file:///etc/passwd",
+            "file://host/etc/passwd",
+            "/etc/passwd",
+            "localhost:3000",
+        ] {
+            assert_eq!(at(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn only_what_may_be_read_is_served() {

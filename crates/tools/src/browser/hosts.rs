@@ -9,23 +9,23 @@
 //! hand out libraries. It holds until the browser is closed: what ran in such a page may still run.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashSet},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use haft_browser::{BrowserRequest, Judging, RequestJudge, SERVED_HOST, Verdict};
-use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, CallId, Card, HostVerdict,
-    PermissionMode, PermissionSnapshot, ToolUse, approval::Approver,
-};
+use haft_browser::{BrowserRequest, Judging, RequestJudge, SERVED_HOST, Verdict, is_loopback_url};
+use haft_contract::{CallContext, HostVerdict, PermissionMode, PermissionSnapshot};
 use haft_sandbox::network::{
     AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict, Host, Special,
 };
 
-use super::files;
-use crate::web::{PageAddress, host_rules, is_named};
+use super::{files, tool::NAME};
+use crate::{
+    shell::host_questions::{HostQuestions, Named, bare, refuse},
+    web::{PageAddress, host_rules, is_named},
+};
 
 /// Chromium calls these by itself.
 const CALLS_HOME: [&str; 10] = [
@@ -59,31 +59,20 @@ const LIBRARIES: [&str; 10] = [
 #[derive(Default)]
 pub(super) struct PageHosts {
     known: Mutex<KnownPages>,
-    /// One question at a time: the answer to the first may settle the second.
-    asking: tokio::sync::Mutex<()>,
+    /// What the person said of pages, by host, and by port for this machine.
+    questions: HostQuestions,
 }
 
 #[derive(Default)]
 struct KnownPages {
     permissions: Option<PermissionSnapshot>,
     cwd: PathBuf,
-    asker: Option<PageAsker>,
-    /// What the person said of pages, by host, and by port for this machine.
-    said: HashMap<String, bool>,
     /// Hosts on whose pages something was done, with permission.
     acted: HashSet<String>,
     /// Ports that processes of the session listen on.
     ports: BTreeSet<u16>,
     /// A page that may have read files of the project was shown.
     project_shown: bool,
-}
-
-#[derive(Clone)]
-struct PageAsker {
-    approver: Arc<dyn Approver>,
-    call: CallId,
-    card: Card,
-    asked: ToolUse,
 }
 
 /// Where something is.
@@ -98,23 +87,19 @@ enum Place {
 
 impl PageHosts {
     /// From now on by the rules of this call, with questions in its name.
-    pub(super) fn open_for(
-        &self,
-        cx: &CallContext,
-        card: Card,
-        asked: ToolUse,
-        ports: BTreeSet<u16>,
-    ) {
+    pub(super) fn open_for(&self, cx: &CallContext, named: &Named, ports: BTreeSet<u16>) {
+        let mut permissions = cx.permissions.clone();
+        permissions.hosts = permissions.hosts.for_tool(NAME);
         let mut known = self.known();
-        known.permissions = Some(cx.permissions.clone());
+        known.permissions = Some(permissions);
         known.cwd = cx.cwd.to_path_buf();
         known.ports = ports;
-        known.asker = (cx.permissions.mode != PermissionMode::DontAsk).then(|| PageAsker {
-            approver: Arc::clone(cx.services.approver()),
-            call: cx.call,
-            card,
-            asked,
-        });
+        self.questions.open_for(cx, named);
+    }
+
+    /// The call is over: what pages do from now on is judged by its rules, and asks no one.
+    pub(super) fn close(&self) {
+        self.questions.close();
     }
 
     /// A new browser has shown nothing.
@@ -126,10 +111,9 @@ impl PageHosts {
     pub(super) fn permit(&self, url: &str, acting: bool) {
         if let Ok(address) = PageAddress::read(url) {
             let name = name_of(&address);
-            let mut known = self.known();
-            known.said.insert(name.clone(), true);
+            self.questions.allow(&name);
             if acting {
-                known.acted.insert(name);
+                self.known().acted.insert(name);
             }
         }
     }
@@ -139,22 +123,20 @@ impl PageHosts {
         let Ok(address) = PageAddress::read(url) else {
             return url == "about:blank";
         };
-        let known = self.known();
+        let hosts = permissions.hosts.for_tool(NAME);
+        let was_allowed = self.questions.said(&name_of(&address)) == Some(true);
         match place(&address.host, address.port) {
             Place::Served => true,
             // A rule for all hosts was not made with this machine in mind.
             Place::Here(port) => {
-                known.ports.contains(&port)
-                    || known.said.get(&name_of(&address)) == Some(&true)
-                    || is_named(&permissions.hosts.lists(), &address.host, address.port)
+                was_allowed
+                    || self.known().ports.contains(&port)
+                    || is_named(&hosts.lists(), &address.host, address.port)
             }
             Place::Special(_) => false,
             Place::Public => {
-                permissions
-                    .hosts
-                    .judge(&address.host_in_rules(), address.port)
-                    == HostVerdict::Allowed
-                    || known.said.get(&name_of(&address)) == Some(&true)
+                was_allowed
+                    || hosts.judge(&address.host_in_rules(), address.port) == HostVerdict::Allowed
             }
         }
     }
@@ -181,7 +163,19 @@ impl PageHosts {
             // The gate reads hosts just as strictly.
             Err(_) => return Verdict::Pass,
         };
+        let host = address.host_in_rules();
+        let by_rule = permissions.hosts.judge(&host, address.port);
         let place = place(&address.host, address.port);
+        // Files of the project are not on any network that a list of hosts could be about.
+        let is_closed = permissions.hosts.lists().closed;
+        if by_rule == HostVerdict::Denied && !(is_closed && matches!(place, Place::Served)) {
+            return Verdict::Refuse(match is_closed {
+                true => format!(
+                    "{host} was not allowed: a rule denies it, or none allows it and only such hosts are reached."
+                ),
+                false => format!("{host} was not allowed: a rule denies it."),
+            });
+        }
         if matches!(place, Place::Served) {
             let root = {
                 let mut known = self.known();
@@ -197,12 +191,7 @@ impl PageHosts {
             };
         }
         if !request.is_page {
-            return Verdict::Pass;
-        }
-        let host = address.host_in_rules();
-        let by_rule = permissions.hosts.judge(&host, address.port);
-        if by_rule == HostVerdict::Denied {
-            return Verdict::Refuse(format!("{host} was not allowed: a rule denies it."));
+            return self.part(request, &address, &permissions);
         }
         let is_free = permissions.mode == PermissionMode::BypassPermissions;
         let name = name_of(&address);
@@ -250,19 +239,31 @@ impl PageHosts {
         }
     }
 
+    /// What a page loads beside itself, of which the browser asks first: frames, and what is on this machine. Pages of
+    /// others have no business with servers of this machine, which often trust all who reach them.
+    fn part(
+        &self,
+        request: &BrowserRequest,
+        address: &PageAddress,
+        permissions: &PermissionSnapshot,
+    ) -> Verdict {
+        let Place::Here(port) = place(&address.host, address.port) else {
+            return Verdict::Pass;
+        };
+        let from_here = !request.from.contains("://") || is_loopback_url(&request.from);
+        match from_here || is_named(&permissions.hosts.lists(), &address.host, address.port) {
+            true => Verdict::Pass,
+            false => Verdict::Refuse(format!(
+                "a page of another machine wanted port {port} of this one"
+            )),
+        }
+    }
+
     async fn connection(&self, request: &GateRequest) -> GateVerdict {
-        let (permissions, project, opened, ours) = {
+        let (permissions, project, ours) = {
             let known = self.known();
-            let name = match place(&request.host, request.port) {
-                Place::Here(port) => format!("localhost:{port}"),
-                _ => bare(&request.host),
-            };
-            (
-                known.permissions.clone(),
-                known.project_shown,
-                known.said.get(&name).copied(),
-                known.ports.contains(&request.port),
-            )
+            let ours = known.ports.contains(&request.port);
+            (known.permissions.clone(), known.project_shown, ours)
         };
         let Some(permissions) = permissions else {
             return refuse("no call is under way".to_owned());
@@ -293,7 +294,11 @@ impl PageHosts {
                 let ours =
                     ours || is_named(&permissions.hosts.lists(), &request.host, request.port);
                 match ours || is_free || self.ask(&name, reason).await == Some(true) {
-                    true => allow("It is of this session, or was allowed.", reach),
+                    true => {
+                        // It may show files of the project.
+                        self.known().project_shown = true;
+                        allow("It is of this session, or was allowed.", reach)
+                    }
                     false => refuse(format!("Port {port} of this machine was not allowed.")),
                 }
             }
@@ -305,7 +310,8 @@ impl PageHosts {
                 }
             }
             Place::Public => {
-                if by_rule == HostVerdict::Allowed || opened == Some(true) || is_free {
+                let opened = self.questions.said(&host) == Some(true);
+                if by_rule == HostVerdict::Allowed || opened || is_free {
                     return allow("It is allowed.", reach);
                 }
                 if calls_home(&host) {
@@ -329,41 +335,8 @@ impl PageHosts {
         }
     }
 
-    /// What the person says, asked once. `None`: no one can be asked.
     async fn ask(&self, about: &str, reason: String) -> Option<bool> {
-        if let Some(said) = self.said(about) {
-            return Some(said);
-        }
-        let _one_at_a_time = self.asking.lock().await;
-        if let Some(said) = self.said(about) {
-            return Some(said);
-        }
-        let asker = self.known().asker.clone()?;
-        let question = ApprovalRequest {
-            kind: ApprovalKind::Permission,
-            call: asker.call,
-            tool: super::tool::NAME.to_owned(),
-            card: asker.card,
-            reason,
-            asked: Some(asker.asked),
-            ..ApprovalRequest::default()
-        };
-        let said = match asker.approver.ask(question).await {
-            ApprovalAnswer::Allow
-            | ApprovalAnswer::Always
-            | ApprovalAnswer::Updated { input: None, .. } => true,
-            // It is under way: it cannot become another one.
-            ApprovalAnswer::Deny { .. }
-            | ApprovalAnswer::Changed { .. }
-            | ApprovalAnswer::Updated { .. } => false,
-            ApprovalAnswer::Nobody => return None,
-        };
-        self.known().said.insert(about.to_owned(), said);
-        Some(said)
-    }
-
-    fn said(&self, about: &str) -> Option<bool> {
-        self.known().said.get(about).copied()
+        self.questions.ask(NAME, about, reason).await
     }
 
     fn known(&self) -> MutexGuard<'_, KnownPages> {
@@ -403,18 +376,6 @@ fn calls_home(host: &str) -> bool {
     CALLS_HOME.contains(&host) || host.ends_with(".clients.google.com") || numbered()
 }
 
-/// As rules are asked: without brackets.
-fn bare(host: &Host) -> String {
-    match host.address() {
-        Some(address) => address.to_string(),
-        None => host.to_string(),
-    }
-}
-
-fn refuse(because: String) -> GateVerdict {
-    GateVerdict::Refuse { because }
-}
-
 impl Gate for PageHosts {
     fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async move { self.connection(&request).await })
@@ -431,7 +392,7 @@ impl RequestJudge for PageHosts {
 mod tests {
     use std::path::Path;
 
-    use haft_contract::{HostLists, Hosts, JudgeHosts};
+    use haft_contract::{Card, HostLists, Hosts, JudgeHosts, ToolUse};
 
     use super::*;
 
@@ -443,6 +404,27 @@ mod tests {
                 "good.example" => HostVerdict::Allowed,
                 "bad.example" => HostVerdict::Denied,
                 _ => HostVerdict::Ask,
+            }
+        }
+
+        fn lists(&self) -> HostLists {
+            HostLists::default()
+        }
+
+        fn for_tool(&self, tool: &str) -> Option<Hosts> {
+            assert_eq!(tool, "Browser");
+            Some(Hosts::by(OfBrowser))
+        }
+    }
+
+    /// The same, where a rule denies the browser one more.
+    struct OfBrowser;
+
+    impl JudgeHosts for OfBrowser {
+        fn judge(&self, host: &str, port: u16) -> HostVerdict {
+            match host {
+                "worse.example" => HostVerdict::Denied,
+                _ => Examples.judge(host, port),
             }
         }
 
@@ -461,12 +443,11 @@ mod tests {
             name: "Browser".to_owned(),
             input: serde_json::Value::Null,
         };
-        hosts.open_for(
-            &cx,
-            Card::new("Browser", "x"),
+        let named = Named {
+            card: Card::new("Browser", "x"),
             asked,
-            BTreeSet::from([3000]),
-        );
+        };
+        hosts.open_for(&cx, &named, BTreeSet::from([3000]));
         hosts
     }
 
@@ -497,6 +478,7 @@ mod tests {
         assert_eq!(page(&hosts, "http://localhost:3000/").await, Verdict::Pass);
         for (url, why) in [
             ("https://bad.example/", "a rule denies it"),
+            ("https://worse.example/", "a rule denies it"),
             (
                 "https://new.example/",
                 "new.example was not allowed; WebFetch(domain:new.example) would allow it.",
@@ -527,6 +509,7 @@ mod tests {
         let hosts = hosts();
         assert!(passes(&hosts, "any.example", 443).await);
         assert!(!passes(&hosts, "bad.example", 443).await);
+        assert!(!passes(&hosts, "worse.example", 443).await);
         assert!(!passes(&hosts, "clients2.google.com", 443).await);
         assert!(!passes(&hosts, "10.0.0.1", 443).await);
         assert!(!passes(&hosts, "localhost", 22).await && passes(&hosts, "127.0.0.1", 3000).await);
@@ -544,5 +527,31 @@ mod tests {
         );
         hosts.begin();
         assert!(passes(&hosts, "any.example", 443).await);
+    }
+
+    #[tokio::test]
+    async fn pages_of_others_load_nothing_from_this_machine() {
+        let hosts = hosts();
+        let part = |from: &str, url: &str| BrowserRequest {
+            url: url.to_owned(),
+            method: "GET".to_owned(),
+            is_page: false,
+            from: from.to_owned(),
+        };
+        let api = "http://localhost:3000/api";
+        for (from, passes) in [
+            ("http://localhost:3000/", true),
+            ("http://haft.localhost/a.html", true),
+            ("http://127.0.0.1:4000/", true),
+            ("about:blank", true),
+            ("https://good.example/", false),
+            ("https://localhost.example/", false),
+        ] {
+            let verdict = RequestJudge::judge(&hosts, &part(from, api)).await;
+            assert_eq!(verdict == Verdict::Pass, passes, "{from}: {verdict:?}");
+        }
+        let frame = part("https://good.example/", "https://worse.example/frame");
+        let verdict = RequestJudge::judge(&hosts, &frame).await;
+        assert!(matches!(verdict, Verdict::Refuse(_)), "{verdict:?}");
     }
 }

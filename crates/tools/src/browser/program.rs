@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs,
+    fs, io,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,10 +11,12 @@ use std::{
 
 use haft_contract::{CallContext, ToolError};
 use haft_sandbox::{
-    ClosedDirectories, ConfinedProcess, ConfinedProgram, Mechanism, Network, PROXY_PORT,
-    SandboxProfile, Workspace, network::Gate,
+    ClosedDirectories, ConfinedProgram, Mechanism, Network, PROXY_PORT, SandboxProfile, Workspace,
+    network::Gate,
 };
+use tokio::net::unix::pipe;
 
+use super::process::{BrowserProcess, OwnSandbox, environment};
 use crate::shell::Shell;
 
 /// Looked for in this order.
@@ -75,7 +77,7 @@ fn is_trusted(folder: &Path, outside: &[PathBuf]) -> bool {
         && fs::metadata(folder).is_ok_and(|found| found.is_dir() && found.mode() & 0o022 == 0)
 }
 
-const FLAGS: [&str; 20] = [
+const FLAGS: [&str; 19] = [
     "--remote-debugging-pipe",
     "--no-first-run",
     "--no-default-browser-check",
@@ -92,81 +94,51 @@ const FLAGS: [&str; 20] = [
     "--no-pings",
     "--mute-audio",
     "--password-store=basic",
-    // Our own sandbox holds all of it; its own would need rights that it does not have in there.
-    "--no-sandbox",
     // Loopback goes through the gate too.
     "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--disable-features=IsolateOrigins,site-per-process,AutofillServerCommunication,OptimizationHints,\
-     MediaRouter,Translate,LocalNetworkAccessChecks,Prerender2",
+    "--disable-features=IsolateOrigins,site-per-process,IsolateSandboxedIframes,AutofillServerCommunication,\
+     OptimizationHints,MediaRouter,Translate,LocalNetworkAccessChecks,Prerender2",
 ];
 
-/// Starts it with its pipe: what it reads from, and what it writes to.
+impl BrowserProgram {
+    fn arguments(&self, scratch: &Path, proxy: u16) -> Vec<OsString> {
+        let mut all: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
+        if !self.headed {
+            all.push("--headless".into());
+        }
+        all.push(format!("--proxy-server=socks5://127.0.0.1:{proxy}").into());
+        let mut folder = OsString::from("--user-data-dir=");
+        folder.push(scratch.join("profile"));
+        all.push(folder);
+        // Not the page that it shows in new tabs, which is its own.
+        all.push("about:blank".into());
+        all
+    }
+}
+
+/// A browser that was started, what we read of it, and what we write to it.
+pub(super) type Started = (BrowserProcess, pipe::Receiver, pipe::Sender);
+
+/// Starts it with its pipe, in our sandbox, else in its own.
 pub(super) async fn start(
     program: &BrowserProgram,
     shell: &Shell,
     gate: Arc<dyn Gate>,
     cx: &CallContext,
-) -> Result<
-    (
-        ConfinedProcess,
-        tokio::net::unix::pipe::Receiver,
-        tokio::net::unix::pipe::Sender,
-    ),
-    ToolError,
-> {
+) -> Result<Started, ToolError> {
     let failed =
-        |error: std::io::Error| ToolError::Failed(format!("The browser was not started: {error}"));
-    let (their_commands, our_commands) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-        .map_err(|error| failed(error.into()))?;
-    let (our_answers, their_answers) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-        .map_err(|error| failed(error.into()))?;
-    let writer = tokio::net::unix::pipe::Sender::from_owned_fd(our_commands).map_err(failed)?;
-    let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(our_answers).map_err(failed)?;
-
-    let mut closed: Vec<PathBuf> = cx.permissions.directories.to_vec();
-    closed.push(cx.cwd.to_path_buf());
-    closed.extend(
-        env::var_os("HOME")
-            .map(PathBuf::from)
-            .filter(|home| home.is_absolute() && home != Path::new("/")),
-    );
-    let profile = SandboxProfile::Workspace(Workspace {
-        writable: Vec::new(),
-        protected: Vec::new(),
-        hidden: cx.permissions.confinement.hidden.to_vec(),
-        guarded: None,
-        closed: ClosedDirectories {
-            directories: closed,
-            open: Vec::new(),
-        },
-        network: Network::Proxy,
-    });
+        |error: io::Error| ToolError::Failed(format!("The browser was not started: {error}"));
     let scratch = shell.scratch_for("browser");
+    let Pipes {
+        theirs: (commands, answers),
+        ours: (reader, writer),
+    } = Pipes::new().map_err(failed)?;
     let mut confined = ConfinedProgram::new(&program.path, "/");
-    confined.arguments = FLAGS.iter().map(OsString::from).collect();
-    if !program.headed {
-        confined.arguments.push("--headless".into());
-    }
-    confined
-        .arguments
-        .push(format!("--proxy-server=socks5://127.0.0.1:{PROXY_PORT}").into());
-    let mut folder = OsString::from("--user-data-dir=");
-    folder.push(scratch.join("profile"));
-    confined.arguments.push(folder);
-    // Its home is its scratch folder: profile, caches, downloads.
-    for name in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
-        confined.env.push((name.into(), scratch.clone().into()));
-    }
-    let mut passed = vec!["PATH", "LANG", "TZ"];
-    if program.headed {
-        passed.extend(["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"]);
-    }
-    for name in passed {
-        confined
-            .env
-            .extend(env::var_os(name).map(|value| (name.into(), value)));
-    }
+    confined.arguments = program.arguments(&scratch, PROXY_PORT);
+    // Our own sandbox holds all of it; its own would need rights that it does not have in there.
+    confined.arguments.push("--no-sandbox".into());
+    confined.env = environment(&scratch, program.headed);
     // Nothing of what it says there is of use, and it would wait when a pipe is full.
     let nowhere = || {
         let null = fs::File::options().read(true).write(true).open("/dev/null");
@@ -176,18 +148,93 @@ pub(super) async fn start(
         (0, nowhere()?),
         (1, nowhere()?),
         (2, nowhere()?),
-        (3, their_commands),
-        (4, their_answers),
+        (3, commands),
+        (4, answers),
     ];
-    confined.gate = Some(gate);
+    confined.gate = Some(Arc::clone(&gate));
     confined.scratch = Some(scratch);
+    let profile = profile(cx);
     let started = shell.start_under(
         &cx.permissions.confinement,
         &profile,
         confined,
         Mechanism::Bubblewrap,
     );
-    Ok((started.await?, reader, writer))
+    if let Some(process) = started.await? {
+        return Ok((BrowserProcess::Confined(process), reader, writer));
+    }
+    in_its_own(program, shell, gate)
+}
+
+/// In the sandbox that Chromium has itself, which it does not have for root.
+fn in_its_own(
+    program: &BrowserProgram,
+    shell: &Shell,
+    gate: Arc<dyn Gate>,
+) -> Result<Started, ToolError> {
+    if rustix::process::geteuid().is_root() {
+        return Err(ToolError::Failed(format!(
+            "{} was not started: it cannot be confined well enough here, and has no sandbox of its own for root. `haft \
+             doctor` says what is missing.",
+            program.path.display()
+        )));
+    }
+    let pipes = Pipes::new()
+        .map_err(|error| ToolError::Failed(format!("The browser was not started: {error}")))?;
+    let scratch = shell.scratch_for("browser");
+    let own = OwnSandbox::start(
+        &program.path,
+        scratch.clone(),
+        environment(&scratch, program.headed),
+        gate,
+        pipes.theirs,
+        |proxy| program.arguments(&scratch, proxy),
+    )?;
+    let (reader, writer) = pipes.ours;
+    Ok((BrowserProcess::InItsOwn(own), reader, writer))
+}
+
+/// It sees neither the home nor the project, writes to its scratch folder alone, and goes out through the gate.
+fn profile(cx: &CallContext) -> SandboxProfile {
+    let mut closed: Vec<PathBuf> = cx.permissions.directories.to_vec();
+    closed.push(cx.cwd.to_path_buf());
+    closed.extend(
+        env::var_os("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute() && home != Path::new("/")),
+    );
+    SandboxProfile::Workspace(Workspace {
+        writable: Vec::new(),
+        protected: Vec::new(),
+        hidden: cx.permissions.confinement.hidden.to_vec(),
+        guarded: None,
+        closed: ClosedDirectories {
+            directories: closed,
+            open: Vec::new(),
+        },
+        network: Network::Proxy,
+    })
+}
+
+/// The two pipes: what the browser reads from and writes to, and our ends of them.
+struct Pipes {
+    theirs: (OwnedFd, OwnedFd),
+    ours: (pipe::Receiver, pipe::Sender),
+}
+
+impl Pipes {
+    fn new() -> io::Result<Self> {
+        let pair = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
+        let (their_commands, our_commands) = pair()?;
+        let (our_answers, their_answers) = pair()?;
+        Ok(Self {
+            theirs: (their_commands, their_answers),
+            ours: (
+                pipe::Receiver::from_owned_fd(our_answers)?,
+                pipe::Sender::from_owned_fd(our_commands)?,
+            ),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -2,22 +2,26 @@
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
-    io::Write,
+    io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use haft_browser::{Chromium, ChromiumOptions, Download, DownloadState};
+use haft_browser::{Chromium, ChromiumOptions, Download, DownloadState, TabInfo};
 use haft_contract::{CallContext, ToolError};
-use haft_sandbox::ConfinedProcess;
 
-use super::{hosts::PageHosts, program};
+use super::{agent_tab::AgentTabs, hosts::PageHosts, process::BrowserProcess, program};
 use crate::{BrowserProgram, blocking::blocking, shell::Shell};
 
 /// A browser that is not used this long is closed.
 const IDLE: Duration = Duration::from_secs(600);
+/// The browser is told to break larger ones off; it may have gone beyond that when it does.
+const LARGEST_DOWNLOAD: u64 = 101 << 20;
 /// How often its age and memory are looked at.
 const LOOKED_AT: Duration = Duration::from_secs(15);
 
@@ -26,14 +30,20 @@ pub struct BrowserSession {
     /// Pictures and downloads go here.
     folder: PathBuf,
     pub(super) hosts: Arc<PageHosts>,
+    /// One call at a time, of whatever agent: what a page does meanwhile is judged by its rules.
+    pub(super) turn: tokio::sync::Mutex<()>,
     running: tokio::sync::Mutex<Option<Running>>,
+    /// How many browsers were started.
+    started: AtomicU64,
     /// What the next answer says of a browser that is gone.
     parting: Mutex<Option<String>>,
 }
 
 struct Running {
     browser: Chromium,
-    process: ConfinedProcess,
+    /// How many browsers there were before it in this session, and it.
+    count: u64,
+    process: BrowserProcess,
     used: Instant,
 }
 
@@ -44,18 +54,23 @@ impl BrowserSession {
         Self {
             folder,
             hosts: Arc::default(),
+            turn: tokio::sync::Mutex::default(),
             running: tokio::sync::Mutex::default(),
+            started: AtomicU64::new(0),
             parting: Mutex::default(),
         }
     }
 
-    /// The browser, started if there is none.
-    pub(super) async fn browser(self: &Arc<Self>, cx: &CallContext) -> Result<Chromium, ToolError> {
+    /// The browser, started if there is none, and how many there were with it.
+    pub(super) async fn browser(
+        self: &Arc<Self>,
+        cx: &CallContext,
+    ) -> Result<(Chromium, u64), ToolError> {
         let mut running = self.running.lock().await;
         if let Some(one) = running.as_mut() {
             if !one.browser.ended() {
                 one.used = Instant::now();
-                return Ok(one.browser.clone());
+                return Ok((one.browser.clone(), one.count));
             }
             *running = None;
             self.say("The browser had ended; this is a new one with an empty profile.");
@@ -73,25 +88,51 @@ impl BrowserSession {
         let browser = Chromium::connect(reader, writer, options)
             .await
             .map_err(|error| {
+                let hint = match process.is_confined() {
+                    true => "",
+                    false => " It runs without haft's sandbox here (`haft doctor`); its own may not be installed.",
+                };
                 ToolError::Failed(format!(
-                    "{} was started and does not work: {error}.",
+                    "{} was started and does not work: {error}.{hint}",
                     program.path.display()
                 ))
             })?;
+        let count = self.started.fetch_add(1, Ordering::Relaxed) + 1;
+        if !process.is_confined() && count == 1 {
+            self.say(
+                "The browser runs in its own sandbox, not in haft's, which cannot be had here: it sees your files, \
+                 though pages do not (`haft doctor`).",
+            );
+        }
         *running = Some(Running {
             browser: browser.clone(),
+            count,
             process,
             used: Instant::now(),
         });
         haft_contract::spawn_boxed(attend(Arc::downgrade(self), program.memory_mb));
-        Ok(browser)
+        Ok((browser, count))
     }
 
-    /// The address of the page that actions go to, if a browser runs.
-    pub(super) async fn page(&self) -> Option<String> {
+    /// Whose page actions of this call go to, by its address, if a browser runs: an empty page is that of the one
+    /// that opened it.
+    pub(super) async fn page(&self, cx: &CallContext) -> Option<String> {
         let running = self.running.lock().await;
-        let tabs = running.as_ref()?.browser.tabs();
-        tabs.into_iter().find(|tab| tab.selected).map(|tab| tab.url)
+        let one = running.as_ref()?;
+        let current = AgentTabs::of(cx, &one.browser, one.count).current()?;
+        let mut tabs = one.browser.tabs().into_iter();
+        tabs.find(|tab| tab.number == current).map(whose)
+    }
+
+    /// Closes the tabs of a subagent that is gone.
+    pub(super) fn close_tabs_of(&self, count: u64, owner: u32) {
+        // Where a call holds it, it is that of another agent: the tabs stay until the browser is closed.
+        let Ok(running) = self.running.try_lock() else {
+            return;
+        };
+        if let Some(one) = running.as_ref().filter(|one| one.count == count) {
+            one.browser.close_apart(owner);
+        }
     }
 
     /// Ends it. False if there was none.
@@ -123,13 +164,17 @@ impl BrowserSession {
     }
 
     fn say(&self, words: &str) {
-        *self.parting.lock().unwrap_or_else(PoisonError::into_inner) = Some(words.to_owned());
+        let mut parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
+        *parting = Some(match parting.take() {
+            Some(before) => format!("{before} {words}"),
+            None => words.to_owned(),
+        });
     }
 
     /// Keeps bytes as a file of the session.
     pub(super) async fn keep(&self, name: String, bytes: Vec<u8>) -> Result<PathBuf, ToolError> {
         let folder = self.folder.clone();
-        blocking(move || keep(&folder, &name, &bytes))
+        blocking(move || keep(&folder, &name, &mut bytes.as_slice()))
             .await?
             .map_err(|error| ToolError::Failed(format!("it could not be kept: {error}")))
     }
@@ -160,11 +205,15 @@ impl BrowserSession {
         let moved = blocking(move || {
             let found = fs::symlink_metadata(&from)?;
             if !found.is_file() {
-                return Err(std::io::Error::other("it is no file"));
+                return Err(io::Error::other("it is no file"));
             }
-            let bytes = fs::read(&from)?;
+            if found.len() > LARGEST_DOWNLOAD {
+                fs::remove_file(&from)?;
+                return Err(io::Error::other("it is too large"));
+            }
+            let kept = keep(&folder, &kept_as, &mut fs::File::open(&from)?);
             fs::remove_file(&from)?;
-            keep(&folder, &kept_as, &bytes)
+            kept
         });
         match moved.await {
             Ok(Ok(path)) => format!(
@@ -178,6 +227,14 @@ impl BrowserSession {
     }
 }
 
+/// The address of a page, or of the page that opened it where it has none of its own.
+pub(super) fn whose(tab: TabInfo) -> String {
+    match tab.opened_by {
+        Some(opener) if !tab.url.starts_with("http") => opener,
+        _ => tab.url,
+    }
+}
+
 fn short(guid: &str) -> String {
     guid.chars()
         .filter(char::is_ascii_alphanumeric)
@@ -185,7 +242,7 @@ fn short(guid: &str) -> String {
         .collect()
 }
 
-fn keep(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<PathBuf> {
+fn keep(folder: &Path, name: &str, from: &mut dyn io::Read) -> io::Result<PathBuf> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -196,7 +253,7 @@ fn keep(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<PathBuf> {
         .create_new(true)
         .mode(0o600)
         .open(&path)?;
-    file.write_all(bytes)?;
+    io::copy(from, &mut file)?;
     Ok(path)
 }
 
@@ -236,20 +293,11 @@ async fn attend(session: Weak<BrowserSession>, memory_mb: u64) {
         if one.browser.ended() {
             return;
         }
-        let pids: Vec<u32> = one
-            .process
-            .processes()
-            .iter()
-            .map(|process| process.pid)
-            .collect();
+        let pids = one.process.pids();
         let used = blocking(move || pids.into_iter().map(resident_mb).sum::<u64>())
             .await
             .unwrap_or(0);
-        let why = if one.used.elapsed() > IDLE {
-            format!("it was idle for {} minutes", IDLE.as_secs() / 60)
-        } else if used > memory_mb {
-            format!("it used {used} MB (browser.memoryMb is {memory_mb})")
-        } else {
+        let Some(why) = why_close(one.used.elapsed(), used, memory_mb) else {
             continue;
         };
         session.say(&format!(
@@ -260,6 +308,13 @@ async fn attend(session: Weak<BrowserSession>, memory_mb: u64) {
         }
         return;
     }
+}
+
+fn why_close(idle: Duration, used_mb: u64, memory_mb: u64) -> Option<String> {
+    if idle > IDLE {
+        return Some(format!("it was idle for {} minutes", IDLE.as_secs() / 60));
+    }
+    (used_mb > memory_mb).then(|| format!("it used {used_mb} MB (browser.memoryMb is {memory_mb})"))
 }
 
 /// What only this process has in memory.
@@ -275,6 +330,17 @@ fn resident_mb(pid: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_browser_that_is_idle_or_large_is_closed() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(why_close(minute * 10, 2_048, 2_048), None);
+        let idle = why_close(minute * 11, 0, 2_048).unwrap();
+        assert_eq!(idle, "it was idle for 10 minutes");
+        let large = why_close(minute, 2_049, 2_048).unwrap();
+        assert_eq!(large, "it used 2049 MB (browser.memoryMb is 2048)");
+        assert!(resident_mb(std::process::id()) > 0);
+    }
 
     #[test]
     fn names_of_downloads_are_plain() {

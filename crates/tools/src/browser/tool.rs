@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{BrowserProgram, BrowserSession, actions, answer};
+use super::{BrowserProgram, BrowserSession, actions, answer, files};
 use crate::{ShellProgram, web::harmless};
 
 pub(super) const NAME: &str = "Browser";
@@ -290,6 +290,9 @@ impl Tool for Browser {
     }
 
     fn locate(&self, input: &mut Input, cwd: &Path, _: Option<&Path>) {
+        if let Some(served) = input.url.as_deref().and_then(|url| files::url_of(cwd, url)) {
+            input.url = Some(served);
+        }
         if input.action == BrowserAction::Upload {
             for file in input.values.iter_mut().flatten() {
                 *file = cwd.join(&*file).display().to_string();
@@ -302,7 +305,7 @@ impl Tool for Browser {
             BrowserAction::Navigate | BrowserAction::Tabs => input.url.clone(),
             action if action.acts() => {
                 let session = cx.services.get::<BrowserSession>().ok()?;
-                session.page().await
+                session.page(cx).await
             }
             _ => None,
         }?;
@@ -314,7 +317,7 @@ impl Tool for Browser {
         Some(whole)
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
         if let Some(problem) = input.problem() {
             return Err(ToolError::Refused(problem));
         }
@@ -334,7 +337,6 @@ impl Tool for Browser {
                 .cloned()
                 .collect::<Vec<_>>()
                 .join(", ");
-            let _ = cx;
             return Ok(Check::Ask(format!(
                 "it sends {} to {}",
                 harmless(&files),
