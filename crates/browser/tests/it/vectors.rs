@@ -110,7 +110,7 @@ async fn v3_v4_a_ref_means_its_element_or_nothing() {
 #[tokio::test]
 async fn v5_an_element_with_a_listener_only_has_a_ref() {
     let page = "<div id=d>Open me</div><p id=out></p><script>d.addEventListener('click',()=>out.textContent='opened')</script>";
-    let Some((opened, tab)) = Opened::page(page).await else {
+    let Some((_opened, tab)) = Opened::page(page).await else {
         return;
     };
     click(&tab, "Open me").await.unwrap();
