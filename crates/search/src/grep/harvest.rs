@@ -5,10 +5,14 @@
 //! *end*, which only ever moves forward in the tree, and whatever lies behind it is neither walked
 //! nor searched nor kept. Every file before the final end is searched, so the answer does not
 //! depend on the threads.
+//!
+//! `K` says which file it is, in path order: its path in a walk, its place in the list of files where
+//! there is one, since comparing paths takes longer than searching a short file.
 
+use std::borrow::Borrow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -18,28 +22,25 @@ use super::{FileCount, Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, Tal
 use crate::skip::SkipLog;
 use crate::stop::{Completion, SearchStop};
 
-pub(super) struct Harvest {
+pub(super) struct Harvest<K> {
     /// One row more than the page's last, to know whether there are more.
     rows_needed: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<Kept<K>>,
     has_end: AtomicBool,
-    end: RwLock<Option<Arc<Path>>>,
+    end: RwLock<Option<K>>,
 }
 
-enum Kept {
+enum Kept<K> {
     Rows {
-        files: BTreeMap<Arc<Path>, Vec<Row>>,
+        files: BTreeMap<K, Vec<Row>>,
         total: usize,
     },
-    Files(Vec<(Reverse<SystemTime>, PathBuf)>),
-    Counts(Vec<FileCount>),
+    Files(Vec<(Reverse<SystemTime>, K)>),
+    Counts(Vec<(K, u64)>),
 }
 
-impl Harvest {
+impl<K: Ord + Clone> Harvest<K> {
     pub(super) fn new(query: &GrepQuery) -> Self {
-        let page_end = query
-            .head_limit
-            .map_or(usize::MAX, |limit| query.offset.saturating_add(limit));
         let kept = match query.mode {
             GrepMode::Content { .. } => Kept::Rows {
                 files: BTreeMap::new(),
@@ -49,7 +50,7 @@ impl Harvest {
             GrepMode::Count => Kept::Counts(Vec::new()),
         };
         Self {
-            rows_needed: page_end.saturating_add(1),
+            rows_needed: page_end(query).saturating_add(1),
             kept: Mutex::new(kept),
             has_end: AtomicBool::new(false),
             end: RwLock::new(None),
@@ -61,37 +62,38 @@ impl Harvest {
     }
 
     /// Nothing at or below this path can be shown any more.
-    pub(super) fn is_beyond(&self, path: &Path) -> bool {
+    pub(super) fn is_beyond<Q: Ord + ?Sized>(&self, file: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
         // The flag spares the lock in the usual case that there is no end yet.
         self.has_end.load(Ordering::Acquire)
             && self
                 .end
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
-                .as_deref()
-                .is_some_and(|end| path > end)
+                .as_ref()
+                .is_some_and(|end| file > end.borrow())
     }
 
-    pub(super) fn add(&self, path: &Path, finding: Finding) {
+    pub(super) fn add(&self, file: impl FnOnce() -> K, finding: Finding) {
         if finding.rows.is_empty() && finding.matches == 0 {
             return;
         }
+        let file = file();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *kept {
             Kept::Files(files) => {
                 let modified = finding.modified.unwrap_or(SystemTime::UNIX_EPOCH);
-                files.push((Reverse(modified), path.to_path_buf()));
+                files.push((Reverse(modified), file));
             }
-            Kept::Counts(counts) => counts.push(FileCount {
-                path: path.to_path_buf(),
-                count: finding.matches,
-            }),
+            Kept::Counts(counts) => counts.push((file, finding.matches)),
             Kept::Rows { files, total } => {
-                let Some(first) = finding.rows.first() else {
+                if finding.rows.is_empty() {
                     return;
-                };
+                }
                 *total += finding.rows.len();
-                files.insert(Arc::clone(&first.path), finding.rows);
+                files.insert(file, finding.rows);
                 if *total >= self.rows_needed {
                     let end = drop_surplus(files, total, self.rows_needed);
                     *self.end.write().unwrap_or_else(PoisonError::into_inner) = end;
@@ -101,21 +103,30 @@ impl Harvest {
         }
     }
 
-    /// Called once, when all threads are done.
+    /// Called once, when all threads are done. `path_of` says which file it is.
     pub(super) fn report(
         &self,
         query: &GrepQuery,
         skips: SkipLog,
         completion: Completion,
+        path_of: impl Fn(&K) -> PathBuf,
     ) -> GrepReport {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (found, more, tally) = match &mut *kept {
             Kept::Rows { files, .. } => page_of_rows(std::mem::take(files), query),
             Kept::Files(files) => {
                 let mut files = std::mem::take(files);
-                files.sort_unstable();
                 let total = files.len();
-                let page: Vec<_> = page(files, query).map(|(_, path)| path).collect();
+                let page_end = page_end(query);
+                if page_end < total {
+                    // Only the page is put in order.
+                    files.select_nth_unstable(page_end);
+                    files.truncate(page_end);
+                }
+                files.sort_unstable();
+                let page: Vec<_> = page(files, query)
+                    .map(|(_, file)| path_of(&file))
+                    .collect();
                 let more = total > query.offset.saturating_add(page.len());
                 (
                     Found::Files(page),
@@ -129,10 +140,15 @@ impl Harvest {
             }
             Kept::Counts(counts) => {
                 let mut counts = std::mem::take(counts);
-                counts.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+                counts.sort_unstable();
                 let total = counts.len();
-                let matches = Some(counts.iter().map(|it| it.count).sum());
-                let page: Vec<_> = page(counts, query).collect();
+                let matches = Some(counts.iter().map(|(_, count)| count).sum());
+                let page: Vec<_> = page(counts, query)
+                    .map(|(file, count)| FileCount {
+                        path: path_of(&file),
+                        count,
+                    })
+                    .collect();
                 let more = total > query.offset.saturating_add(page.len());
                 (
                     Found::Counts(page),
@@ -147,11 +163,12 @@ impl Harvest {
         };
         let cut = more && matches!(found, Found::Rows(_));
         let end = self.end.read().unwrap_or_else(PoisonError::into_inner);
+        let end = end.as_ref().filter(|_| cut).map(path_of);
         GrepReport {
             found,
             more,
             tally,
-            skipped: skips.into_skipped(end.as_deref().filter(|_| cut)),
+            skipped: skips.into_skipped(end.as_deref()),
             completion: match completion {
                 Completion::Complete if cut => Completion::Stopped(SearchStop::Limit),
                 other => other,
@@ -164,20 +181,26 @@ impl Harvest {
 
 /// Drops the last files as long as those before them have enough rows. The breaks between files are
 /// left out of the account, so a little too much is kept, never too little.
-fn drop_surplus(
-    files: &mut BTreeMap<Arc<Path>, Vec<Row>>,
+fn drop_surplus<K: Ord + Clone>(
+    files: &mut BTreeMap<K, Vec<Row>>,
     total: &mut usize,
     needed: usize,
-) -> Option<Arc<Path>> {
+) -> Option<K> {
     while let Some(last) = files.last_entry() {
         let rest = *total - last.get().len();
         if rest < needed {
-            return Some(Arc::clone(last.key()));
+            return Some(last.key().clone());
         }
         *total = rest;
         last.remove();
     }
     None
+}
+
+fn page_end(query: &GrepQuery) -> usize {
+    query
+        .head_limit
+        .map_or(usize::MAX, |limit| query.offset.saturating_add(limit))
 }
 
 fn page<T>(rows: Vec<T>, query: &GrepQuery) -> impl Iterator<Item = T> {
@@ -186,19 +209,20 @@ fn page<T>(rows: Vec<T>, query: &GrepQuery) -> impl Iterator<Item = T> {
         .take(query.head_limit.unwrap_or(usize::MAX))
 }
 
-fn page_of_rows(files: BTreeMap<Arc<Path>, Vec<Row>>, query: &GrepQuery) -> (Found, bool, Tally) {
-    let page_end = query
-        .head_limit
-        .map_or(usize::MAX, |limit| query.offset.saturating_add(limit));
-    let mut shown = Vec::new();
+fn page_of_rows<K>(files: BTreeMap<K, Vec<Row>>, query: &GrepQuery) -> (Found, bool, Tally) {
+    let page_end = page_end(query);
+    let all = files.values().map(Vec::len).sum::<usize>();
+    let mut shown = Vec::with_capacity(all.min(query.head_limit.unwrap_or(usize::MAX)));
     let mut tally = Tally {
         matches: Some(0),
         ..Tally::default()
     };
     let mut more = false;
-    for (path, rows) in files {
-        let between = (query.has_context() && tally.rows > 0).then(|| Row {
-            path: Arc::clone(&path),
+    for rows in files.into_values() {
+        let first = rows.first().map(|row| Arc::clone(&row.path));
+        let between = first.filter(|_| query.has_context() && tally.rows > 0);
+        let between = between.map(|path| Row {
+            path,
             line: None,
             kind: RowKind::Break,
             text: String::new(),
@@ -229,7 +253,23 @@ fn page_of_rows(files: BTreeMap<Arc<Path>, Vec<Row>>, query: &GrepQuery) -> (Fou
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    fn add(harvest: &Harvest<Arc<Path>>, path: &str, number: u64) {
+        harvest.add(|| Arc::from(Path::new(path)), rows(path, number));
+    }
+
+    fn report(harvest: &Harvest<Arc<Path>>) -> GrepReport {
+        let path_of = |file: &Arc<Path>| file.to_path_buf();
+        harvest.report(
+            &content(3),
+            SkipLog::default(),
+            Completion::Complete,
+            path_of,
+        )
+    }
 
     fn rows(path: &str, number: u64) -> Finding {
         let path: Arc<Path> = Arc::from(Path::new(path));
@@ -263,16 +303,16 @@ mod tests {
     #[test]
     fn the_end_moves_forward_as_rows_come_in() {
         let harvest = Harvest::new(&content(3)); // needs a fourth row to know of more
-        harvest.add(Path::new("/m/1"), rows("/m/1", 3));
+        add(&harvest, "/m/1", 3);
         assert!(
             !harvest.is_beyond(Path::new("/z")),
             "three rows may be all there are"
         );
-        harvest.add(Path::new("/p"), rows("/p", 5));
+        add(&harvest, "/p", 5);
         assert!(harvest.is_beyond(Path::new("/q")) && !harvest.is_beyond(Path::new("/p")));
-        harvest.add(Path::new("/b"), rows("/b", 1));
+        add(&harvest, "/b", 1);
         assert!(harvest.is_beyond(Path::new("/p")) && !harvest.is_beyond(Path::new("/m")));
-        let report = harvest.report(&content(3), SkipLog::default(), Completion::Complete);
+        let report = report(&harvest);
         let Found::Rows(shown) = &report.found else {
             panic!("rows asked for")
         };
@@ -292,8 +332,8 @@ mod tests {
     #[test]
     fn a_page_that_takes_exactly_everything_is_complete() {
         let harvest = Harvest::new(&content(3));
-        harvest.add(Path::new("/m"), rows("/m", 3));
-        let report = harvest.report(&content(3), SkipLog::default(), Completion::Complete);
+        add(&harvest, "/m", 3);
+        let report = report(&harvest);
         assert!(!report.more);
         assert_eq!(
             report.totals(),

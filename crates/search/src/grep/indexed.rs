@@ -5,18 +5,19 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::harvest::Harvest;
-use super::scan::{Content, HeldText, Naming, Scanner};
+use super::scan::{Content, Finding, HeldText, Naming, Scanner};
 use super::{GrepPlan, GrepQuery, GrepReport};
 use crate::handle::Directory;
 use crate::index::{
-    AskedTree, Candidate, Candidates, Holder, LONGEST_HELD, Mark, NotKnown, ReadText, TextKind,
-    ViewKey, plan,
+    AskedTree, Candidate, Candidates, Holder, KeptTree, LONGEST_HELD, Mark, NotKnown, ReadText,
+    TextKind, ViewKey,
 };
 use crate::leave_out::LeaveOut;
 use crate::root::Opened;
@@ -26,6 +27,13 @@ use crate::walk::NameRules;
 
 /// So many files a thread takes at once.
 const BLOCK: usize = 48;
+
+/// So many bytes are searched while the tree must stay as it is.
+const AT_ONCE: usize = 1 << 20;
+
+/// Of so many candidates each is looked at before its text is used, whether it is watched or not: it
+/// may be mapped by another program. Of more, looking would take longer than searching.
+const LOOKED_AT: usize = 512;
 
 /// Answers a query from what is kept; `NotKnown` if that cannot be done exactly.
 pub(super) fn run(
@@ -39,7 +47,7 @@ pub(super) fn run(
         return Err(NotKnown);
     };
     let here = Mark::of(&root.stat().map_err(|_| NotKnown)?);
-    let needed = plan(&query.pattern, query.case_insensitive, query.multiline);
+    let needed = built.matcher.needed(query);
     let (candidates, top) = asked.with_fresh(|kept, has_looked| {
         let below = built
             .root
@@ -67,7 +75,7 @@ pub(super) fn run(
             ..NameRules::default()
         };
         let seen = kept.see(&key, &rules)?;
-        let Ok(candidates) = kept.candidates(&seen, &needed, has_looked) else {
+        let Ok(candidates) = kept.candidates(&seen, needed, has_looked) else {
             kept.forget_index();
             return Err(NotKnown);
         };
@@ -78,7 +86,7 @@ pub(super) fn run(
     let skips = SkipLog::default();
     let harvest = Harvest::new(query);
     let scanner = Scanner::new(built.matcher.exact(), query, harvest.rows_needed(), &watch)
-        .with_relaxed(built.matcher.relaxed(query));
+        .with_narrowing(built.matcher.narrowing(query));
     let search = Search {
         holder: &asked.holder,
         candidates: &candidates,
@@ -87,6 +95,7 @@ pub(super) fn run(
         skips: &skips,
         watch: &watch,
         left_out: LeftOut::new(&query.leave_out, &query.path),
+        spares_looks: candidates.files.len() > LOOKED_AT,
         next: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         is_lost: AtomicBool::new(false),
@@ -115,20 +124,26 @@ pub(super) fn run(
         return Err(NotKnown);
     }
     drop(search);
-    Ok((
-        harvest.report(query, skips, watch.completion()),
-        candidates.unread,
-    ))
+    let report = asked.holder.look(|kept| {
+        let path_of = |place: &usize| kept.path_of(candidates.files[*place]).0;
+        match kept.epoch == candidates.epoch {
+            true => Ok(harvest.report(query, skips, watch.completion(), path_of)),
+            false => Err(NotKnown),
+        }
+    })?;
+    Ok((report, candidates.unread))
 }
 
 struct Search<'a> {
     holder: &'a Holder,
     candidates: &'a Candidates,
     top: &'a Directory,
-    harvest: &'a Harvest,
+    /// By place among the candidates.
+    harvest: &'a Harvest<usize>,
     skips: &'a SkipLog,
     watch: &'a Watch,
     left_out: LeftOut<'a>,
+    spares_looks: bool,
     next: AtomicUsize,
     /// What follows cannot be shown any more, or there is no time.
     is_over: AtomicBool,
@@ -140,99 +155,146 @@ impl Search<'_> {
     /// One thread, until there is nothing left to do.
     fn work(&self, mut scanner: Scanner) {
         loop {
-            let start = self.next.fetch_add(BLOCK, Ordering::Relaxed);
-            let all = &self.candidates.files;
-            if start >= all.len() || self.is_over.load(Ordering::Relaxed) {
+            let mut from = self.next.fetch_add(BLOCK, Ordering::Relaxed);
+            let end = self.candidates.files.len().min(from + BLOCK);
+            if from >= end || self.is_over.load(Ordering::Relaxed) {
                 return;
             }
-            let block = &all[start..all.len().min(start + BLOCK)];
-            let known = self.holder.with(|kept| {
-                if kept.epoch != self.candidates.epoch {
-                    return Err(NotKnown);
-                }
-                Ok(block
-                    .iter()
-                    .filter_map(|file| kept.candidate(*file))
-                    .collect::<Vec<_>>())
-            });
-            let Ok(files) = known else {
-                self.is_lost.store(true, Ordering::Relaxed);
-                self.is_over.store(true, Ordering::Relaxed);
-                return;
-            };
-            let mut read = Vec::new();
-            for file in &files {
-                if self.watch.must_stop() || self.harvest.is_beyond(&file.path) {
-                    self.is_over.store(true, Ordering::Relaxed);
-                    break;
-                }
-                if let Some(text) = self.search(&mut scanner, file) {
-                    read.push((file.entry, file.version, text));
-                }
-            }
-            if !read.is_empty() {
-                let _ = self.holder.with(|kept| {
-                    if kept.epoch == self.candidates.epoch {
-                        for (entry, version, text) in &read {
-                            kept.keep_text(*entry, *version, text);
-                        }
-                    }
-                    Ok(())
+            let mut to_read = Vec::new();
+            while from < end {
+                let held = self.holder.look(|kept| {
+                    self.search_held(kept, &mut scanner, from..end, &mut to_read)
                 });
+                let Ok(reached) = held else {
+                    self.is_lost.store(true, Ordering::Relaxed);
+                    self.is_over.store(true, Ordering::Relaxed);
+                    return;
+                };
+                from = reached;
             }
+            self.search_files(&mut scanner, &to_read);
+        }
+    }
+
+    /// Nothing from here on can be shown any more, or there is no time. Then no further block need be
+    /// begun; those that others are at come before.
+    fn ends_before(&self, place: usize) -> bool {
+        let ends = self.watch.must_stop() || self.harvest.is_beyond(&place);
+        if ends {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        ends
+    }
+
+    /// Searches the files whose text is known, and says which must be read. How far it came.
+    fn search_held(
+        &self,
+        kept: &KeptTree,
+        scanner: &mut Scanner,
+        places: Range<usize>,
+        to_read: &mut Vec<(usize, Candidate)>,
+    ) -> Result<usize, NotKnown> {
+        if kept.epoch != self.candidates.epoch {
+            return Err(NotKnown);
+        }
+        let mut bytes = 0;
+        for place in places.clone() {
+            if bytes > AT_ONCE {
+                return Ok(place);
+            }
+            if self.ends_before(place) {
+                break;
+            }
+            let number = self.candidates.files[place];
+            let Some(entry) = kept.file(number) else {
+                continue;
+            };
+            let path = || kept.path_of(number).0;
+            if !self.left_out.is_empty() && self.left_out.holds(&path()) {
+                continue;
+            }
+            let Some(held) = kept.text_of(entry, self.spares_looks) else {
+                to_read.push((place, kept.candidate(number)));
+                continue;
+            };
+            bytes += held.bytes.len();
+            let text = HeldText {
+                bytes: &held.bytes,
+                is_plain: held.kind == TextKind::Plain,
+                is_ascii: held.is_ascii,
+                size: entry.mark.size,
+                modified: entry.mark.modified(),
+            };
+            let content = || Ok(Some(Content::Held(text)));
+            let shared = || path().into();
+            let finding = scanner.search_content(&shared, content, Naming::Walked);
+            self.add(place, finding, path);
+        }
+        Ok(places.end)
+    }
+
+    /// Searches files that must be read, and keeps their texts.
+    fn search_files(&self, scanner: &mut Scanner, files: &[(usize, Candidate)]) {
+        let mut read = Vec::new();
+        for (place, file) in files {
+            if self.ends_before(*place) {
+                break;
+            }
+            if let Some(text) = self.search_file(scanner, *place, file) {
+                read.push((file.entry, file.version, text));
+            }
+        }
+        if !read.is_empty() {
+            let _ = self.holder.with(|kept| {
+                if kept.epoch == self.candidates.epoch {
+                    for (entry, version, text) in &read {
+                        kept.keep_text(*entry, *version, text);
+                    }
+                }
+                Ok(())
+            });
         }
     }
 
     /// Searches one file; what was read of it.
-    fn search(&self, scanner: &mut Scanner, file: &Candidate) -> Option<ReadText> {
-        if self.left_out.holds(&file.path) {
-            return None;
-        }
-        let below = file.below();
-        let held = file.held.as_ref().filter(|_| {
-            let now = self.top.look_below(below);
-            now.is_some_and(|now| Mark::of(&now) == file.mark)
-        });
+    fn search_file(
+        &self,
+        scanner: &mut Scanner,
+        place: usize,
+        file: &Candidate,
+    ) -> Option<ReadText> {
         let mut read = None;
-        let mut finding = match held {
-            Some(held) => {
-                let text = HeldText {
-                    bytes: &held.bytes,
-                    is_plain: held.kind == TextKind::Plain,
-                    size: file.mark.size,
-                    modified: file.mark.modified(),
-                };
-                let content = || Ok(Some(Content::Held(text)));
-                scanner.search_content(&file.path, content, Naming::Walked)
+        let opened = match self.top.open_below(file.below()) {
+            Ok(Some(mut file)) => {
+                read = read_text(&mut file);
+                Ok(Some(file))
             }
-            None => {
-                let opened = match self.top.open_below(below) {
-                    Ok(Some(mut file)) => {
-                        read = read_text(&mut file);
-                        Ok(Some(file))
-                    }
-                    other => other,
-                };
-                let open = || -> io::Result<Option<Content<'_>>> {
-                    let file = opened?;
-                    Ok(match &read {
-                        Some(text) => Some(Content::Held(HeldText {
-                            bytes: &text.bytes,
-                            is_plain: text.kind == TextKind::Plain,
-                            size: text.mark.size,
-                            modified: text.mark.modified(),
-                        })),
-                        None => file.map(Content::File),
-                    })
-                };
-                scanner.search_content(&file.path, open, Naming::Walked)
-            }
+            other => other,
         };
-        if let Some(reason) = finding.skipped.take() {
-            self.skips.add(Some(&file.path), reason);
-        }
-        self.harvest.add(&file.path, finding);
+        let open = || -> io::Result<Option<Content<'_>>> {
+            let file = opened?;
+            Ok(match &read {
+                Some(text) => Some(Content::Held(HeldText {
+                    bytes: &text.bytes,
+                    is_plain: text.kind == TextKind::Plain,
+                    is_ascii: text.is_ascii,
+                    size: text.mark.size,
+                    modified: text.mark.modified(),
+                })),
+                None => file.map(Content::File),
+            })
+        };
+        let path = || file.path.as_path().into();
+        let finding = scanner.search_content(&path, open, Naming::Walked);
+        self.add(place, finding, || file.path.clone());
         read
+    }
+
+    fn add(&self, place: usize, mut finding: Finding, path: impl Fn() -> PathBuf) {
+        if let Some(reason) = finding.skipped.take() {
+            self.skips.add(Some(&path()), reason);
+        }
+        self.harvest.add(|| place, finding);
     }
 }
 
@@ -259,6 +321,10 @@ impl<'a> LeftOut<'a> {
             root,
             directories: Mutex::default(),
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.leave_out.is_empty()
     }
 
     fn holds(&self, path: &Path) -> bool {

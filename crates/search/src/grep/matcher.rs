@@ -5,9 +5,17 @@ use std::sync::OnceLock;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
+use ignore::types::Types;
 
+use super::filter;
 use super::GrepQuery;
+#[cfg(target_os = "linux")]
+use super::narrow::LineFilter;
+#[cfg(target_os = "linux")]
+use super::scan::Narrowing;
 use crate::SearchError;
+#[cfg(target_os = "linux")]
+use crate::index::{TrigramQuery, plan};
 
 /// So many are kept.
 const MOST_KEPT: usize = 8;
@@ -15,7 +23,11 @@ const MOST_KEPT: usize = 8;
 /// Regexes of the last queries: a call is checked before it is answered, and building one that knows
 /// all letters of the world takes longer than most answers.
 #[derive(Debug, Default)]
-pub(crate) struct MatcherCache(Mutex<Vec<(MatcherKey, Arc<BuiltPattern>)>>);
+pub(crate) struct MatcherCache {
+    patterns: Mutex<Vec<(MatcherKey, Arc<BuiltPattern>)>>,
+    /// By their names. Each compiles some hundred globs to choose from.
+    types: Mutex<Vec<(String, Types)>>,
+}
 
 /// The regex of a query, and what is derived from it when it is needed.
 #[derive(Debug)]
@@ -23,7 +35,9 @@ pub(super) struct BuiltPattern {
     /// Shared, because its working memory is.
     exact: Arc<RegexMatcher>,
     #[cfg(target_os = "linux")]
-    relaxed: OnceLock<Option<Arc<RegexMatcher>>>,
+    narrowing: OnceLock<Narrowing>,
+    #[cfg(target_os = "linux")]
+    needed: OnceLock<TrigramQuery>,
 }
 
 impl BuiltPattern {
@@ -31,7 +45,9 @@ impl BuiltPattern {
         Self {
             exact: Arc::new(exact),
             #[cfg(target_os = "linux")]
-            relaxed: OnceLock::new(),
+            narrowing: OnceLock::new(),
+            #[cfg(target_os = "linux")]
+            needed: OnceLock::new(),
         }
     }
 
@@ -39,11 +55,25 @@ impl BuiltPattern {
         Arc::clone(&self.exact)
     }
 
-    /// One that matches in every text in which this one does, and is faster there.
+    /// What a text must have for the pattern to match in it.
     #[cfg(target_os = "linux")]
-    pub(super) fn relaxed(&self, query: &GrepQuery) -> Option<Arc<RegexMatcher>> {
-        let build = || super::relaxed::build(query).map(Arc::new);
-        self.relaxed.get_or_init(build).clone()
+    pub(super) fn needed(&self, query: &GrepQuery) -> &TrigramQuery {
+        let plan = || plan(&query.pattern, query.case_insensitive, query.multiline);
+        self.needed.get_or_init(plan)
+    }
+
+    /// What rules out lines faster than the pattern.
+    #[cfg(target_os = "linux")]
+    pub(super) fn narrowing(&self, query: &GrepQuery) -> Narrowing {
+        let build = || Narrowing {
+            // A pattern with a word that is worth looking for is fast by itself.
+            lines: match self.needed(query) {
+                TrigramQuery::Any => LineFilter::build(query).map(Arc::new),
+                _ => None,
+            },
+            relaxed: super::relaxed::build(query).map(Arc::new),
+        };
+        self.narrowing.get_or_init(build).clone()
     }
 }
 
@@ -56,7 +86,7 @@ impl MatcherCache {
             query.case_insensitive,
             query.multiline,
         );
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock()
             .iter()
             .find(|(it, _)| *it == key)
@@ -69,6 +99,22 @@ impl MatcherCache {
         kept.insert(0, (key, Arc::clone(&matcher)));
         kept.truncate(MOST_KEPT);
         Ok(matcher)
+    }
+
+    /// The files of the type that a query names.
+    pub(super) fn types(&self, query: &GrepQuery) -> Result<Types, SearchError> {
+        let Some(name) = &query.file_type else {
+            return filter::types(query);
+        };
+        let lock = || self.types.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = lock().iter().find(|(it, _)| it == name) {
+            return Ok(known.clone());
+        }
+        let types = filter::types(query)?;
+        let mut kept = lock();
+        kept.insert(0, (name.clone(), types.clone()));
+        kept.truncate(MOST_KEPT);
+        Ok(types)
     }
 }
 

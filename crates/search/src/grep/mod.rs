@@ -2,7 +2,7 @@
 //!
 //! - `query`: what is asked; `report`: what is answered.
 //! - `matcher` and `filter`: the regex, the globs and the file type, built as ripgrep builds them.
-//! - `relaxed`: what rules texts out faster than a pattern with word boundaries.
+//! - `narrow` and `relaxed`: what rules lines out faster than the pattern itself.
 //! - `scan`: one file, start to end; `rows`: what of a match is shown; `text`: the matches in a text.
 //! - `harvest`: what is kept of all files, and where the search may end early.
 
@@ -11,6 +11,11 @@ mod harvest;
 #[cfg(target_os = "linux")]
 mod indexed;
 mod matcher;
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "only what is kept is narrowed")
+)]
+mod narrow;
 mod query;
 #[cfg(target_os = "linux")]
 mod relaxed;
@@ -61,7 +66,7 @@ impl GrepPlan {
     fn of(query: &GrepQuery, matchers: &MatcherCache) -> Result<Self, SearchError> {
         let matcher = matchers.build(query)?;
         let overrides = filter::overrides(query)?;
-        let types = filter::types(query)?;
+        let types = matchers.types(query)?;
         let root = root::open(&query.path, query.judged.as_deref())?;
         Ok(Self {
             matcher,
@@ -141,7 +146,7 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> Grep
 
     let watch = Watch::new(stop);
     let skips = SkipLog::default();
-    let harvest = Arc::new(Harvest::new(query));
+    let harvest = Arc::new(Harvest::<Arc<Path>>::new(query));
     let scanner = Scanner::new(matcher.exact(), query, harvest.rows_needed(), &watch);
 
     let file = match root.opened {
@@ -180,11 +185,11 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> Grep
         let (path, mut scanner) = (&query.path, scanner.clone());
         search_file(&harvest, &skips, &mut scanner, path, open, Naming::Named);
     }
-    harvest.report(query, skips, watch.completion())
+    harvest.report(query, skips, watch.completion(), |path| path.to_path_buf())
 }
 
 fn search_file(
-    harvest: &Harvest,
+    harvest: &Harvest<Arc<Path>>,
     skips: &SkipLog,
     scanner: &mut Scanner,
     path: &Path,
@@ -200,5 +205,6 @@ fn search_file(
     if let Some(reason) = finding.skipped.take() {
         skips.add(Some(path), reason);
     }
-    harvest.add(path, finding);
+    let first = finding.rows.first().map(|row| Arc::clone(&row.path));
+    harvest.add(|| first.unwrap_or_else(|| Arc::from(path)), finding);
 }

@@ -16,10 +16,12 @@ use crate::skip::SkipReason;
 /// match again.
 const LOOK_AHEAD: usize = 128;
 
+/// Says which file it is. Asked with the first row, so a file without any costs nothing.
+pub(super) type PathSource<'a> = dyn Fn() -> Arc<Path> + 'a;
+
 /// Collects the rows of one file.
 pub(super) struct RowSink<'a> {
-    path: &'a Path,
-    /// Made with the first row, so a file without any costs nothing.
+    path: &'a PathSource<'a>,
     shared_path: Option<Arc<Path>>,
     matcher: &'a RegexMatcher,
     only_matching: bool,
@@ -34,7 +36,7 @@ pub(super) struct RowSink<'a> {
 
 impl<'a> RowSink<'a> {
     pub(super) fn new(
-        path: &'a Path,
+        path: &'a PathSource<'a>,
         matcher: &'a RegexMatcher,
         only_matching: bool,
         max_rows: usize,
@@ -66,7 +68,7 @@ impl<'a> RowSink<'a> {
 
     fn push(&mut self, kind: RowKind, line: Option<u64>, bytes: &[u8]) {
         let (text, full_length) = shown(bytes);
-        let path = Arc::clone(self.shared_path.get_or_insert_with(|| Arc::from(self.path)));
+        let path = Arc::clone(self.shared_path.get_or_insert_with(self.path));
         self.rows.push(Row {
             path,
             line,

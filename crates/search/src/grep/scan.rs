@@ -18,7 +18,8 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
 
-use super::rows::{RowSink, each_match};
+use super::narrow::{LineFilter, Narrowed};
+use super::rows::{PathSource, RowSink, each_match};
 use super::{GrepMode, GrepQuery, Row};
 use crate::skip::SkipReason;
 use crate::stop::Watch;
@@ -65,8 +66,8 @@ pub(super) struct Scanner {
     fresh: Searcher,
     /// Shared, because its working memory is: all threads and calls use what one has found out.
     matcher: Arc<RegexMatcher>,
-    /// What it does not match in, the other does not either.
-    relaxed: Option<Arc<RegexMatcher>>,
+    /// What says faster of most lines that they do not match.
+    narrowing: Narrowing,
     mode: GrepMode,
     /// More rows than this of one file are never shown.
     max_rows: usize,
@@ -98,17 +99,17 @@ impl Scanner {
             searcher: fresh.clone(),
             fresh,
             matcher,
-            relaxed: None,
+            narrowing: Narrowing::default(),
             mode: query.mode,
             max_rows,
             watch: watch.clone(),
         }
     }
 
-    /// The same, with what rules out texts that have been read before.
+    /// The same, with what rules out lines of texts that have been read before.
     #[cfg(target_os = "linux")]
-    pub(super) fn with_relaxed(mut self, relaxed: Option<Arc<RegexMatcher>>) -> Self {
-        self.relaxed = relaxed;
+    pub(super) fn with_narrowing(mut self, narrowing: Narrowing) -> Self {
+        self.narrowing = narrowing;
         self
     }
 
@@ -121,13 +122,14 @@ impl Scanner {
         open: impl FnOnce() -> io::Result<Option<File>>,
         naming: Naming,
     ) -> Finding {
-        self.search_content(path, || Ok(open()?.map(Content::File)), naming)
+        let path = || Arc::from(path);
+        self.search_content(&path, || Ok(open()?.map(Content::File)), naming)
     }
 
     /// The same, of a content that may have been read before.
     pub(super) fn search_content<'c>(
         &mut self,
-        path: &Path,
+        path: &PathSource<'_>,
         open: impl FnOnce() -> io::Result<Option<Content<'c>>>,
         naming: Naming,
     ) -> Finding {
@@ -148,7 +150,7 @@ impl Scanner {
     fn search_into(
         &mut self,
         finding: &mut Finding,
-        path: &Path,
+        path: &PathSource<'_>,
         mut content: Content<'_>,
         naming: Naming,
     ) -> io::Result<()> {
@@ -187,7 +189,11 @@ impl Scanner {
         }
     }
 
-    fn attempt(&mut self, path: &Path, content: &Content<'_>) -> (Finding, io::Result<()>, Buffer) {
+    fn attempt(
+        &mut self,
+        path: &PathSource<'_>,
+        content: &Content<'_>,
+    ) -> (Finding, io::Result<()>, Buffer) {
         let is_multi_line = self.searcher.multi_line_with_matcher(&*self.matcher);
         let filling = Filling {
             path,
@@ -204,17 +210,12 @@ impl Scanner {
             _ => None,
         };
         if let Some(text) = slice {
-            if let Some(relaxed) = &self.relaxed
-                && !text.is_ascii()
-                && !may_match(relaxed, &self.matcher, text, is_multi_line)
-            {
-                return (Finding::default(), Ok(()), Buffer::Fresh);
-            }
-            let (searcher, matcher) = (&mut self.searcher, &*self.matcher);
-            let (finding, outcome) = filling.run(|sink| match sink {
-                EitherSink::Rows(sink) => searcher.search_slice(matcher, text, sink),
-                EitherSink::Count(sink) => searcher.search_slice(matcher, text, sink),
-            });
+            let detection = self.searcher.binary_detection().clone();
+            self.searcher.set_binary_detection(BinaryDetection::none());
+            let (searcher, narrowing) = (&mut self.searcher, &self.narrowing);
+            let (finding, outcome) =
+                search_plain(searcher, narrowing, filling, text, is_multi_line);
+            self.searcher.set_binary_detection(detection);
             return (finding, outcome, Buffer::Fresh);
         }
         let mut reader = Reader {
@@ -237,40 +238,48 @@ impl Scanner {
     }
 }
 
-/// Can there be a match? Lines in which the relaxed pattern matches are asked about one by one: most
-/// have no letter that slows the pattern itself down.
-pub(super) fn may_match(
-    relaxed: &RegexMatcher,
-    exact: &RegexMatcher,
-    text: &[u8],
+/// Searches a text that has no NUL byte and no mark. It need not be looked at for them again.
+fn search_plain(
+    searcher: &mut Searcher,
+    narrowing: &Narrowing,
+    filling: Filling<'_>,
+    text: PlainText<'_>,
     is_multi_line: bool,
-) -> bool {
-    let mut from = 0;
-    while from <= text.len() {
-        let Ok(found) = relaxed.find_at(text, from) else {
-            return true;
-        };
-        let Some(found) = found else {
-            return false;
-        };
-        if is_multi_line {
-            return true;
+) -> (Finding, io::Result<()>) {
+    let (matcher, bytes) = (filling.matcher, text.bytes);
+    let lines = narrowing.lines.as_deref();
+    let relaxed = narrowing.relaxed.as_deref().filter(|_| !text.is_ascii);
+    if is_multi_line {
+        let is_ruled_out = lines.is_some_and(|lines| lines.next(bytes).is_none())
+            || relaxed.is_some_and(|relaxed| matches!(relaxed.is_match(bytes), Ok(false)));
+        if is_ruled_out {
+            return (Finding::default(), Ok(()));
         }
-        let start = memchr::memrchr(b'\n', &text[..found.start()]).map_or(0, |at| at + 1);
-        let end = memchr::memchr(b'\n', &text[found.end()..]);
-        let end = end.map_or(text.len(), |at| found.end() + at);
-        if !matches!(exact.is_match(&text[start..end]), Ok(false)) {
-            return true;
-        }
-        from = end + 1;
+    } else if lines.is_some() || relaxed.is_some() {
+        let narrowed = Narrowed::new(matcher, lines, relaxed);
+        return filling.run(|sink| match sink {
+            EitherSink::Rows(sink) => searcher.search_slice(narrowed, bytes, sink),
+            EitherSink::Count(sink) => searcher.search_slice(narrowed, bytes, sink),
+        });
     }
-    false
+    filling.run(|sink| match sink {
+        EitherSink::Rows(sink) => searcher.search_slice(matcher, bytes, sink),
+        EitherSink::Count(sink) => searcher.search_slice(matcher, bytes, sink),
+    })
+}
+
+/// What says faster of most lines than the pattern that they do not match.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Narrowing {
+    pub(super) lines: Option<Arc<LineFilter>>,
+    /// For texts beyond ASCII. What it does not match in, the pattern does not either.
+    pub(super) relaxed: Option<Arc<RegexMatcher>>,
 }
 
 /// Which sink to fill.
 #[derive(Clone, Copy)]
 struct Filling<'a> {
-    path: &'a Path,
+    path: &'a PathSource<'a>,
     matcher: &'a RegexMatcher,
     mode: GrepMode,
     max_rows: usize,
@@ -319,14 +328,25 @@ pub(super) struct HeldText<'a> {
     pub(super) bytes: &'a [u8],
     /// It has no NUL byte and no byte order mark, so that it is searched as it is.
     pub(super) is_plain: bool,
+    pub(super) is_ascii: bool,
     /// Of the whole file.
     pub(super) size: u64,
     pub(super) modified: SystemTime,
 }
 
+/// A text that is searched as it is.
+#[derive(Clone, Copy)]
+struct PlainText<'a> {
+    bytes: &'a [u8],
+    is_ascii: bool,
+}
+
 impl<'a> HeldText<'a> {
-    fn plain(&self) -> Option<&'a [u8]> {
-        self.is_plain.then_some(self.bytes)
+    fn plain(&self) -> Option<PlainText<'a>> {
+        self.is_plain.then_some(PlainText {
+            bytes: self.bytes,
+            is_ascii: self.is_ascii,
+        })
     }
 }
 
@@ -521,7 +541,8 @@ mod tests {
             None
         );
         let grown = Content::File(File::open(&binary).unwrap());
-        assert_eq!(scanner.attempt(&binary, &grown).2, Buffer::Grown);
+        let path = || Arc::from(&*binary);
+        assert_eq!(scanner.attempt(&path, &grown).2, Buffer::Grown);
         assert_eq!(
             scanner
                 .search(&binary, || File::open(&binary).map(Some), Naming::Walked)
@@ -530,7 +551,7 @@ mod tests {
         );
         let fresh = Content::File(File::open(&binary).unwrap());
         assert_eq!(
-            scanner.attempt(&binary, &fresh).2,
+            scanner.attempt(&path, &fresh).2,
             Buffer::Fresh,
             "replaced once, not for every file"
         );

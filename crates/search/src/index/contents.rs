@@ -55,6 +55,7 @@ pub(crate) enum Coverage {
 pub(crate) struct Held {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) kind: TextKind,
+    pub(crate) is_ascii: bool,
     _share: Arc<Share>,
 }
 
@@ -124,6 +125,7 @@ impl Budget {
         (used + bytes <= self.most).then(|| Held {
             bytes: Arc::clone(&text.bytes),
             kind: text.kind,
+            is_ascii: text.is_ascii,
             _share: Arc::new(share),
         })
     }
@@ -133,6 +135,7 @@ impl Budget {
 pub(crate) struct ReadText {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) kind: TextKind,
+    pub(crate) is_ascii: bool,
     pub(crate) mark: Mark,
     pub(crate) is_settled: bool,
 }
@@ -173,6 +176,7 @@ impl ReadText {
             return Ok(None);
         }
         Ok(Some(Self {
+            is_ascii: bytes.is_ascii(),
             bytes: bytes.into(),
             kind,
             mark,
@@ -186,6 +190,7 @@ impl ReadText {
         is_plain.then(|| Self {
             bytes: bytes.into(),
             kind: TextKind::Plain,
+            is_ascii: bytes.is_ascii(),
             mark,
             is_settled: false,
         })

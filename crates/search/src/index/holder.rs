@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub(crate) struct Holder {
     pub(crate) contents_kept: Duration,
     /// How many files may be watched themselves, if that is said.
     watched_files: Option<usize>,
-    state: Mutex<Stage>,
+    state: RwLock<Stage>,
     /// Of the thread behind it, if there is one.
     pub(crate) work: Mutex<Work>,
     pub(crate) news: Condvar,
@@ -72,7 +72,7 @@ impl Holder {
             few_files: settings.few_files,
             contents_kept: settings.contents_kept,
             watched_files: settings.watched_files,
-            state: Mutex::new(Stage::Unread),
+            state: RwLock::new(Stage::Unread),
             work: Mutex::new(Work {
                 has_thread: false,
                 is_wanted: false,
@@ -85,12 +85,24 @@ impl Holder {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Stage> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> RwLockWriteGuard<'_, Stage> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn work(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the tree, if it is ready. Others may look at the same time, so this may take a
+    /// moment, but no longer: who asks next must bring the tree up to date first.
+    pub(crate) fn look<T>(
+        &self,
+        look: impl FnOnce(&KeptTree) -> Result<T, NotKnown>,
+    ) -> Result<T, NotKnown> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            Stage::Ready(kept) => look(kept),
+            _ => Err(NotKnown),
+        }
     }
 
     /// Asks the tree, if it is ready.

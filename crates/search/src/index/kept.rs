@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bits::Bits;
-use super::contents::{Budget, Coverage, FileData, Held, ReadText};
+use super::contents::{Budget, Coverage, FileData, Held, ReadText, TextKind};
 use super::file_watches::FileWatches;
 use super::handed_over::HandedOver;
 use super::load::Refused;
 use super::mark::Mark;
 use super::plan::TrigramQuery;
 use super::segment::{Damaged, Segment};
-use super::tree::{DirectoryNumber, EntryNumber, LiveTree, Refreshed, Watching};
+use super::tree::{
+    DirectoryNumber, EntryNumber, LiveTree, Refreshed, TreeEntry, Watching,
+};
 use crate::FileIdentity;
 use crate::handle::EntryKind;
 use crate::skip::Skip;
@@ -85,7 +87,7 @@ pub(crate) struct Unread {
     pub(crate) unwatched: usize,
 }
 
-/// A file to search.
+/// A file to search that must be read.
 pub(crate) struct Candidate {
     pub(crate) entry: EntryNumber,
     pub(crate) version: u32,
@@ -93,8 +95,6 @@ pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
     /// Where in it the path below the root begins.
     below: usize,
-    pub(crate) mark: Mark,
-    pub(crate) held: Option<Held>,
 }
 
 impl Candidate {
@@ -326,13 +326,34 @@ impl KeptTree {
         Ok(found)
     }
 
-    /// What is needed to search a file; `None` if it is gone.
-    pub(crate) fn candidate(&self, number: EntryNumber) -> Option<Candidate> {
-        let entry = self
-            .tree
-            .entries
-            .get(number as usize)
-            .filter(|entry| entry.is_there)?;
+    /// A file to search; `None` if it is gone.
+    pub(crate) fn file(&self, number: EntryNumber) -> Option<&TreeEntry<FileData>> {
+        let entry = self.tree.entries.get(number as usize);
+        entry.filter(|entry| entry.is_there)
+    }
+
+    /// The text of a file, if it is known. `spares_look`: one that is watched itself need not be
+    /// looked at (see `tree`, of stores through a mapping).
+    pub(crate) fn text_of<'a>(
+        &self,
+        entry: &'a TreeEntry<FileData>,
+        spares_look: bool,
+    ) -> Option<&'a Held> {
+        // A change in the same instant as the last one is not seen by a look alone.
+        let is_watched = entry.watch.is_some();
+        let held = entry.data.held.as_ref();
+        let held = held.filter(|_| is_watched || entry.data.is_settled)?;
+        if spares_look && is_watched && held.kind == TextKind::Plain {
+            return Some(held);
+        }
+        let now = self.tree.top.look_below(&self.tree.path_in(entry));
+        now.is_some_and(|now| Mark::of(&now) == entry.mark)
+            .then_some(held)
+    }
+
+    /// Where a file is, and where in that the path below the root begins.
+    pub(crate) fn path_of(&self, number: EntryNumber) -> (PathBuf, usize) {
+        let entry = &self.tree.entries[number as usize];
         let directory = &self.tree.directories[entry.parent as usize].path;
         let length = self.tree.root.as_os_str().len() + directory.as_os_str().len();
         let mut path = PathBuf::with_capacity(length + entry.name.len() + 2);
@@ -341,19 +362,18 @@ impl KeptTree {
         let below = path.as_os_str().len();
         path.push(directory);
         path.push(&*entry.name);
-        Some(Candidate {
+        (path, below)
+    }
+
+    /// What is needed to read a file.
+    pub(crate) fn candidate(&self, number: EntryNumber) -> Candidate {
+        let (path, below) = self.path_of(number);
+        Candidate {
             entry: number,
-            version: entry.version,
+            version: self.tree.entries[number as usize].version,
             path,
             below,
-            mark: entry.mark,
-            // A change in the same instant as the last one is not seen by a look alone.
-            held: entry
-                .data
-                .held
-                .clone()
-                .filter(|_| entry.watch.is_some() || entry.data.is_settled),
-        })
+        }
     }
 
     /// Keeps what was read of a file, unless the file changed since or is held already.

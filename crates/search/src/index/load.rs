@@ -239,7 +239,11 @@ impl Loader<'_> {
         let kind = kind_of(&found)?;
         let is_dir = kind == EntryKind::Directory;
         Some(LoadedEntry {
-            verdict: self.rules.by_files(&path.join(&name), is_dir, level),
+            verdict: match level {
+                Some(_) => self.rules.by_files(&path.join(&name), is_dir, level),
+                // Without any ignore file.
+                None => Verdict::Unknown,
+            },
             name,
             kind,
             mark: Mark::of(&found),

@@ -36,9 +36,9 @@ pub(crate) fn file_place(folder: &Path, root: &Path) -> Option<PathBuf> {
 
 pub(crate) use contents::{LONGEST_HELD, ReadText, TextKind};
 pub(crate) use holder::Holder;
-pub(crate) use kept::{Candidate, Candidates, NotKnown, Unread, ViewKey};
+pub(crate) use kept::{Candidate, Candidates, KeptTree, NotKnown, Unread, ViewKey};
 pub(crate) use mark::Mark;
-pub(crate) use plan::plan;
+pub(crate) use plan::{TrigramQuery, plan};
 pub(crate) use store::{AskedTree, Need, TreeStore};
 
 /// What fuzz targets look at.

@@ -235,12 +235,17 @@ impl IgnoreRules {
             Some((file, path)) => parse(Some(file), place.path, &path, skips),
             None => Gitignore::empty(),
         };
+        let any_git = has_git || next.as_ref().is_some_and(|next| next.any_git);
         let level = Level {
-            any_git: has_git || next.as_ref().is_some_and(|next| next.any_git),
+            any_git,
             next,
             custom: read(CUSTOM),
             ignore: read(IGNORE),
-            git: read(GIT_IGNORE),
+            // Outside a repository it never counts, and understanding one takes a while.
+            git: match any_git {
+                true => read(GIT_IGNORE),
+                false => Gitignore::empty(),
+            },
             exclude,
             has_git,
             is_above,

@@ -88,6 +88,15 @@ impl Both {
         found.contains(&format!("{:?}", tree.root.join(path)))
     }
 
+    /// Are all its directories watched? Nothing if it is not kept.
+    pub(crate) fn is_watched(&self, tree: &Tree) -> Option<bool> {
+        let status = self.kept.index_status();
+        let status = status.iter().find(|status| status.root == tree.root);
+        status
+            .filter(|status| status.is_ready)
+            .map(|status| status.is_watched)
+    }
+
     /// Is the answer one of the index? Then it is watched and known.
     pub(crate) fn is_kept(&self, tree: &Tree) -> bool {
         self.kept

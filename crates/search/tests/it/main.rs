@@ -14,6 +14,9 @@ mod kept;
 mod kept_disk;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+mod kept_limits;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod kept_mounts;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
