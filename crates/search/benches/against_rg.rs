@@ -3,7 +3,10 @@
 //! `cargo bench -p haft-search --bench against_rg`. `HAFT_BENCH_RG` names another `rg`. Each number is
 //! the ratio of times on the clock, rg's divided by ours, both the best of some rounds of the same run:
 //! other work on the machine then counts for both. `HAFT_BENCH_TREES` names trees (`small`, `many`,
-//! `registry`); `build` measures what an open session costs a build beside it.
+//! `registry`); `build` measures what an open session costs a build beside it. `HAFT_BENCH_KINDS` names
+//! a part of a kind's name: only such are measured.
+//!
+//! *page* is what the tool gives unless it is asked for more: the first 250 rows. *whole* is every row.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -241,7 +244,9 @@ fn measure(name: &str, root: &Path, rare: &str, sub: &Path) {
     println!("| pattern | results | rg ms | page ms | whole ms | rg/page | rg/whole |");
     println!("|---|---|---|---|---|---|---|");
     let (mut pages, mut wholes) = (Vec::new(), Vec::new());
-    for kind in kinds(root, rare, sub) {
+    let wanted = std::env::var("HAFT_BENCH_KINDS").unwrap_or_default();
+    let kinds = kinds(root, rare, sub);
+    for kind in kinds.into_iter().filter(|kind| kind.name.contains(&wanted)) {
         let mut best = [Duration::MAX; 3];
         let page = GrepQuery {
             head_limit: Some(PAGE),
@@ -276,6 +281,9 @@ fn measure(name: &str, root: &Path, rare: &str, sub: &Path) {
         wholes.push(ratio(rg, whole));
     }
     for (what, ratios) in [("page", &mut pages), ("whole", &mut wholes)] {
+        if ratios.is_empty() {
+            continue;
+        }
         println!(
             "\n{what}: median {:.1}, 10th percentile {:.1}, least {:.1}",
             percentile(ratios, 0.5),

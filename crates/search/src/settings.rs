@@ -24,6 +24,9 @@ pub struct IndexSettings {
     /// How many files may be watched themselves, because they may be written under names outside the
     /// tree; others are looked at before each answer. By default half of what a user may watch.
     pub watched_files: Option<usize>,
+    /// Of so many candidates each is looked at before its text is used, though it is watched: it may
+    /// be mapped by another program. Of more, looking would take longer than searching.
+    pub looked_at: usize,
     /// Builds everything within the calls instead of behind them: slow, for tests.
     pub at_once: bool,
 }
@@ -38,6 +41,7 @@ impl Default for IndexSettings {
             verify: false,
             few_files: 300,
             watched_files: None,
+            looked_at: 512,
             at_once: false,
         }
     }

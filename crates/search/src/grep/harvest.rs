@@ -124,9 +124,7 @@ impl<K: Ord + Clone> Harvest<K> {
                     files.truncate(page_end);
                 }
                 files.sort_unstable();
-                let page: Vec<_> = page(files, query)
-                    .map(|(_, file)| path_of(&file))
-                    .collect();
+                let page: Vec<_> = page(files, query).map(|(_, file)| path_of(&file)).collect();
                 let more = total > query.offset.saturating_add(page.len());
                 (
                     Found::Files(page),

@@ -31,10 +31,6 @@ const BLOCK: usize = 48;
 /// So many bytes are searched while the tree must stay as it is.
 const AT_ONCE: usize = 1 << 20;
 
-/// Of so many candidates each is looked at before its text is used, whether it is watched or not: it
-/// may be mapped by another program. Of more, looking would take longer than searching.
-const LOOKED_AT: usize = 512;
-
 /// Answers a query from what is kept; `NotKnown` if that cannot be done exactly.
 pub(super) fn run(
     query: &GrepQuery,
@@ -95,7 +91,7 @@ pub(super) fn run(
         skips: &skips,
         watch: &watch,
         left_out: LeftOut::new(&query.leave_out, &query.path),
-        spares_looks: candidates.files.len() > LOOKED_AT,
+        spares_looks: candidates.files.len() > asked.holder.looked_at,
         next: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         is_lost: AtomicBool::new(false),
@@ -162,9 +158,9 @@ impl Search<'_> {
             }
             let mut to_read = Vec::new();
             while from < end {
-                let held = self.holder.look(|kept| {
-                    self.search_held(kept, &mut scanner, from..end, &mut to_read)
-                });
+                let held = self
+                    .holder
+                    .look(|kept| self.search_held(kept, &mut scanner, from..end, &mut to_read));
                 let Ok(reached) = held else {
                     self.is_lost.store(true, Ordering::Relaxed);
                     self.is_over.store(true, Ordering::Relaxed);

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use ignore::types::Types;
 
-use super::filter;
 use super::GrepQuery;
+use super::filter;
 #[cfg(target_os = "linux")]
 use super::narrow::LineFilter;
 #[cfg(target_os = "linux")]

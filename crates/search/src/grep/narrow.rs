@@ -1,9 +1,8 @@
 //! Which lines of a text a pattern without a rare word may match in.
 //!
 //! Every match of `\b[a-z]{2}\d{3}\b` has two small letters and three digits in a row. Such a *run* of
-//! classes is found many times faster than a regex goes through a text: blocks without a byte of its
-//! rarest class are passed at the speed of memory. Where the run is, the pattern itself decides, line
-//! by line.
+//! classes is found many times faster than a regex goes through a text, since many bytes are compared
+//! at once. Where the run is, the pattern itself decides, line by line.
 
 use grep_matcher::{LineMatchKind, LineTerminator, Match, Matcher};
 use grep_regex::{RegexCaptures, RegexMatcher};
@@ -14,33 +13,32 @@ use super::GrepQuery;
 
 /// So many classes are looked for in a row.
 const LONGEST: usize = 8;
+/// So many are kept of a pattern to choose from.
+const MOST_RUNS: usize = 40;
+/// So many further runs are asked for.
+const MOST_OTHERS: usize = 2;
 /// Nested deeper than this it is not worth the trouble.
 const DEEPEST: usize = 200;
 /// A run at more places than this is no help.
-const MOST_OFTEN: f64 = 0.004;
+const MOST_OFTEN: f64 = 0.012;
 /// The same for its rarest class alone.
 const MOST_OFTEN_ONE: f64 = 0.1;
-/// A class of more ranges takes long to look for.
-const MOST_RANGES: usize = 4;
-/// So many bytes are looked at together.
+/// A class of more ranges is not looked for in blocks.
+const MOST_RANGES: usize = 3;
+/// So many places are looked at together.
 const BLOCK: usize = 64;
 
-/// The run that every match of a pattern has.
+/// The runs that every match of a pattern has.
 #[derive(Debug)]
 pub(super) struct LineFilter {
-    /// In which places of the run a byte may be: one bit each.
-    places: Box<[u8; 256]>,
-    length: usize,
-    /// The place of the rarest class.
-    rarest: usize,
-    /// Its bytes, first and how many more.
-    ranges: Vec<(u8, u8)>,
-    /// There are characters of several bytes in it: a line with any such may match.
-    is_wide: bool,
+    rarest: Run,
+    /// Further ones that the same line must have; each is quick to look for.
+    others: Vec<Run>,
 }
 
 impl LineFilter {
-    /// `None`: there is no run that is rare enough, or the pattern looks beyond its line.
+    /// `None`: there is no run that is rare enough, the pattern looks beyond its line, or it is a text
+    /// that is found faster as such.
     pub(super) fn build(query: &GrepQuery) -> Option<Self> {
         let parsed = ParserBuilder::new()
             .utf8(false)
@@ -52,33 +50,105 @@ impl LineFilter {
             .build()
             .parse(&format!("(?:{})", query.pattern))
             .ok()?;
-        if !stays_in_line(&parsed) {
+        if !stays_in_line(&parsed) || parsed.properties().is_alternation_literal() {
             return None;
         }
-        let mut run = read(&parsed, 0).rarest();
+        let mut runs = read(&parsed, 0).all();
         if !query.multiline {
             // No match goes beyond its line.
-            for class in &mut run {
+            for class in runs.iter_mut().flatten() {
                 class.remove(b'\n');
             }
         }
-        Self::of(&run)
-    }
-
-    fn of(run: &[ByteClass]) -> Option<Self> {
-        let often: f64 = run.iter().map(ByteClass::often).product();
-        let (rarest, class) = run
-            .iter()
-            .enumerate()
-            .min_by(|(_, a), (_, b)| a.often().total_cmp(&b.often()))?;
-        let mut ranges = class.ranges();
-        if often > MOST_OFTEN || class.often() > MOST_OFTEN_ONE || ranges.len() > MOST_RANGES {
+        let often = |run: &[ByteClass]| run.iter().map(ByteClass::often).product::<f64>();
+        runs.sort_by(|a, b| often(a).total_cmp(&often(b)));
+        let (rarest, others) = runs.split_first()?;
+        if often(rarest) > MOST_OFTEN {
             return None;
         }
-        let is_wide = run.iter().any(|class| class.is_wide);
-        if is_wide {
-            ranges.push((0x80, 0x7f));
+        let is_part =
+            |run: &[ByteClass], of: &[ByteClass]| of.windows(run.len()).any(|it| it == run);
+        let mut chosen: Vec<&Vec<ByteClass>> = vec![rarest];
+        for run in others {
+            if !chosen.iter().any(|it| is_part(run, it)) {
+                chosen.push(run);
+            }
         }
+        let others = chosen[1..].iter().filter_map(|run| Run::of(run));
+        let is_quick = |run: &Run| run.byte.is_some() && !run.is_wide;
+        Some(Self {
+            rarest: Run::of(rarest)?,
+            others: match query.multiline {
+                true => Vec::new(),
+                false => others.filter(is_quick).take(MOST_OTHERS).collect(),
+            },
+        })
+    }
+
+    /// A place in the first line that may match. The text begins with a line.
+    pub(super) fn next(&self, text: &[u8]) -> Option<usize> {
+        let mut from = 0;
+        loop {
+            let at = from + self.rarest.find(&text[from..])?;
+            if self.others.is_empty() {
+                return Some(at);
+            }
+            let (start, end) = line_at(text, at);
+            let line = &text[start..end];
+            if self.others.iter().all(|run| run.find(line).is_some()) {
+                return Some(at);
+            }
+            from = text.len().min(end + 1);
+        }
+    }
+}
+
+/// Where the line begins and ends that this place is in.
+fn line_at(text: &[u8], at: usize) -> (usize, usize) {
+    let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |it| it + 1);
+    let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |it| at + it);
+    (start, end)
+}
+
+/// Classes in a row.
+#[derive(Debug)]
+struct Run {
+    /// In which places of the run a byte may be: one bit each.
+    places: Box<[u8; 256]>,
+    length: usize,
+    /// Places of the run that are looked at in blocks, the rarest first, and what is in them.
+    in_blocks: Vec<(usize, Vec<ByteRange>)>,
+    /// The rarest place, if there is only one byte that may be there.
+    byte: Option<(usize, u8)>,
+    /// There are characters of several bytes in the middle of it: a line with any such may match.
+    is_wide: bool,
+}
+
+impl Run {
+    fn of(run: &[ByteClass]) -> Option<Self> {
+        let mut run = run.to_vec();
+        // Of a character of several bytes, one of these is beside its neighbour.
+        for end in [0, run.len().checked_sub(1)?] {
+            if std::mem::take(&mut run[end].is_wide) {
+                (0x80..=u8::MAX).for_each(|byte| run[end].add(byte));
+            }
+        }
+        let mut order: Vec<(usize, &ByteClass)> = run.iter().enumerate().collect();
+        order.sort_by(|(_, a), (_, b)| a.often().total_cmp(&b.often()));
+        let in_blocks: Vec<_> = order
+            .iter()
+            .map(|(place, class)| (*place, class.ranges()))
+            .filter(|(_, ranges)| ranges.len() <= MOST_RANGES)
+            .collect();
+        let (rarest, class) = *order.first()?;
+        let ranges = class.ranges();
+        if class.often() > MOST_OFTEN_ONE || ranges.len() > MOST_RANGES {
+            return None;
+        }
+        let byte = match &*ranges {
+            [ByteRange { first, more: 0 }] => Some((rarest, *first)),
+            _ => None,
+        };
         let mut places = Box::new([0; 256]);
         for (place, class) in run.iter().enumerate() {
             for byte in (0..=u8::MAX).filter(|byte| class.holds(*byte)) {
@@ -88,52 +158,86 @@ impl LineFilter {
         Some(Self {
             places,
             length: run.len(),
-            rarest,
-            ranges,
-            is_wide,
+            in_blocks,
+            byte,
+            is_wide: run.iter().any(|class| class.is_wide),
         })
     }
 
-    /// A place in the first line that may match.
-    pub(super) fn next(&self, text: &[u8]) -> Option<usize> {
-        let (blocks, rest) = text.as_chunks::<BLOCK>();
-        for (number, block) in blocks.iter().enumerate() {
-            if self.is_worth_a_look(block) {
-                let start = number * BLOCK;
+    /// Where the first one begins, or what may be one.
+    fn find(&self, text: &[u8]) -> Option<usize> {
+        if let Some((place, byte)) = self.byte
+            && !self.is_wide
+        {
+            let starts = memchr::memchr_iter(byte, text).filter_map(|at| at.checked_sub(place));
+            return starts.into_iter().find(|at| self.is_at(text, *at));
+        }
+        let mut start = 0;
+        while let Some(window) = text.get(start..start + BLOCK + self.length) {
+            if self.is_worth_a_look(window) {
                 let found = (start..start + BLOCK).find(|at| self.is_at(text, *at));
                 if found.is_some() {
                     return found;
                 }
             }
+            start += BLOCK;
         }
-        (text.len() - rest.len()..text.len()).find(|at| self.is_at(text, *at))
+        (start..text.len()).find(|at| self.is_at(text, *at))
     }
 
-    /// Written so that many bytes are compared at once.
-    fn is_worth_a_look(&self, block: &[u8; BLOCK]) -> bool {
-        self.ranges.iter().any(|(first, more)| {
-            let is_in = |byte: &u8| u8::from(byte.wrapping_sub(*first) <= *more);
-            block.iter().fold(0, |found, byte| found | is_in(byte)) != 0
-        })
+    /// Whether a run begins in a block, or may. Written so that many bytes are compared at once.
+    fn is_worth_a_look(&self, window: &[u8]) -> bool {
+        let (blocks, _) = window.as_chunks::<BLOCK>();
+        if self.is_wide && blocks.first().is_none_or(|block| !block.is_ascii()) {
+            return true;
+        }
+        let mut found = [u8::MAX; BLOCK];
+        for (place, ranges) in &self.in_blocks {
+            let Some(bytes) = window[*place..].first_chunk::<BLOCK>() else {
+                return true;
+            };
+            let mut is_in = [0; BLOCK];
+            for range in ranges {
+                for (is_in, byte) in is_in.iter_mut().zip(bytes) {
+                    *is_in |= range.mask(*byte);
+                }
+            }
+            let mut any = 0;
+            for (found, is_in) in found.iter_mut().zip(is_in) {
+                *found &= is_in;
+                any |= *found;
+            }
+            if any == 0 {
+                return false;
+            }
+        }
+        true
     }
 
     fn is_at(&self, text: &[u8], at: usize) -> bool {
-        let byte = text[at];
-        if self.is_wide && byte >= 0x80 {
+        if self.is_wide && text[at] >= 0x80 {
             return true;
         }
-        if self.places[usize::from(byte)] >> self.rarest & 1 == 0 {
-            return false;
+        let is_in = |(place, byte): (usize, &u8)| self.places[usize::from(*byte)] >> place & 1 == 1;
+        let run = text.get(at..at + self.length);
+        run.is_some_and(|run| run.iter().enumerate().all(is_in))
+    }
+}
+
+/// Bytes in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ByteRange {
+    first: u8,
+    more: u8,
+}
+
+impl ByteRange {
+    /// All bits if the byte is one of them.
+    fn mask(self, byte: u8) -> u8 {
+        match byte.wrapping_sub(self.first) <= self.more {
+            true => u8::MAX,
+            false => 0,
         }
-        let run = at
-            .checked_sub(self.rarest)
-            .and_then(|start| text.get(start..start + self.length));
-        run.is_some_and(|run| {
-            let is_in = |(place, byte): (usize, &u8)| {
-                self.places[usize::from(*byte)] >> place & 1 == 1
-            };
-            run.iter().enumerate().all(is_in)
-        })
     }
 }
 
@@ -144,9 +248,11 @@ pub(super) fn stays_in_line(hir: &Hir) -> bool {
 }
 
 /// Bytes that may be in one place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct ByteClass {
     bytes: [u64; 4],
+    /// How often such a byte is in texts of programs, roughly.
+    often: f64,
     /// There may be a character of several bytes instead.
     is_wide: bool,
 }
@@ -180,10 +286,16 @@ impl ByteClass {
     }
 
     fn add(&mut self, byte: u8) {
+        if !self.holds(byte) {
+            self.often += often(byte);
+        }
         self.bytes[usize::from(byte / 64)] |= 1 << (byte % 64);
     }
 
     fn remove(&mut self, byte: u8) {
+        if self.holds(byte) {
+            self.often -= often(byte);
+        }
         self.bytes[usize::from(byte / 64)] &= !(1 << (byte % 64));
     }
 
@@ -192,26 +304,26 @@ impl ByteClass {
     }
 
     fn or(mut self, other: &Self) -> Self {
-        for (word, other) in self.bytes.iter_mut().zip(other.bytes) {
-            *word |= other;
+        for byte in (0..=u8::MAX).filter(|byte| other.holds(*byte)) {
+            self.add(byte);
         }
         self.is_wide |= other.is_wide;
         self
     }
 
-    /// How often such a byte is in texts of programs, roughly.
     fn often(&self) -> f64 {
-        let held = (0..=u8::MAX).filter(|byte| self.holds(*byte));
-        held.map(often).sum::<f64>().min(1.0)
+        self.often.clamp(0.0, 1.0)
     }
 
-    /// First and how many more.
-    fn ranges(&self) -> Vec<(u8, u8)> {
-        let mut ranges: Vec<(u8, u8)> = Vec::new();
+    fn ranges(&self) -> Vec<ByteRange> {
+        let mut ranges: Vec<ByteRange> = Vec::new();
         for byte in (0..=u8::MAX).filter(|byte| self.holds(*byte)) {
             match ranges.last_mut() {
-                Some((first, more)) if *first + *more + 1 == byte => *more += 1,
-                _ => ranges.push((byte, 0)),
+                Some(range) if range.first + range.more + 1 == byte => range.more += 1,
+                _ => ranges.push(ByteRange {
+                    first: byte,
+                    more: 0,
+                }),
             }
         }
         ranges
@@ -239,8 +351,8 @@ struct Part {
     last: Vec<ByteClass>,
     /// `first` is all there is.
     is_exact: bool,
-    /// The rarest run inside.
-    inner: Vec<ByteClass>,
+    /// Runs inside.
+    inner: Vec<Vec<ByteClass>>,
 }
 
 impl Part {
@@ -256,7 +368,7 @@ impl Part {
                 first: classes[..LONGEST].to_vec(),
                 last: classes[classes.len() - LONGEST..].to_vec(),
                 is_exact: false,
-                inner: rarest_of(&[&classes]),
+                inner: vec![rarest_of(&classes)],
             },
         }
     }
@@ -265,8 +377,11 @@ impl Part {
         if self.is_exact && next.is_exact {
             return Self::exact([self.first, next.first].concat());
         }
-        let between = [&*self.last, &*next.first].concat();
-        let inner = rarest_of(&[&self.inner, &next.inner, &between]);
+        let between = rarest_of(&[&*self.last, &*next.first].concat());
+        let mut inner = [self.inner, next.inner].concat();
+        inner.push(between);
+        // Not without bound; any will do.
+        inner.truncate(MOST_RUNS);
         let mut first = self.first;
         if self.is_exact {
             first.extend(next.first);
@@ -299,18 +414,19 @@ impl Part {
         }
     }
 
-    fn rarest(&self) -> Vec<ByteClass> {
-        rarest_of(&[&self.first, &self.last, &self.inner])
+    /// All runs that every match has.
+    fn all(self) -> Vec<Vec<ByteClass>> {
+        let mut all = self.inner;
+        all.extend([self.first, self.last]);
+        all.retain(|run| !run.is_empty());
+        all
     }
 }
 
-/// The rarest run in any of these.
-fn rarest_of(runs: &[&[ByteClass]]) -> Vec<ByteClass> {
+/// The rarest run in this one.
+fn rarest_of(run: &[ByteClass]) -> Vec<ByteClass> {
     let often = |run: &[ByteClass]| run.iter().map(ByteClass::often).product::<f64>();
-    let parts = runs
-        .iter()
-        .filter(|run| !run.is_empty())
-        .flat_map(|run| run.windows(run.len().min(LONGEST)));
+    let parts = run.windows(run.len().clamp(1, LONGEST));
     let rarest = parts.min_by(|a, b| often(a).total_cmp(&often(b)));
     rarest.unwrap_or_default().to_vec()
 }
@@ -321,9 +437,13 @@ fn read(hir: &Hir, depth: usize) -> Part {
     }
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Part::exact(Vec::new()),
-        HirKind::Literal(literal) => {
-            Part::exact(literal.0.iter().map(|byte| ByteClass::only(*byte)).collect())
-        }
+        HirKind::Literal(literal) => Part::exact(
+            literal
+                .0
+                .iter()
+                .map(|byte| ByteClass::only(*byte))
+                .collect(),
+        ),
         HirKind::Class(class) => Part::exact(vec![ByteClass::of(class)]),
         HirKind::Repetition(repetition) => of_repetition(repetition, depth),
         HirKind::Capture(capture) => read(&capture.sub, depth + 1),
@@ -390,8 +510,7 @@ impl<'a> Narrowed<'a> {
             let Some(relaxed) = self.relaxed else {
                 return Some(at);
             };
-            let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |it| it + 1);
-            let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |it| at + it);
+            let (start, end) = line_at(text, at);
             if !matches!(relaxed.is_match(&text[start..end]), Ok(false)) {
                 return Some(at);
             }

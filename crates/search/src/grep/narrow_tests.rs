@@ -16,20 +16,27 @@ fn query(pattern: &str, case_insensitive: bool, multiline: bool) -> GrepQuery {
 #[test]
 fn runs_are_found_where_they_are() {
     let cases = [
-        // (pattern, text, where the rarest class of its run is)
-        (r"\b[a-z]{2}\d{3}\b", "ab1 x123 yab123", Some(12)),
+        // (pattern, text, where its run is)
+        (r"\b[a-z]{2}\d{3}\b", "ab1 x123 yab123", Some(10)),
         (r"\b[a-z]{2}\d{3}\b", "ab12 cd-345 e", None),
-        (r"\d{4}-\d\d", "12-34 2024-11", Some(10)),
-        (r"x(\d\d|ab)+\d{3}", "x12345", Some(3)),
-        (r"[A-Z]{3,}!", "aXYZ!", Some(4)),
+        (r"\d{4}-\d\d", "12-34 2024-11", Some(6)),
+        (r"x(\d\d|ab)+\d{3}", "x12345", Some(1)),
+        (r"[A-Z]{3,}!", "aXYZ!", Some(1)),
         (r"[A-Z]{3,}!", "XY Z!", None),
+        (r"\w+_\w+\(", "a_b c(\n_( a(_\n x_(", Some(4)),
+        (r"\w+_\w+\(", "a_b c\n_( a(\nx_ (", None),
+        (r"\w+_\w+\(", "a_b c\nx_é é(", Some(12)),
     ];
     for (pattern, text, expected) in cases {
         for before in [0, 1, 62, 63, 64, 65, 300] {
             let filter = LineFilter::build(&query(pattern, false, false)).expect(pattern);
             let text = [&" ".repeat(before), text].concat();
             let expected = expected.map(|at| at + before);
-            assert_eq!(filter.next(text.as_bytes()), expected, "{pattern} in {text:?}");
+            assert_eq!(
+                filter.next(text.as_bytes()),
+                expected,
+                "{pattern} in {text:?}"
+            );
         }
     }
 }
@@ -37,8 +44,21 @@ fn runs_are_found_where_they_are() {
 #[test]
 fn only_patterns_with_something_rare_have_a_filter() {
     for pattern in [
-        "", "a", r"\w+", r"\d*", r"(?:ab)?", ".{5}", r"\A\d{3}", r"\d{3}\z", r"(?-m)^\d{5}",
-        r"(?R)\d{5}$", r"[^a]{8}", r"\d{5}|a",
+        "",
+        "a",
+        "zq",
+        "Q",
+        "zq|Q",
+        r"\w+",
+        r"\d*",
+        r"(?:ab)?",
+        ".{5}",
+        r"\A\d{3}",
+        r"\d{3}\z",
+        r"(?-m)^\d{5}",
+        r"(?R)\d{5}$",
+        r"[^a]{8}",
+        r"\d{5}|a",
     ] {
         let filter = LineFilter::build(&query(pattern, false, false));
         assert!(filter.is_none(), "{pattern:?}: {filter:?}");
@@ -46,14 +66,60 @@ fn only_patterns_with_something_rare_have_a_filter() {
 }
 
 const ATOMS: &[&str] = &[
-    "a", "É", r"\b", r"\B", r"\w", r"\d", ".", "^", "$", "[^a]", "(?i:k)", r"\s", "x?", "(ab|é)",
-    r"(?:b\b)+", r"\<", r"\>", "{2}", "{2,3}", r"\d{3}", "[0-9]", "(1|K2)", r"(?-u:\xc3)", "_", r"\(",
-    "[A-Z]+", r"(?:\d\d)+", r"\d{2,}", "(?:1é|K)", r"\p{Nd}",
+    "a",
+    "É",
+    r"\b",
+    r"\B",
+    r"\w",
+    r"\d",
+    ".",
+    "^",
+    "$",
+    "[^a]",
+    "(?i:k)",
+    r"\s",
+    "x?",
+    "(ab|é)",
+    r"(?:b\b)+",
+    r"\<",
+    r"\>",
+    "{2}",
+    "{2,3}",
+    r"\d{3}",
+    "[0-9]",
+    "(1|K2)",
+    r"(?-u:\xc3)",
+    "_",
+    r"\(",
+    "[A-Z]+",
+    r"(?:\d\d)+",
+    r"\d{2,}",
+    "(?:1é|K)",
+    r"\p{Nd}",
 ];
 
 const WORDS: &[&str] = &[
-    "a", "b", "é", "É", "K", "k", " ", "1", "12", "123", "\n", "\n", "ab", "x", "\u{212a}", "_", "(",
-    "١٢", "AB", "\r\n", "          ",
+    "a",
+    "b",
+    "é",
+    "É",
+    "K",
+    "k",
+    " ",
+    "1",
+    "12",
+    "123",
+    "\n",
+    "\n",
+    "ab",
+    "x",
+    "\u{212a}",
+    "_",
+    "(",
+    "١٢",
+    "AB",
+    "\r\n",
+    "          ",
 ];
 
 fn patterns() -> impl Strategy<Value = String> {

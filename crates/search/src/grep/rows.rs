@@ -218,7 +218,11 @@ fn shown(bytes: &[u8]) -> (String, Option<usize>) {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     if bytes.len() <= MAX_COLUMNS {
-        return (String::from_utf8_lossy(bytes).into_owned(), None);
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+        };
+        return (text, None);
     }
     let mut text = String::new();
     let mut length = 0;

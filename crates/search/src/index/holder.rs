@@ -26,6 +26,8 @@ pub(crate) struct Holder {
     pub(crate) few_files: usize,
     /// Texts that no one asked for so long are let go.
     pub(crate) contents_kept: Duration,
+    /// Of so many candidates each is looked at.
+    pub(crate) looked_at: usize,
     /// How many files may be watched themselves, if that is said.
     watched_files: Option<usize>,
     state: RwLock<Stage>,
@@ -71,6 +73,7 @@ impl Holder {
             folder: settings.cache_folder.clone(),
             few_files: settings.few_files,
             contents_kept: settings.contents_kept,
+            looked_at: settings.looked_at,
             watched_files: settings.watched_files,
             state: RwLock::new(Stage::Unread),
             work: Mutex::new(Work {

@@ -13,9 +13,7 @@ use super::load::Refused;
 use super::mark::Mark;
 use super::plan::TrigramQuery;
 use super::segment::{Damaged, Segment};
-use super::tree::{
-    DirectoryNumber, EntryNumber, LiveTree, Refreshed, TreeEntry, Watching,
-};
+use super::tree::{DirectoryNumber, EntryNumber, LiveTree, Refreshed, TreeEntry, Watching};
 use crate::FileIdentity;
 use crate::handle::EntryKind;
 use crate::skip::Skip;

@@ -7,7 +7,7 @@
 //! - a file written through another name of it outside, or by who opened it under a name that is
 //!   gone: files are watched themselves (`file_watches`), or looked at before each answer.
 //! - a store through a mapping: the kernel tells no one of a store, and of `msync` neither. While
-//!   there are few candidates (`LOOKED_AT` in `grep/indexed.rs`), each is looked at before what is
+//!   there are few candidates (`looked_at` in `settings`), each is looked at before what is
 //!   known of it is used, which shows the first store into a page since it was last written to disk;
 //!   everything is told when the file is unmapped. Until then a later store into the same page, any
 //!   into a file that was ruled out, and any into a text among very many candidates cannot be seen.

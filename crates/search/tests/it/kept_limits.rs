@@ -206,7 +206,10 @@ fn what_is_idle_child() {
     // What others write costs nothing before the next question.
     let before = ticks();
     let done = haft_testkit::command("sh")
-        .args(["-c", "for i in $(seq 3000); do echo needle > many/n$i; done"])
+        .args([
+            "-c",
+            "for i in $(seq 3000); do echo needle > many/n$i; done",
+        ])
         .current_dir(&tree.root)
         .status();
     assert!(done.is_ok_and(|it| it.success()));

@@ -49,7 +49,7 @@ impl Chance {
         let words = [
             "fn main", "needle", "Needle", "NEEDLE", "ask", "aſK", "foo_bar(", "struct X", "é",
             "ß", "\u{212a}", "abc", "  ", "\n", "\n", "\n", "\r\n", "\t", "0x1f", "TODO:", "héllo",
-            "ab", "b", "x",
+            "ab", "b", "x", "123", "7", "XYZ", "١٢٣", "_",
         ];
         let mut text = Vec::new();
         for _ in 0..self.below(40) {
@@ -108,6 +108,10 @@ impl Chance {
             "e{2}",
             r"\A",
             "(?s:.)",
+            r"\d{3}",
+            "[a-z]{2}[0-9]+",
+            "[A-Z]{3}",
+            r"(?:\d\d|_)x",
         ];
         (0..1 + self.below(4)).map(|_| self.pick(&atoms)).collect()
     }
@@ -346,6 +350,7 @@ fn one_tree(chance: &mut Chance) -> usize {
         few_files: [1, 3, 8, 300][chance.below(4)],
         memory: [None, Some(0), Some(2000)][chance.below(3)],
         watched_files: [None, None, Some(0), Some(4)][chance.below(4)],
+        looked_at: [0, 5, 500][chance.below(3)],
         ..IndexSettings::default()
     });
     for _ in 0..20 {
