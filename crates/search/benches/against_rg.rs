@@ -368,7 +368,7 @@ fn beside_a_build(root: &Path, from: &Path) {
     };
     let query = GrepQuery::new(&rare, root);
     let (mut alone, mut beside, mut next) = (f64::MAX, f64::MAX, f64::MAX);
-    for _ in 0..3 {
+    for _ in 0..2 {
         alone = alone.min(write());
         let engine = SearchEngine::with(IndexSettings::default());
         timed(&engine, &query);
@@ -417,7 +417,14 @@ fn main() {
         measure("500 files, made", &small, &rare, &sub);
     }
     if wanted.contains("build") {
-        beside_a_build(&root.join("build"), &registry);
+        // In memory where there is room: what a disk is busy with would hide what is looked for.
+        let memory = Path::new("/dev/shm");
+        let place = match memory.is_dir() {
+            true => tempfile::tempdir_in(memory),
+            false => tempfile::tempdir_in(&root),
+        };
+        let place = place.expect("a temporary directory");
+        beside_a_build(&place.path().join("build"), &registry);
     }
     if wanted.contains("many") {
         let many = root.join("many");

@@ -28,6 +28,9 @@ use crate::walk::NameRules;
 /// So many files a thread takes at once.
 const BLOCK: usize = 48;
 
+/// Less than so many bytes are searched before another thread has begun.
+const WORTH_A_THREAD: u64 = 768 << 10;
+
 /// So many bytes are searched while the tree must stay as it is.
 const AT_ONCE: usize = 1 << 20;
 
@@ -108,8 +111,9 @@ pub(super) fn run(
         }
     }
     let blocks = candidates.files.len().div_ceil(BLOCK);
+    let worth = usize::try_from(candidates.work / WORTH_A_THREAD).unwrap_or(usize::MAX);
     thread::scope(|scope| {
-        for _ in 1..threads.min(blocks) {
+        for _ in 1..threads.min(blocks).min(worth.saturating_add(1)) {
             let scanner = scanner.clone();
             let search = &search;
             scope.spawn(move || search.work(scanner));

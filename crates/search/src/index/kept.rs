@@ -75,6 +75,8 @@ pub(crate) struct Candidates {
     pub(crate) epoch: u64,
     /// How many of all files the index does not know.
     pub(crate) unread: Unread,
+    /// How much work it is to search them, as bytes of text in memory.
+    pub(crate) work: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -282,9 +284,10 @@ impl KeptTree {
             self.tree.look_at(&unwatched);
             unread.unwatched = unwatched.len().min(self.tree.file_watches.room());
         }
+        let mut work = 0;
         let is_candidate = |number: &EntryNumber| {
             let entry = &self.tree.entries[*number as usize];
-            match entry.data.coverage {
+            let is_candidate = match entry.data.coverage {
                 Coverage::Indexed { .. } => found.holds(*number as usize),
                 Coverage::Always => true,
                 Coverage::Unread => {
@@ -292,7 +295,11 @@ impl KeptTree {
                     unread.bytes += entry.mark.size;
                     true
                 }
+            };
+            if is_candidate {
+                work += entry.mark.size + entry.data.work();
             }
+            is_candidate
         };
         let files = seen.files.iter().copied().filter(is_candidate).collect();
         Ok(Candidates {
@@ -300,6 +307,7 @@ impl KeptTree {
             skips: Arc::clone(&seen.skips),
             epoch: self.epoch,
             unread,
+            work,
         })
     }
 

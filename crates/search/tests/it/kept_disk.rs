@@ -12,6 +12,7 @@ use crate::kept_mounts::Mounted;
 use crate::tree::Tree;
 
 const CHILD: &str = "HAFT_TEST_INDEX_WRITER";
+const CALL: &str = "HAFT_TEST_INDEX_CALL";
 
 fn settings(folder: &Path) -> IndexSettings {
     IndexSettings {
@@ -115,6 +116,60 @@ fn a_session_that_is_killed_while_it_writes_leaves_nothing_wrong() {
         assert!(both.has(&inside, "part2/late.txt"));
     }
     assert!(caught > 0, "it was never killed in the middle");
+    fs::rename(place.root.join("tree"), &tree.root).unwrap();
+}
+
+/// As `haft call Grep` does it: one question, and the process ends.
+#[test]
+fn a_call_of_its_own() {
+    let Some(places) = std::env::var_os(CALL) else {
+        return;
+    };
+    let places = PathBuf::from(places);
+    let tree = Tree::at(places.join("tree"));
+    let engine = SearchEngine::with(IndexSettings {
+        at_once: false,
+        ..settings(&places.join("cache"))
+    });
+    let query = tree.query("needle", GrepMode::Count);
+    let report = engine.grep(&query, &Stop::never()).unwrap();
+    assert_eq!(report.tally.files, 150);
+    let status = engine.index_status();
+    let indexed = status.first().map_or(0, |status| status.indexed);
+    fs::write(places.join("indexed"), indexed.to_string()).unwrap();
+    // Without any further ado.
+    std::process::exit(0);
+}
+
+#[test]
+fn a_single_call_uses_the_index_that_is_there_and_leaves_no_part_of_one() {
+    let (tree, place) = (varied(), Tree::new());
+    let folder = place.root.join("cache");
+    fs::rename(&tree.root, place.root.join("tree")).unwrap();
+    let inside = Tree::at(place.root.join("tree"));
+    let call = || {
+        let status = haft_testkit::command(std::env::current_exe().unwrap().to_str().unwrap())
+            .args(["--exact", "kept_disk::a_call_of_its_own"])
+            .env(CALL, &place.root)
+            .stdout(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let indexed = fs::read_to_string(place.root.join("indexed")).unwrap();
+        indexed.parse::<usize>().unwrap()
+    };
+    // On a busy machine the process may be held up long enough to begin one.
+    let begins_nothing = |_: &usize| {
+        call();
+        let is_empty = fs::read_dir(&folder).map_or(0, Iterator::count) == 0;
+        let _ = fs::remove_dir_all(&folder);
+        is_empty
+    };
+    assert!((0..5).filter(begins_nothing).count() > 0);
+    // A session that goes on leaves one.
+    Both::with(settings(&folder)).check(&inside);
+    assert_eq!(index_files(&folder), 1);
+    assert_eq!(call(), 150, "it is used at once");
     fs::rename(place.root.join("tree"), &tree.root).unwrap();
 }
 
