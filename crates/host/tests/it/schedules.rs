@@ -281,43 +281,6 @@ async fn schedules_follow_into_the_conversation_that_goes_on() {
     until("it is said", || recorded.answers().len() == 4).await;
     input.close();
     in_time(running).await.unwrap().unwrap();
-    // The next session has it at once, and says it though nothing else is said.
-    let mut again = config_in(&project);
-    again.conversation.from = Some(haft_host::EarlierConversation::Newest);
-    let recorded = Recorded::default();
-    let second = session(again, &clock, &recorded, json!([says("looked again")]));
-    let input = second.input();
-    assert_eq!(input.tasks().len(), 1);
-    let running = tokio::spawn(second.run());
-    clock.set(at(4 * HOUR));
-    until("it is said again", || {
-        recorded.answers() == ["looked again"]
-    })
-    .await;
-    assert_eq!(kept(&project), [1]);
-    input.close();
-    in_time(running).await.unwrap().unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_someone_else_has_open_says_nothing_of_it() {
-    let project = TempProject::new([]);
-    let (clock, recorded) = (clock(), Recorded::default());
-    let turns = json!([hourly(false), says("made"), says("looked")]);
-    let first = session(config_in(&project), &clock, &recorded, turns);
-    let input = first.input();
-    let running = tokio::spawn(first.run());
-    input.prompt("every hour");
-    until("it is made", || recorded.answers().len() == 1).await;
-    let mut again = config_in(&project);
-    again.conversation.from = Some(haft_host::EarlierConversation::Newest);
-    let second = session(again, &clock, &Recorded::default(), json!([says("no")]));
-    assert!(second.input().tasks().is_empty());
-    drop(second);
-    clock.set(at(2 * HOUR));
-    until("the first one says it", || recorded.answers().len() == 2).await;
-    input.close();
-    in_time(running).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
