@@ -57,6 +57,8 @@ pub struct PluginParts {
     pub hooks: Vec<(PathBuf, Value)>,
     /// MCP servers by name, its own folder filled in.
     pub servers: Map<String, Value>,
+    /// Language servers by name, its own folder filled in.
+    pub language_servers: Map<String, Value>,
     /// Its settings.
     pub settings: Map<String, Value>,
 }
@@ -82,6 +84,16 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<Warning>) {
         }
     }
     for server in parts.servers.values_mut() {
+        fill_in(server, &plugin.root.to_string_lossy());
+    }
+    for (file, value) in component(plugin, &told["lspServers"], ".lsp.json", &mut warnings) {
+        let servers = value.get("lspServers").unwrap_or(&value);
+        match servers.as_object() {
+            Some(servers) => parts.language_servers.extend(servers.clone()),
+            None => warnings.push(Warning::of(file, "it holds no servers: it is left out")),
+        }
+    }
+    for server in parts.language_servers.values_mut() {
         fill_in(server, &plugin.root.to_string_lossy());
     }
     let settings = plugin.root.join("settings.json");
@@ -232,6 +244,10 @@ mod tests {
             ".mcp.json",
             r#"{"a": {"command": "${CLAUDE_PLUGIN_ROOT}/run"}}"#,
         );
+        put(
+            ".lsp.json",
+            r#"{"go": {"command": "${CLAUDE_PLUGIN_ROOT}/gopls", "extensionToLanguage": {".go": "go"}}}"#,
+        );
         put("settings.json", "{\"agent\": \"a\"");
         let plugin = read(&root).unwrap();
         let (parts, warnings) = parts(&plugin);
@@ -244,6 +260,8 @@ mod tests {
         let command = format!("{}/run", root.display());
         assert_eq!(parts.servers["a"]["command"], command);
         assert_eq!(parts.servers["b"]["command"], "y");
+        let command = format!("{}/gopls", root.display());
+        assert_eq!(parts.language_servers["go"]["command"], command);
         assert!(parts.settings.is_empty());
         assert_eq!(warnings.len(), 2, "{warnings:?}");
     }

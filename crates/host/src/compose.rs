@@ -224,6 +224,10 @@ async fn build_tools(
     }
     #[cfg(feature = "code")]
     let code = crate::language_servers::setup(config, &permitted);
+    #[cfg(feature = "code")]
+    for problem in code.problems() {
+        events.warn(problem);
+    }
     let http = HttpOptions::from_variables(|name| environment.variable(name));
     let mut hooks = permitted
         .hooks

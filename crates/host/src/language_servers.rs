@@ -1,13 +1,16 @@
 //! What a session says of its language servers.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::{Confined, NetworkAccess};
-use haft_engine::permissions::confine_program;
+use haft_engine::{permissions::confine_program, settings::trust};
 use haft_tools::CodeSetup;
 use serde_json::{Value, json};
 
-use crate::{SessionConfig, settings::Permitted};
+use crate::{SessionConfig, extensions, plugins, settings::Permitted};
+
+/// How long a server may take to answer a call.
+const ANSWER: Duration = Duration::from_secs(60);
 
 /// What counts for a session of this configuration.
 pub(crate) fn setup(config: &SessionConfig, permitted: &Permitted) -> CodeSetup {
@@ -15,10 +18,18 @@ pub(crate) fn setup(config: &SessionConfig, permitted: &Permitted) -> CodeSetup 
     let environment = &config.environment;
     let cache = environment.cache_folder();
     let workspace = config.cwd.canonicalize();
+    let workspace = workspace.unwrap_or_else(|_| config.cwd.clone());
+    // The same folder that is trusted.
+    let top = trust::directory(&permitted.settings.places);
     CodeSetup {
-        workspace: workspace.unwrap_or_else(|_| config.cwd.clone()),
+        top: match workspace.starts_with(&top) {
+            true => top,
+            false => workspace.clone(),
+        },
+        workspace,
         trusted: permitted.settings.trust.runs && config.program.is_some() && cache.is_some(),
         settings: settings(permitted),
+        plugins: Value::Object(permitted.plugin_servers.clone()),
         cache: cache
             .map(|folder| folder.join("lsp"))
             .unwrap_or_else(|| PathBuf::from("/nonexistent")),
@@ -26,42 +37,59 @@ pub(crate) fn setup(config: &SessionConfig, permitted: &Permitted) -> CodeSetup 
             confine_program(&policy, Confined::Workspace, NetworkAccess::Nobody)
         }),
         path: environment.variable("PATH").map(Into::into),
+        answer_within: ANSWER,
     }
+}
+
+/// The language servers that a session of this configuration would find.
+#[derive(Debug)]
+pub struct FoundLanguageServers {
+    /// By name, each with its program.
+    pub servers: Vec<(String, PathBuf)>,
+    /// The session would start them.
+    pub trusted: bool,
+    /// What is wrong with those that settings and plugins name.
+    pub problems: Vec<String>,
 }
 
 /// The servers that a session of this configuration would find, with their places, and whether it would start them.
 pub fn found_language_servers(
     config: &SessionConfig,
     permitted: &Permitted,
-) -> (Vec<(String, PathBuf)>, bool) {
-    let setup = setup(config, permitted);
-    (haft_tools::installed_servers(&setup), setup.trusted)
+) -> FoundLanguageServers {
+    let mut permitted = permitted.clone();
+    if !config.bare {
+        let places = extensions::places(config, &permitted, &mut Vec::new());
+        permitted.plugin_servers = plugins::additions(&places, &permitted).language_servers;
+    }
+    let setup = setup(config, &permitted);
+    FoundLanguageServers {
+        servers: haft_tools::installed_servers(&setup),
+        trusted: setup.trusted,
+        problems: setup.problems(),
+    }
 }
 
-/// `lsp` of the settings. A project can switch servers off, but names none: what it would start was not shown to the
-/// one who trusted it.
+/// `lsp` of the settings. What a project names to be started counts once it is trusted; what would let servers take
+/// more or run unconfined is said by the user alone.
 fn settings(permitted: &Permitted) -> Value {
     let mut merged = json!({});
     // The highest rank first: what is there stays.
     for layer in &permitted.settings.layers {
-        match &layer.document.value["lsp"] {
+        let said = match &layer.document.value["lsp"] {
             Value::Bool(false) => return Value::Bool(false),
-            Value::Object(said) if !layer.is_in_workspace() => {
-                for (name, value) in said {
-                    if merged.get(name).is_none() {
-                        merged[name] = value.clone();
-                    }
-                }
+            Value::Object(said) => said,
+            _ => continue,
+        };
+        for (name, value) in said {
+            let counts = match layer.is_in_workspace() {
+                false => true,
+                true if value.is_object() => permitted.settings.may_run(layer),
+                true => name == "diagnostics",
+            };
+            if counts && merged.get(name).is_none() {
+                merged[name] = value.clone();
             }
-            Value::Object(said) => {
-                let option = said
-                    .get("diagnostics")
-                    .filter(|_| merged.get("diagnostics").is_none());
-                if let Some(option) = option {
-                    merged["diagnostics"] = option.clone();
-                }
-            }
-            _ => {}
         }
     }
     merged

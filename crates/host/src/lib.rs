@@ -159,7 +159,7 @@ pub use haft_mcp::client::{
 };
 pub use input::SessionInput;
 #[cfg(feature = "code")]
-pub use language_servers::found_language_servers;
+pub use language_servers::{FoundLanguageServers, found_language_servers};
 pub use live_changes::{FileContents, ReloadedExtensions};
 pub use mcp::{
     ElicitationHost, add_server, approve_server, check_servers, forget_approvals, login_server,

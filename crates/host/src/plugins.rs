@@ -23,6 +23,8 @@ pub(crate) struct PluginAdditions {
     pub(crate) handlers: Vec<Handler>,
     /// MCP servers, by their full names.
     pub(crate) servers: Map<String, Value>,
+    /// Language servers, by their full names.
+    pub(crate) language_servers: Map<String, Value>,
     /// The kind of the main agent, where nothing else says it.
     pub(crate) agent: Option<String>,
     pub(crate) warnings: Vec<String>,
@@ -110,6 +112,10 @@ pub(crate) fn additions(places: &ExtensionPlaces, permitted: &Permitted) -> Plug
         for (name, server) in parts.servers {
             let name = format!("{OF_PLUGINS}{}:{name}", plugin.name);
             found.servers.insert(name, server);
+        }
+        for (name, server) in parts.language_servers {
+            let name = format!("{}:{name}", plugin.name);
+            found.language_servers.insert(name, server);
         }
         for (key, value) in &parts.settings {
             match (key.as_str(), value.as_str()) {

@@ -411,6 +411,7 @@ fn take_plugins(
         events.warn(warning);
     }
     permitted.hooks = permitted.hooks.clone().with_handlers(brought.handlers);
+    permitted.plugin_servers = brought.language_servers;
     (brought.servers, brought.agent)
 }
 

@@ -47,6 +47,8 @@ pub struct Permitted {
     pub(crate) retention: Option<Duration>,
     /// The variables the session goes by: what the settings say of them comes first.
     pub environment: Environment,
+    /// Language servers that plugins bring, once these are read.
+    pub(crate) plugin_servers: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Permitted {
@@ -151,6 +153,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
         search_index,
         retention,
         environment: environment.clone(),
+        plugin_servers: serde_json::Map::new(),
     })
 }
 

@@ -54,7 +54,7 @@ pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
     Applied, AppliedFile, CheckedEdit, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT,
-    NotebookEdited, Raw, WriteOutcome, WriteReport,
+    NotebookEdited, PlannedChange, Raw, WriteOutcome, WriteReport,
 };
 pub use ledger::{ReadLedger, SeenBy, Shown, Sight};
 pub use lines::BreakStyle;
@@ -66,9 +66,10 @@ pub use snapshot::{Before, CommandChanges, Sweep, SweepLimits};
 pub use spelling::{looks_like, respelt};
 pub use stamp::{ContentHash, Stamp};
 pub use target::FileTarget;
-pub use text::{Encoding, TextFacts, readable_text};
+pub use text::{DecodedText, Encoding, TextFacts, readable_text};
 pub use undo::{
-    ChangeKind, FileSummary, Mode, Recovered, RecoveryVerdict, UndoError, UndoHistory, UndoLimits,
-    Undone, UndoneFile, UnitState, UnitSummary, Which, settle_crashed,
+    ChangeKind, FileSummary, HistoryMark, Mode, RecordedChange, Recovered, RecoveryVerdict,
+    UndoError, UndoHistory, UndoLimits, Undone, UndoneFile, UnitState, UnitSummary, Which,
+    settle_crashed,
 };
 pub use write_grant::WriteGrant;

@@ -199,9 +199,65 @@ pub fn readable_text(content: &[u8]) -> String {
     }
 }
 
+/// A whole content as text that can be written back: what of it is not changed keeps its very bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodedText {
+    /// The text, without its mark.
+    pub text: String,
+    encoding: Encoding,
+    mark: Vec<u8>,
+}
+
+impl DecodedText {
+    /// `None`: it is no text, or none that its bytes follow from.
+    pub fn of(content: &[u8]) -> Option<Self> {
+        let ContentKind::Text {
+            encoding,
+            mark_length,
+        } = detect(content)
+        else {
+            return None;
+        };
+        let view = View::with(content, encoding, mark_length);
+        let text = std::str::from_utf8(&view.text[view.mark_length..]).ok()?;
+        let decoded = Self {
+            text: text.to_owned(),
+            encoding: view.encoding,
+            mark: content[..mark_length].to_vec(),
+        };
+        let is_exact = decoded.encoded(text).is_ok_and(|again| again == content);
+        is_exact.then_some(decoded)
+    }
+
+    /// The bytes of another text in the same encoding, or the first character that has none there.
+    pub fn encoded(&self, text: &str) -> Result<Vec<u8>, char> {
+        let bytes = encoding::encode(text, self.encoding)?;
+        Ok([self.mark.as_slice(), &bytes].concat())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_decoded_can_be_written_back() {
+        let utf16: Vec<u8> = [0xff, 0xfe]
+            .into_iter()
+            .chain("gr\u{fc}n\r\n".encode_utf16().flat_map(u16::to_le_bytes))
+            .collect();
+        for content in [b"plain\n".as_slice(), b"\xef\xbb\xbfx\r\n", &utf16] {
+            let decoded = DecodedText::of(content).unwrap();
+            assert!(!decoded.text.starts_with('\u{feff}'));
+            assert_eq!(decoded.encoded(&decoded.text).unwrap(), content);
+        }
+        let decoded = DecodedText::of(&utf16).unwrap();
+        assert_eq!(decoded.text, "gr\u{fc}n\r\n");
+        let changed = decoded.encoded("a\r\n").unwrap();
+        assert_eq!(changed, b"\xff\xfea\0\r\0\n\0");
+        assert_eq!(DecodedText::of(b"a\0b"), None);
+        assert_eq!(DecodedText::of(b"a\xffb and more text"), None);
+    }
 
     #[test]
     fn encodings_are_detected_in_the_order_of_the_contract() {

@@ -1,9 +1,12 @@
 //! A server with its documents and diagnostics.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,16 +19,18 @@ use tokio::{
 
 use crate::{
     LspConnection, LspError, LspEvents, PositionEncoding, TextPosition,
-    types::{Diagnostic, Position, diagnostics},
+    capabilities::capabilities,
+    report::{DocumentReport, KnownProblems},
+    types::{Position, diagnostics},
     uri,
 };
 
 /// Nothing has come for this long: what came is what there is. Servers push an empty list first, at times.
 const SILENCE: Duration = Duration::from_millis(300);
-/// How many problems of one file are kept.
-const MOST_PROBLEMS: usize = 5000;
-/// How long a server may take to say goodbye.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long it is waited before a server that could not say now what it found is asked again.
+const AGAIN: Duration = Duration::from_millis(20);
+/// Codes of servers that were interrupted by a change, and can be asked again.
+const INTERRUPTED: [i64; 3] = [-32800, -32801, -32802];
 
 /// How a server is spoken to.
 #[derive(Debug, Clone)]
@@ -49,17 +54,9 @@ pub struct LspDocument {
     pub version: i64,
     /// What the server found in it.
     pub report: DocumentReport,
+    known: KnownProblems,
     /// When it was last used; the least used one is closed first.
     used: u64,
-}
-
-/// What a server found in a document.
-#[derive(Debug, Clone, Default)]
-pub struct DocumentReport {
-    /// The problems, as far as they are known.
-    pub problems: Arc<[Diagnostic]>,
-    /// The version they are of; `None` before there were any.
-    pub version: Option<i64>,
 }
 
 /// A server that runs. Cheap to clone.
@@ -79,6 +76,8 @@ struct State {
     news: Notify,
     /// What goes on in the server, by token.
     progress: Mutex<BTreeMap<String, String>>,
+    /// It is asked for problems: it said so at the beginning, or registered it later.
+    pulls: AtomicBool,
 }
 
 #[derive(Default)]
@@ -87,6 +86,8 @@ struct Documents {
     clock: u64,
     /// When something about problems last came.
     last: Option<Instant>,
+    /// What the problems that it was asked for call their source.
+    pulled_sources: BTreeSet<Option<String>>,
 }
 
 impl State {
@@ -111,19 +112,39 @@ impl State {
         let version = params.get("version").and_then(Value::as_i64);
         let mut documents = self.documents();
         documents.last = Some(Instant::now());
-        let Some(document) = documents.open.get_mut(&path) else {
+        let Documents {
+            open,
+            pulled_sources,
+            ..
+        } = &mut *documents;
+        let Some(document) = open.get_mut(&path) else {
             return;
         };
         // Of a text that is not there any more.
         if version.is_some_and(|version| version != document.version) {
             return;
         }
-        let mut found = diagnostics(params.get("diagnostics"));
-        found.truncate(MOST_PROBLEMS);
-        document.report = DocumentReport {
-            problems: found.into(),
-            version: Some(document.version),
+        document.known.push(diagnostics(params.get("diagnostics")));
+        document.report.problems = document.known.all(pulled_sources);
+        // Of a server that is asked, what it says unasked is a part.
+        if !self.pulls.load(Ordering::Relaxed) {
+            document.report.version = Some(document.version);
+        }
+    }
+
+    /// Takes note of what a server wants to be asked for from now on.
+    fn register(&self, params: &Value, is_on: bool) {
+        let field = if is_on {
+            "registrations"
+        } else {
+            "unregisterations" // as the protocol spells it
         };
+        let all = params.get(field).and_then(Value::as_array);
+        let mut methods = all.into_iter().flatten();
+        if methods.any(|one| one["method"] == "textDocument/diagnostic") {
+            self.pulls.store(is_on, Ordering::Relaxed);
+            self.news.notify_waiters();
+        }
     }
 
     fn note_progress(&self, params: &Value) {
@@ -180,10 +201,20 @@ impl LspEvents for State {
                 Some(items.into_iter().flatten().map(section).collect())
             }
             "workspace/workspaceFolders" => Some(json!([{"uri": self.root, "name": "root"}])),
-            "client/registerCapability"
-            | "client/unregisterCapability"
-            | "window/workDoneProgress/create"
-            | "window/showMessageRequest" => Some(Value::Null),
+            "client/registerCapability" => {
+                self.register(params, true);
+                Some(Value::Null)
+            }
+            "client/unregisterCapability" => {
+                self.register(params, false);
+                Some(Value::Null)
+            }
+            // Everything is asked for anew anyway. A server may end of being told that this is not known.
+            "workspace/diagnostic/refresh" => {
+                self.news.notify_waiters();
+                Some(Value::Null)
+            }
+            "window/workDoneProgress/create" | "window/showMessageRequest" => Some(Value::Null),
             // What changes files is a plan that someone else carries out.
             "workspace/applyEdit" => Some(json!({"applied": false})),
             _ => None,
@@ -205,6 +236,7 @@ impl LspClient {
             root: root.clone(),
             news: Notify::new(),
             progress: Mutex::default(),
+            pulls: AtomicBool::new(false),
         });
         let events: Arc<dyn LspEvents> = Arc::<State>::clone(&state);
         let connection = LspConnection::new(input, output, events);
@@ -225,6 +257,16 @@ impl LspClient {
             .and_then(Value::as_str)
             .and_then(PositionEncoding::named)
             .unwrap_or_default();
+        let client = Self {
+            connection,
+            state,
+            encoding,
+            capabilities: Arc::new(capabilities),
+        };
+        if client.offers("diagnosticProvider") {
+            client.state.pulls.store(true, Ordering::Relaxed);
+        }
+        let connection = &client.connection;
         connection.notify("initialized", json!({}))?;
         if options
             .settings
@@ -234,12 +276,7 @@ impl LspClient {
             let settings = json!({"settings": options.settings});
             connection.notify("workspace/didChangeConfiguration", settings)?;
         }
-        Ok(Self {
-            connection,
-            state,
-            encoding,
-            capabilities: Arc::new(capabilities),
-        })
+        Ok(client)
     }
 
     /// What it counts columns in.
@@ -297,7 +334,11 @@ impl LspClient {
                 "contentChanges": [{"text": text}],
             });
             self.connection.notify("textDocument/didChange", changed)?;
-            let saved = json!({"textDocument": {"uri": uri}, "text": text});
+            let mut saved = json!({"textDocument": {"uri": uri}});
+            let save = &self.capabilities["textDocumentSync"]["save"];
+            if save["includeText"] == true {
+                saved["text"] = json!(text);
+            }
             self.connection.notify("textDocument/didSave", saved)?;
             return Ok(Some(before));
         }
@@ -307,6 +348,7 @@ impl LspClient {
                 text: text.into(),
                 version: 1,
                 report: DocumentReport::default(),
+                known: KnownProblems::default(),
                 used,
             },
         );
@@ -359,9 +401,6 @@ impl LspClient {
     /// Waits until what is known of problems is of these documents as they are now, and nothing more comes, or
     /// until that moment. Did it come to rest?
     pub async fn settled(&self, changed: &[PathBuf], until: Instant) -> bool {
-        if self.offers("diagnosticProvider") {
-            return self.pull(changed, until).await;
-        }
         loop {
             // Before the look: what comes in between is not missed.
             let news = self.state.news.notified();
@@ -369,6 +408,10 @@ impl LspClient {
             news.as_mut().enable();
             if self.is_closed() {
                 return false;
+            }
+            // A server may say only after its start that it is to be asked.
+            if self.state.pulls.load(Ordering::Relaxed) {
+                return self.pulled(changed, until).await;
             }
             let busy = self.busy_with().is_some();
             let rest = {
@@ -392,37 +435,76 @@ impl LspClient {
         }
     }
 
-    /// Asks for the problems of every document that is open.
+    /// The same for a server that is asked: what it says while something goes on in it is not its last word.
+    async fn pulled(&self, changed: &[PathBuf], until: Instant) -> bool {
+        loop {
+            let news = self.state.news.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            if !self.pull(changed, until).await {
+                return false;
+            }
+            if self.busy_with().is_none() {
+                return true;
+            }
+            tokio::select! {
+                waited = timeout_at(until, news) => if waited.is_err() {
+                    return false;
+                },
+                () = self.closed() => return false,
+            }
+        }
+    }
+
+    /// Asks for the problems of every document that is open. Have all been said, of the texts as they are?
     async fn pull(&self, changed: &[PathBuf], until: Instant) -> bool {
         let mut open: Vec<(PathBuf, LspDocument)> = self.documents();
         // What was changed first: there may not be time for all.
         open.sort_by_key(|(path, _)| !changed.contains(path));
-        for (path, document) in open {
-            let params = json!({"textDocument": {"uri": uri::of(&path)}});
-            let left = until.saturating_duration_since(Instant::now());
-            let answer = self
-                .connection
-                .request("textDocument/diagnostic", params, left)
-                .await;
-            let Ok(answer) = answer else {
+        let mut is_whole = true;
+        for (path, asked) in open {
+            let Some(found) = self.pull_one(&path, until).await else {
                 return false;
             };
-            if answer.get("kind").and_then(Value::as_str) == Some("unchanged") {
-                continue;
-            }
-            let mut found = diagnostics(answer.get("items"));
-            found.truncate(MOST_PROBLEMS);
             let mut documents = self.state.documents();
-            if let Some(open) = documents.open.get_mut(&path)
-                && open.version == document.version
-            {
-                open.report = DocumentReport {
-                    problems: found.into(),
-                    version: Some(open.version),
-                };
+            let Documents {
+                open,
+                pulled_sources,
+                ..
+            } = &mut *documents;
+            match open.get_mut(&path) {
+                Some(document) if document.version == asked.version => {
+                    pulled_sources.extend(found.iter().map(|one| one.source.clone()));
+                    document.known.pull(found);
+                    document.report = DocumentReport {
+                        problems: document.known.all(pulled_sources),
+                        version: Some(document.version),
+                    };
+                }
+                Some(_) => is_whole = false,
+                None => {}
             }
         }
-        true
+        is_whole
+    }
+
+    async fn pull_one(&self, path: &Path, until: Instant) -> Option<Vec<crate::types::Diagnostic>> {
+        loop {
+            let params = json!({"textDocument": {"uri": uri::of(path)}});
+            let left = until.saturating_duration_since(Instant::now());
+            let asked = self
+                .connection
+                .request("textDocument/diagnostic", params, left);
+            match asked.await {
+                Ok(answer) => return Some(diagnostics(answer.get("items"))),
+                Err(LspError::Refused { code, .. })
+                    if INTERRUPTED.contains(&code) && Instant::now() + AGAIN < until =>
+                {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Asks the server something.
@@ -444,9 +526,9 @@ impl LspClient {
         at_position(path, place)
     }
 
-    /// Asks the server to end. Who started it ends it if it does not.
-    pub async fn shut_down(&self) {
-        let asked = self.connection.request("shutdown", Value::Null, FAREWELL);
+    /// Asks the server to end, and waits that long for its word. Who started it ends it if it does not.
+    pub async fn shut_down(&self, within: Duration) {
+        let asked = self.connection.request("shutdown", Value::Null, within);
         if asked.await.is_ok() {
             let _ = self.connection.notify("exit", Value::Null); // it may be gone already
         }
@@ -456,44 +538,4 @@ impl LspClient {
 /// The same, as the server counts.
 pub fn at_position(path: &Path, place: Position) -> Value {
     json!({"textDocument": {"uri": uri::of(path)}, "position": place})
-}
-
-fn capabilities() -> Value {
-    let kinds = json!({"valueSet": (1..=26).collect::<Vec<u32>>()});
-    json!({
-        "general": {"positionEncodings": ["utf-8", "utf-16"]},
-        "window": {"workDoneProgress": true},
-        "workspace": {
-            "applyEdit": true,
-            "configuration": true,
-            "workspaceFolders": true,
-            "didChangeConfiguration": {},
-            "didChangeWatchedFiles": {"dynamicRegistration": true},
-            "symbol": {"symbolKind": kinds},
-            "workspaceEdit": {
-                "documentChanges": true,
-                "resourceOperations": ["create", "rename", "delete"],
-                "failureHandling": "abort",
-            },
-        },
-        "textDocument": {
-            "synchronization": {"didSave": true},
-            "publishDiagnostics": {"versionSupport": true, "tagSupport": {"valueSet": [1, 2]}},
-            "hover": {"contentFormat": ["markdown", "plaintext"]},
-            "definition": {"linkSupport": true},
-            "implementation": {"linkSupport": true},
-            "references": {},
-            "documentSymbol": {"hierarchicalDocumentSymbolSupport": true, "symbolKind": kinds},
-            "callHierarchy": {},
-            "rename": {"prepareSupport": true},
-            "codeAction": {
-                "codeActionLiteralSupport": {"codeActionKind": {"valueSet": [
-                    "quickfix", "refactor", "refactor.extract", "refactor.inline",
-                    "refactor.rewrite", "source", "source.organizeImports",
-                ]}},
-                "dataSupport": true,
-                "resolveSupport": {"properties": ["edit"]},
-            },
-        },
-    })
 }

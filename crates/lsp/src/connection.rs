@@ -5,7 +5,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -19,8 +19,9 @@ use tokio::{
 
 use crate::wire;
 
-/// How many messages may wait for a server that reads none.
+/// How many messages may wait for a server that reads none, and how many bytes. One that lets more wait hangs.
 const MOST_UNSENT: usize = 4096;
+const MOST_UNSENT_BYTES: usize = 64 << 20;
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -57,9 +58,10 @@ pub struct LspConnection(Arc<Inner>);
 
 struct Inner {
     unsent: mpsc::Sender<Vec<u8>>,
+    unsent_bytes: Arc<AtomicUsize>,
     waiting: Arc<Waiting>,
     next: AtomicI64,
-    closed: watch::Receiver<bool>,
+    closed: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -89,9 +91,11 @@ impl LspConnection {
         events: Arc<dyn LspEvents>,
     ) -> Self {
         let (unsent, queue) = mpsc::channel(MOST_UNSENT);
+        let unsent_bytes = Arc::<AtomicUsize>::default();
         let waiting = Arc::<Waiting>::default();
-        let (close, closed) = watch::channel(false);
-        tokio::spawn(write(output, queue));
+        let closed = watch::Sender::new(false);
+        tokio::spawn(write(output, queue, Arc::clone(&unsent_bytes)));
+        let close = closed.clone();
         let answers = unsent.downgrade();
         let reader = Arc::clone(&waiting);
         tokio::spawn(async move {
@@ -104,6 +108,7 @@ impl LspConnection {
         });
         Self(Arc::new(Inner {
             unsent,
+            unsent_bytes,
             waiting,
             next: AtomicI64::new(1),
             closed,
@@ -154,13 +159,22 @@ impl LspConnection {
 
     /// Waits until the server has ended.
     pub async fn closed(&self) {
-        let mut closed = self.0.closed.clone();
+        let mut closed = self.0.closed.subscribe();
         let _ = closed.wait_for(|closed| *closed).await; // or no one is there to say so
     }
 
     fn send(&self, message: &Value) -> Result<(), LspError> {
-        let sent = self.0.unsent.try_send(wire::frame(message));
-        sent.map_err(|_| LspError::Ended)
+        let frame = wire::frame(message);
+        let length = frame.len();
+        let before = self.0.unsent_bytes.fetch_add(length, Ordering::Relaxed);
+        let is_stuck = before > 0 && before + length > MOST_UNSENT_BYTES;
+        if is_stuck || self.0.unsent.try_send(frame).is_err() {
+            // It reads nothing any more: as good as gone, and what waits for it must not fill the memory.
+            self.0.closed.send_replace(true);
+            self.0.waiting.end();
+            return Err(LspError::Ended);
+        }
+        Ok(())
     }
 }
 
@@ -182,8 +196,13 @@ impl Drop for GivenUp<'_> {
     }
 }
 
-async fn write(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Vec<u8>>) {
+async fn write(
+    mut output: impl AsyncWrite + Unpin,
+    mut queue: mpsc::Receiver<Vec<u8>>,
+    unsent_bytes: Arc<AtomicUsize>,
+) {
     while let Some(frame) = queue.recv().await {
+        let length = frame.len();
         let written = async {
             output.write_all(&frame).await?;
             output.flush().await
@@ -191,6 +210,10 @@ async fn write(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Ve
         if written.await.is_err() {
             return; // the reader sees the end
         }
+        // Answers to its own requests are not counted when they are sent: never below nothing.
+        let _ = unsent_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |unsent| {
+            Some(unsent.saturating_sub(length))
+        });
     }
 }
 
@@ -245,5 +268,58 @@ fn answer(message: &Value) -> Result<Value, LspError> {
                 .to_owned(),
         }),
         None => Ok(message.get("result").cloned().unwrap_or(Value::Null)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+
+    struct Deaf;
+
+    impl LspEvents for Deaf {
+        fn on_notification(&self, _: &str, _: &Value) {}
+
+        fn on_request(&self, _: &str, _: &Value) -> Option<Value> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_reads_nothing_is_given_up_before_the_memory_is_full() {
+        let (ours, theirs) = duplex(1024);
+        let (input, output) = tokio::io::split(ours);
+        let connection = LspConnection::new(input, output, Arc::new(Deaf));
+        let long = "x".repeat(8 << 20);
+        let mut sent = 0;
+        while connection.notify("n", json!({"text": long})).is_ok() {
+            sent += 1;
+            assert!(sent <= MOST_UNSENT_BYTES >> 23, "{sent}");
+        }
+        assert!(sent > 4, "{sent}");
+        assert!(connection.is_closed());
+        let within = Duration::from_secs(60);
+        let asked = connection.request("r", Value::Null, within).await;
+        assert!(matches!(asked, Err(LspError::Ended)));
+        drop(theirs);
+    }
+
+    #[tokio::test]
+    async fn what_is_read_makes_room() {
+        let (ours, mut theirs) = duplex(1024);
+        let (input, output) = tokio::io::split(ours);
+        let connection = LspConnection::new(input, output, Arc::new(Deaf));
+        let long = "x".repeat(8 << 20);
+        let mut room = vec![0; 1 << 20];
+        for _ in 0..12 {
+            connection.notify("n", json!({"text": long})).unwrap();
+            let mut read = 0;
+            while read < long.len() {
+                read += theirs.read(&mut room).await.unwrap();
+            }
+        }
+        assert!(!connection.is_closed());
     }
 }

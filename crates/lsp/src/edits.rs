@@ -23,6 +23,8 @@ pub enum EditStep {
     Create {
         /// Its address.
         uri: String,
+        /// What if there is one.
+        existing: OnExisting,
     },
     /// Another name for a file.
     Rename {
@@ -30,12 +32,27 @@ pub enum EditStep {
         old: String,
         /// What it will be called.
         new: String,
+        /// What if there is one of that name.
+        existing: OnExisting,
     },
     /// A file goes away.
     Delete {
         /// Its address.
         uri: String,
+        /// That there is none is fine.
+        may_be_missing: bool,
     },
+}
+
+/// What a step does where there is a file already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExisting {
+    /// It cannot be done.
+    Refuse,
+    /// It takes the other's place.
+    Overwrite,
+    /// Nothing is done.
+    Leave,
 }
 
 /// What a workspace edit asks for.
@@ -85,16 +102,26 @@ impl PlannedEdits {
 
 fn step(change: &Value) -> Option<EditStep> {
     let address = |name: &str| change.get(name).and_then(Value::as_str).map(str::to_owned);
+    let option = |name: &str| change["options"][name] == true;
+    // Overwriting wins, by the protocol.
+    let existing = match (option("overwrite"), option("ignoreIfExists")) {
+        (true, _) => OnExisting::Overwrite,
+        (false, true) => OnExisting::Leave,
+        (false, false) => OnExisting::Refuse,
+    };
     match change.get("kind").and_then(Value::as_str) {
         Some("create") => Some(EditStep::Create {
             uri: address("uri")?,
+            existing,
         }),
         Some("rename") => Some(EditStep::Rename {
             old: address("oldUri")?,
             new: address("newUri")?,
+            existing,
         }),
         Some("delete") => Some(EditStep::Delete {
             uri: address("uri")?,
+            may_be_missing: option("ignoreIfNotExists"),
         }),
         Some(_) => None,
         None => {

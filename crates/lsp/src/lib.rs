@@ -6,22 +6,25 @@
 //!   not lose a list
 //! - [`uri`]: paths as addresses; [`position`]: places in a text, as servers and as people count them
 //! - [`connection`]: requests and their answers, what a server asks and tells
-//! - [`client`]: a server with its documents and diagnostics
+//! - [`client`]: a server with its documents; `report`: what it found in them; `capabilities`: what it is told of us
 //! - [`edits`]: what a server wants changed, as whole new texts
 //!
 //! It starts no process and touches no file.
 
 #![warn(missing_docs)]
 
+mod capabilities;
 pub mod client;
 pub mod connection;
 pub mod edits;
 pub mod position;
+mod report;
 pub mod types;
 pub mod uri;
 pub mod wire;
 
-pub use client::{DocumentReport, LspClient, LspDocument, LspOptions};
+pub use client::{LspClient, LspDocument, LspOptions};
 pub use connection::{LspConnection, LspError, LspEvents};
-pub use edits::{EditStep, PlannedEdits, TextChangeError};
+pub use edits::{EditStep, OnExisting, PlannedEdits, TextChangeError};
 pub use position::{PositionEncoding, TextPosition};
+pub use report::DocumentReport;

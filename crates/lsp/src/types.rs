@@ -76,7 +76,7 @@ pub struct Diagnostic {
     /// 1 unnecessary, 2 deprecated.
     #[serde(default)]
     pub tags: Vec<u32>,
-    /// All of it, as the server has to be sent it back.
+    /// All of it, as the server has to be sent it back; null where that is too much to keep.
     #[serde(skip)]
     pub raw: Value,
 }
@@ -96,15 +96,61 @@ impl Diagnostic {
     }
 }
 
+/// How much of a message is kept, in characters, and how much of what comes with it, in bytes.
+const MOST_MESSAGE: usize = 4000;
+const MOST_DATA: usize = 16 << 10;
+
 /// The diagnostics of a list.
 pub fn diagnostics(list: Option<&Value>) -> Vec<Diagnostic> {
     let items = list.and_then(Value::as_array).into_iter().flatten();
     let read = |item: &Value| {
         let mut found: Diagnostic = serde_json::from_value(item.clone()).ok()?;
-        found.raw = item.clone();
+        if let Some((at, _)) = found.message.char_indices().nth(MOST_MESSAGE) {
+            found.message.truncate(at);
+        }
+        // What a server is sent back it knows best itself; a very long one would stay in memory for nothing.
+        let is_long = found.message.len() >= MOST_MESSAGE
+            || item
+                .get("data")
+                .is_some_and(|data| is_longer(data, MOST_DATA));
+        if !is_long {
+            found.raw = item.clone();
+        }
         Some(found)
     };
     items.filter_map(read).collect()
+}
+
+/// Would this be longer as text, roughly?
+fn is_longer(value: &Value, most: usize) -> bool {
+    fn add(value: &Value, left: &mut usize) {
+        let own = match value {
+            Value::String(text) => text.len(),
+            _ => 4,
+        };
+        *left = left.saturating_sub(own);
+        match value {
+            Value::Array(items) => items
+                .iter()
+                .take_while(|item| {
+                    add(item, left);
+                    *left > 0
+                })
+                .for_each(drop),
+            Value::Object(fields) => fields
+                .iter()
+                .take_while(|(name, item)| {
+                    *left = left.saturating_sub(name.len());
+                    add(item, left);
+                    *left > 0
+                })
+                .for_each(drop),
+            _ => {}
+        }
+    }
+    let mut left = most;
+    add(value, &mut left);
+    left == 0
 }
 
 /// What is called by a name, in a file or in a workspace.

@@ -16,6 +16,9 @@ use super::{
 /// More rules than this out of one call are a sign that it should be looked at each time.
 const MOST: usize = 5;
 
+/// The parameter of those tools that run a command line as it stands.
+const LINE: &str = "command";
+
 /// A rule longer than this is not read by a person who agrees to it.
 const LONGEST_RULE: usize = 200;
 
@@ -92,9 +95,13 @@ const NEVER: [&str; 66] = [
 
 /// Rules that let this very call through, tried out; none if no rule does.
 pub fn suggest(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
-    let offers = match &facts.shell {
-        Some(shell) => commands(policy, facts, shell),
-        None => vec![other(facts)],
+    let offers = match (&facts.shell, facts.rules) {
+        // What it runs is in another parameter, and different each time: the rule is about the program, and says so.
+        (Some(shell), RuleMatch::Command(parameter)) if parameter != LINE => {
+            vec![exactly(&facts.tool, &shell.line).into_iter().collect()]
+        }
+        (Some(shell), _) => commands(policy, facts, shell),
+        (None, _) => vec![other(facts)],
     };
     let mut offers = offers.into_iter();
     offers

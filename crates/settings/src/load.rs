@@ -264,7 +264,7 @@ impl Settings {
 
     /// May what a file says run code? To name a scope on the command line is enough for what the project
     /// brings, which can be known; what is in a local file of unknown origin cannot.
-    fn may_run(&self, layer: &SettingsFile) -> bool {
+    pub fn may_run(&self, layer: &SettingsFile) -> bool {
         let planted = layer.scope == Scope::Local && layer.from_workspace;
         !layer.is_in_workspace() || (self.trust.runs && (!planted || self.trust.allows))
     }
@@ -283,6 +283,9 @@ impl Settings {
                 if let Some(value) = layer.document.value.get(key) {
                     things.insert(format!("{name} {key}"), value.clone());
                 }
+            }
+            if let Some(servers) = language_servers(&layer.document.value["lsp"]) {
+                things.insert(format!("{name} lsp"), servers);
             }
         }
         things.extend(server_things(&self.places));
@@ -458,6 +461,16 @@ fn merge(high: &mut Value, low: &Value) {
         }
         _ => {}
     }
+}
+
+/// The language servers that are to be started, without what only switches some off.
+fn language_servers(lsp: &Value) -> Option<Value> {
+    let servers = lsp.as_object()?.iter();
+    let servers = servers.filter(|(_, entry)| entry.is_object() && entry["disabled"] != true);
+    let servers: Map<String, Value> = servers
+        .map(|(name, entry)| (name.clone(), entry.clone()))
+        .collect();
+    (!servers.is_empty()).then_some(Value::Object(servers))
 }
 
 /// The MCP servers that a project names, each by itself, so that a change names the one that changed.

@@ -320,8 +320,8 @@ const MODEL: &[SettingKey] = &[
     heavy(
         "lsp",
         Object,
-        "language servers by name, and `diagnostics`: `new`, `errors` or `off`; `false`: none (`haft help \
-         language-servers`)",
+        "language servers by name (of a project once it is trusted); `diagnostics`: `new`, `errors` or `off`; of the \
+         user alone `memoryMb` (2048) and `allowUnsandboxed`; `false`: none (`haft help language-servers`)",
     ),
     light("language", Text, "the language of its answers"),
     light("outputStyle", Text, "the style of its answers"),

@@ -449,12 +449,12 @@ fn kept(status: &IndexStatus) -> Vec<Row> {
 /// Language servers that are installed; none: nothing to be said.
 #[cfg(feature = "code")]
 fn language_servers(config: &SessionConfig, permitted: &Permitted) -> Option<Section> {
-    let (found, trusted) = haft_host::found_language_servers(config, permitted);
-    if found.is_empty() {
+    let found = haft_host::found_language_servers(config, permitted);
+    if found.servers.is_empty() && found.problems.is_empty() {
         return None;
     }
-    let rows = found.into_iter().map(|(name, path)| {
-        let text = match trusted {
+    let servers = found.servers.into_iter().map(|(name, path)| {
+        let text = match found.trusted {
             true => path.display().to_string(),
             false => format!(
                 "{} (not started: the directory is not trusted)",
@@ -463,6 +463,8 @@ fn language_servers(config: &SessionConfig, permitted: &Permitted) -> Option<Sec
         };
         Row::new(name, CheckState::Good, text)
     });
+    let problems = found.problems.into_iter();
+    let rows = servers.chain(problems.map(|text| Row::new("settings", CheckState::Note, text)));
     Some(Section {
         name: "language servers",
         rows: rows.collect(),

@@ -1,9 +1,12 @@
 //! Several files at once, and taking changes back.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+
 use super::{Journal, LOAD_LIMIT};
-use crate::commit;
+use crate::commit::{self, Attributes, Directory};
 use crate::error::JournalError;
 use crate::lock::FileLock;
 use crate::patch::Patch;
@@ -23,6 +26,33 @@ pub struct FileChange {
     pub expected: ContentHash,
     /// What it shall hold.
     pub content: Vec<u8>,
+}
+
+/// One file of a prepared change that may make, move or remove files, too.
+#[derive(Debug, Clone)]
+pub struct PlannedChange {
+    /// The file.
+    pub target: FileTarget,
+    /// What it held when the change was prepared; `None`: there was none.
+    pub expected: Option<ContentHash>,
+    /// What it shall hold; `None`: it is removed.
+    pub content: Option<Vec<u8>>,
+    /// A new file gets the mode and the owner of this one, which must be among the files of the change.
+    pub like: Option<PathBuf>,
+}
+
+impl From<FileChange> for PlannedChange {
+    fn from(change: FileChange) -> Self {
+        Self {
+            target: match &change.judged {
+                Some(real) => FileTarget::judged(&change.path, real),
+                None => FileTarget::anywhere(&change.path),
+            },
+            expected: Some(change.expected),
+            content: Some(change.content),
+            like: None,
+        }
+    }
 }
 
 /// What [`Journal::apply_all`] did.
@@ -57,40 +87,58 @@ impl Journal {
         ticket: &WriteGrant,
         changes: Vec<FileChange>,
     ) -> Result<Applied, JournalError> {
+        self.apply_plan(ticket, changes.into_iter().map(Into::into).collect())
+    }
+
+    /// The same for changes that make, move or remove files, too.
+    pub fn apply_plan(
+        &self,
+        ticket: &WriteGrant,
+        changes: Vec<PlannedChange>,
+    ) -> Result<Applied, JournalError> {
         let mut reals = Vec::new();
         for change in &changes {
-            let target = match &change.judged {
-                Some(real) => FileTarget::judged(&change.path, real),
-                None => FileTarget::anywhere(&change.path),
-            };
-            reals.push(ticket.resolve(&target)?);
+            reals.push(ticket.resolve(&change.target)?);
         }
         let unresolved: Vec<&Path> = reals.iter().map(PathBuf::as_path).collect();
         let _lock = FileLock::hold_all(&unresolved)?;
+        let models = models(&changes, &reals)?;
         let (mut steps, mut drifted) = (Vec::<Step>::new(), Vec::new());
         for (change, real) in changes.into_iter().zip(&reals) {
+            let path = change.target.path();
             let before = look(real, LOAD_LIMIT)?;
             // Two names of one file: the second would overwrite what the first wrote.
             let twice = steps
                 .iter()
                 .any(|step| step.is_same_object(real, before.as_ref()));
-            let Some(before) =
-                before.filter(|before| ContentHash::of(&before.bytes) == change.expected && !twice)
-            else {
-                drifted.push(change.path);
-                continue;
-            };
-            commit::check_writable(real, &before.stamp)?;
-            if before.bytes == change.content {
+            let hash = before.as_ref().map(|before| ContentHash::of(&before.bytes));
+            if hash != change.expected || twice {
+                drifted.push(path.to_path_buf());
                 continue;
             }
-            let patch = Patch::between(&before.bytes, &change.content);
+            if let Some(before) = &before {
+                commit::check_writable(real, &before.stamp)?;
+            }
+            let was = before.as_ref().map(|before| before.bytes.as_slice());
+            if was == change.content.as_deref() {
+                continue;
+            }
+            let patch = Patch::between(
+                was.unwrap_or_default(),
+                change.content.as_deref().unwrap_or_default(),
+            );
+            let model = change.like.as_deref().and_then(|like| models.get(like));
+            let attributes = match (&before, &change.content) {
+                (Some(_), None) => models.get(path),
+                (None, Some(_)) => model,
+                _ => None,
+            };
             steps.push(Step {
-                given: change.path,
+                given: path.to_path_buf(),
                 real: real.clone(),
-                before: Some(before),
-                after: Some(change.content),
-                attributes: None,
+                before,
+                after: change.content,
+                attributes: attributes.cloned(),
                 unmake: Vec::new(),
                 added: patch.added,
                 removed: patch.removed,
@@ -109,6 +157,7 @@ impl Journal {
         let mut files = Vec::new();
         for (step, stamp) in steps.into_iter().zip(performed.stamps) {
             let (Some(stamp), Some(content)) = (stamp, step.after) else {
+                self.ledger.forget(&step.real);
                 continue;
             };
             let partial = self.is_partly_seen(&step.real);
@@ -158,4 +207,33 @@ impl Journal {
         let seen = self.ledger.lookup(real);
         seen.is_none_or(|sight| sight.partial)
     }
+}
+
+/// The attributes of files that are removed, or that new ones shall be like, by the names they were given.
+fn models(
+    changes: &[PlannedChange],
+    reals: &[PathBuf],
+) -> Result<HashMap<PathBuf, Attributes>, JournalError> {
+    let mut found = HashMap::new();
+    for (change, real) in changes.iter().zip(reals) {
+        let path = change.target.path();
+        let is_model = changes
+            .iter()
+            .any(|other| other.like.as_deref() == Some(path));
+        let is_removed = change.expected.is_some() && change.content.is_none();
+        if !is_model && !is_removed {
+            continue;
+        }
+        // One that is missing has changed since, which is found below.
+        let Some(snapshot) = look(real, LOAD_LIMIT)? else {
+            continue;
+        };
+        let failed = |error| commit::open_failed("read", real, error);
+        let file = Directory::of(real)
+            .and_then(|directory| directory.open_target(Access::READ_OK))
+            .map_err(failed)?;
+        let attributes = Attributes::of(&file, &snapshot.stamp).map_err(failed)?;
+        found.insert(path.to_path_buf(), attributes);
+    }
+    Ok(found)
 }

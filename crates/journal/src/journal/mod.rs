@@ -10,7 +10,7 @@ mod editing;
 mod notebooks;
 mod writing;
 
-pub use applying::{Applied, AppliedFile, FileChange};
+pub use applying::{Applied, AppliedFile, FileChange, PlannedChange};
 pub use bytes::{Extent, Raw};
 pub use editing::{CheckedEdit, Edited};
 pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};

@@ -9,7 +9,7 @@
 //! - `perform`: one mutation, step by step
 //! - `take_back`, `preview`: undo, and what it would do
 //! - `swept`, `looked`, `restore`: undo of what commands did, to paths of any kind
-//! - `recover`, `crashed`, `limits`, `list`: crashes, room, what people see
+//! - `recover`, `crashed`, `limits`, `list`, `since`: crashes, room, what people and others see
 
 mod crashed;
 mod error;
@@ -21,6 +21,7 @@ mod preview;
 mod record;
 mod recover;
 mod restore;
+mod since;
 mod store;
 mod swept;
 mod take_back;
@@ -38,6 +39,7 @@ pub use limits::UndoLimits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
 pub(crate) use perform::{Step, look, now, perform};
 pub use recover::{Recovered, RecoveryVerdict};
+pub use since::{HistoryMark, RecordedChange};
 pub use take_back::{Mode, Undone, UndoneFile, Which};
 
 use crate::error::JournalError;

@@ -65,6 +65,13 @@ pub(crate) struct LogMark {
     time: u64,
 }
 
+impl LogMark {
+    /// A moment at which no one looked at the log.
+    pub(super) fn at(time: u64) -> Self {
+        Self { end: None, time }
+    }
+}
+
 /// The log, opened and locked.
 #[derive(Debug)]
 pub(super) struct Log {

@@ -136,6 +136,26 @@ fn a_skill_is_offered_with_its_words_and_a_page_by_its_host() {
     assert_eq!(offered("WebFetch", page), ["WebFetch(domain:example.com)"]);
 }
 
+/// What an interpreter runs is another text each time, so the rule is about the interpreter, and says so; a command
+/// that starts one is not offered.
+#[test]
+fn an_interpreter_is_offered_by_its_name() {
+    let offered = |tool, input| suggest(&policy(&[]), &facts(tool, &input), &bases());
+    for language in ["python", "node"] {
+        let call = json!({"language": language, "code": "print(1)"});
+        assert_eq!(offered("REPL", call.clone()), [format!("REPL({language})")]);
+        assert_eq!(offered("Bash", json!({"command": language})), [""; 0]);
+        // What is denied stays denied, and nothing is offered.
+        let mut denied = policy(&[]);
+        let source = RuleSource::of(Scope::Local);
+        let rules = Arc::make_mut(&mut denied.rules);
+        rules
+            .add(List::Deny, &format!("Bash({language})"), source, &bases())
+            .unwrap();
+        assert_eq!(suggest(&denied, &facts("REPL", &call), &bases()), [""; 0]);
+    }
+}
+
 #[test]
 fn no_rule_is_proposed_for_paths_of_the_system_nor_one_that_means_more() {
     let read = |path: &str| {

@@ -2,49 +2,57 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
 
 use haft_contract::{BoxFuture, FollowCalls, Services};
-use haft_journal::Journal;
+use haft_journal::{HistoryMark, Journal};
 use haft_lsp::{LspClient, types::Diagnostic};
 use tokio::time::Instant;
 
 use super::{
+    file_looks::{FileLooks, FileStamp, Looked, look_at},
+    problem_report::{ProblemReport, ReportedFile},
     problems::{Comparison, Difference, compare},
-    server::ServerState,
-    servers::{LanguageServers, text_of},
+    server::{ServerKey, ServerState},
+    servers::LanguageServers,
     setup::Reported,
 };
-use crate::{blocking::blocking, paths::shown, words::counted};
+use crate::blocking::blocking;
 
 /// How long servers are waited for after edits, all together.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a server is waited for that had not come to rest the last time, where nothing changed since.
+const LATE: Duration = Duration::from_millis(300);
 /// How long after a change new problems are taken for its consequences.
 const AFTERMATH: Duration = Duration::from_secs(60);
 /// How many documents are open in a server.
 const MOST_OPEN: usize = 50;
-/// How many problems are told, and how many of a file that was not edited.
-const MOST_TOLD: usize = 20;
-const MOST_ELSEWHERE: usize = 5;
-/// How many characters of each.
-const MOST_CHARACTERS: usize = 300;
+/// How many changed files a server is told of at once.
+const MOST_WATCHED: usize = 1000;
 
 /// What is known of the files that the session has read or changed.
 #[derive(Default)]
 pub(crate) struct FollowState {
     documents: HashMap<PathBuf, Followed>,
-    /// Roots of servers that had not come to rest when they were last looked at.
-    unsettled: BTreeSet<(String, PathBuf)>,
+    /// Those that are not open any more, as they were then.
+    closed: HashMap<PathBuf, FileStamp>,
+    /// Up to where the record of changes is known.
+    mark: Option<HistoryMark>,
+    /// Counts what was read or changed.
+    clock: u64,
+    /// Servers that had not come to rest when they were last looked at.
+    unsettled: BTreeSet<ServerKey>,
     /// When a file last changed: what servers find long after that is not the edits'.
     changed_at: Option<Instant>,
 }
 
 struct Followed {
+    server: ServerKey,
+    /// When it was read or changed.
+    used: u64,
     stamp: FileStamp,
     text: Arc<str>,
     /// The text and the problems that later ones are compared with.
@@ -52,16 +60,8 @@ struct Followed {
     base: Option<Arc<[Diagnostic]>>,
     /// It was changed, and no one knows yet what came of it.
     changed: bool,
-}
-
-/// Tells whether a file is still the same.
-type FileStamp = (u64, u64, u64, i64, i64);
-
-/// What a file is now.
-enum Looked {
-    Same,
-    Text(FileStamp, String),
-    Gone,
+    /// No server has been asked for it yet.
+    is_new: bool,
 }
 
 impl FollowCalls for LanguageServers {
@@ -97,14 +97,14 @@ impl LanguageServers {
         if state.changed_at.is_none_or(|at| at.elapsed() > AFTERMATH) {
             self.note_settled(&mut state);
         }
-        let changed = state.refresh(paths).await;
+        let changed = self.refresh(&mut state, journal, paths).await;
         if !changed.is_empty() {
             state.changed_at = Some(Instant::now());
         }
         let clients = self.give(&mut state, &changed);
         self.wait(&mut state, &clients, &changed).await;
-        let told = state.news(&clients, reported);
-        told.text(&self.setup.workspace)
+        let report = state.news(&clients, reported);
+        report.text(&self.setup.workspace)
     }
 
     /// Takes what servers know of documents that did not change as what later problems are compared with.
@@ -129,53 +129,140 @@ impl LanguageServers {
         }
     }
 
-    /// Opens documents and passes changes on to the servers that run; those that do not are started.
+    /// Looks at files and at what was recorded, and takes note of what changed: by path, as the protocol counts.
+    async fn refresh(
+        &self,
+        state: &mut FollowState,
+        journal: Arc<Journal>,
+        paths: BTreeSet<PathBuf>,
+    ) -> BTreeMap<PathBuf, u32> {
+        let stamp_of = |path: &PathBuf| {
+            let open = state.documents.get(path).map(|one| one.stamp);
+            open.or_else(|| state.closed.get(path).copied())
+        };
+        let known = paths.into_iter().map(|path| {
+            let stamp = stamp_of(&path);
+            (path, stamp)
+        });
+        let known: Vec<_> = known.collect();
+        let mark = state.mark.take();
+        let mark = mark.unwrap_or_else(|| HistoryMark::at(self.began));
+        let looks = blocking(move || look_at(known, &journal, mark)).await;
+        let Ok(FileLooks {
+            mark,
+            mut changed,
+            looked,
+        }) = looks
+        else {
+            return BTreeMap::new();
+        };
+        state.mark = Some(mark);
+        for (path, found) in looked {
+            match found {
+                Looked::Same => {}
+                Looked::Gone => {
+                    state.closed.remove(&path);
+                    if state.documents.remove(&path).is_some() {
+                        changed.insert(path, DELETED);
+                    }
+                }
+                Looked::Text { stamp, text, base } => {
+                    if let Some(kind) = self.take_note(state, &path, (stamp, text), base) {
+                        changed.entry(path).or_insert(kind);
+                    }
+                }
+            }
+        }
+        changed
+    }
+
+    /// A file has this text, of which nothing was known or something else; `base`: what it was before it was changed.
+    /// How it changed, if it did.
+    fn take_note(
+        &self,
+        state: &mut FollowState,
+        path: &std::path::Path,
+        (stamp, text): (FileStamp, String),
+        base: Option<String>,
+    ) -> Option<u32> {
+        state.clock += 1;
+        let used = state.clock;
+        let text: Arc<str> = text.into();
+        let Some(followed) = state.documents.get_mut(path) else {
+            let was_closed = state.closed.remove(path).is_some();
+            let changed = base.is_some() || was_closed;
+            let followed = Followed {
+                server: self.key_of(path)?,
+                used,
+                stamp,
+                base_text: base.map_or_else(|| Arc::clone(&text), Into::into),
+                text,
+                base: None,
+                changed,
+                is_new: true,
+            };
+            state.documents.insert(path.to_path_buf(), followed);
+            return changed.then_some(CHANGED);
+        };
+        followed.stamp = stamp;
+        if followed.text == text {
+            return None;
+        }
+        if !followed.changed {
+            followed.base_text = Arc::clone(&followed.text);
+        }
+        (followed.text, followed.used, followed.changed) = (text, used, true);
+        Some(CHANGED)
+    }
+
+    /// Opens documents and passes changes on to the servers that run. A server is started, and kept running, by a
+    /// document that was just read or changed.
     fn give(&self, state: &mut FollowState, changed: &BTreeMap<PathBuf, u32>) -> Vec<ReadyServer> {
         let mut ready: Vec<ReadyServer> = Vec::new();
-        for (path, followed) in &state.documents {
-            let Ok(server) = self.server(path) else {
+        let mut by_server: BTreeMap<ServerKey, Vec<(u64, PathBuf)>> = BTreeMap::new();
+        for (path, followed) in &mut state.documents {
+            let is_needed = std::mem::take(&mut followed.is_new) || changed.contains_key(path);
+            if is_needed && self.server(path).is_err() {
+                continue;
+            }
+            let of_server = by_server.entry(followed.server.clone()).or_default();
+            of_server.push((followed.used, path.clone()));
+        }
+        let watched: Vec<(PathBuf, u32)> = changed
+            .iter()
+            .take(MOST_WATCHED)
+            .map(|(path, kind)| (path.clone(), *kind))
+            .collect();
+        for (key, mut paths) in by_server {
+            let Some(server) = self.known(&key) else {
                 continue;
             };
-            let key = (server.entry.name.clone(), server.root.clone());
             let ServerState::Ready(client) = server.state() else {
                 continue;
             };
-            let Some(language) = server.entry.language(path) else {
-                continue;
-            };
-            // A server that died meanwhile is started again, with its documents.
-            let _ = client.set_text(path, language, &followed.text);
-            let at = match ready.iter().position(|one| one.key == key) {
-                Some(at) => at,
-                None => {
-                    ready.push(ReadyServer {
-                        key,
-                        client,
-                        changed: Vec::new(),
-                    });
-                    ready.len() - 1
+            paths.sort();
+            let surplus = paths.len().saturating_sub(MOST_OPEN);
+            for (_, path) in paths.drain(..surplus) {
+                let _ = client.close(&path);
+                if let Some(followed) = state.documents.remove(&path) {
+                    state.closed.insert(path, followed.stamp);
                 }
-            };
-            if changed.contains_key(path) {
-                ready[at].changed.push(path.clone());
             }
-        }
-        let all: Vec<(PathBuf, u32)> = changed
-            .iter()
-            .map(|(path, kind)| (path.clone(), *kind))
-            .collect();
-        for server in &ready {
-            let _ = server.client.files_changed(&all);
-            let open = server.client.documents();
-            for (path, _) in open.iter().take(open.len().saturating_sub(MOST_OPEN)) {
-                let _ = server.client.close(path);
-                state.documents.remove(path);
+            for (_, path) in &paths {
+                let Some(followed) = state.documents.get(path) else {
+                    continue;
+                };
+                let language = server.entry.language(path).unwrap_or_default();
+                // A server that died meanwhile is started again, with its documents.
+                let _ = client.set_text(path, language, &followed.text);
             }
-            for (path, kind) in &all {
+            for (path, kind) in &watched {
                 if *kind == DELETED {
-                    let _ = server.client.close(path);
+                    let _ = client.close(path);
                 }
             }
+            let _ = client.files_changed(&watched);
+            ready.push(ReadyServer { key, client });
         }
         ready
     }
@@ -193,13 +280,14 @@ impl LanguageServers {
             if changed.is_empty() && !was_unsettled {
                 continue;
             }
-            // What came late is looked at, not waited for.
+            // What came late is looked at, and hardly waited for.
             let until = if changed.is_empty() {
-                Instant::now()
+                Instant::now() + LATE
             } else {
                 until
             };
-            let waiting = state.documents.iter().filter(|(_, one)| one.changed);
+            let waiting = state.documents.iter();
+            let waiting = waiting.filter(|(_, one)| one.changed && one.server == server.key);
             let waiting: Vec<PathBuf> = waiting.map(|(path, _)| path.clone()).collect();
             if server.client.settled(&waiting, until).await {
                 state.unsettled.remove(&server.key);
@@ -210,75 +298,21 @@ impl LanguageServers {
     }
 }
 
-/// As the protocol counts; 1 is a new one.
-const CHANGED: u32 = 2;
-const DELETED: u32 = 3;
+/// As the protocol counts.
+pub(super) const CREATED: u32 = 1;
+pub(super) const CHANGED: u32 = 2;
+pub(super) const DELETED: u32 = 3;
 
 /// A server that can be asked.
 struct ReadyServer {
-    key: (String, PathBuf),
+    key: ServerKey,
     client: LspClient,
-    /// Those of its documents that changed just now.
-    changed: Vec<PathBuf>,
 }
 
 impl FollowState {
-    /// Looks at files, and takes note of those that changed: created, changed or deleted ones.
-    async fn refresh(&mut self, paths: BTreeSet<PathBuf>) -> BTreeMap<PathBuf, u32> {
-        let known: Vec<(PathBuf, Option<FileStamp>)> = paths
-            .into_iter()
-            .map(|path| {
-                let stamp = self.documents.get(&path).map(|one| one.stamp);
-                (path, stamp)
-            })
-            .collect();
-        let looked = blocking(move || {
-            let looked = known.into_iter().map(|(path, stamp)| {
-                let found = look(&path, stamp);
-                (path, found)
-            });
-            looked.collect::<Vec<_>>()
-        });
-        let mut changed = BTreeMap::new();
-        for (path, found) in looked.await.unwrap_or_default() {
-            match (found, self.documents.get_mut(&path)) {
-                (Looked::Same, _) => {}
-                (Looked::Gone, None) => {}
-                (Looked::Gone, Some(_)) => {
-                    self.documents.remove(&path);
-                    changed.insert(path, DELETED);
-                }
-                (Looked::Text(stamp, text), Some(followed)) => {
-                    followed.stamp = stamp;
-                    if *followed.text == *text {
-                        continue;
-                    }
-                    if !followed.changed {
-                        followed.base_text = Arc::clone(&followed.text);
-                    }
-                    followed.text = text.into();
-                    followed.changed = true;
-                    changed.insert(path, CHANGED);
-                }
-                (Looked::Text(stamp, text), None) => {
-                    let text: Arc<str> = text.into();
-                    let followed = Followed {
-                        stamp,
-                        base_text: Arc::clone(&text),
-                        text,
-                        base: None,
-                        changed: false,
-                    };
-                    self.documents.insert(path, followed);
-                }
-            }
-        }
-        changed
-    }
-
     /// What is new in the documents of servers that came to rest.
-    fn news(&mut self, clients: &[ReadyServer], reported: Reported) -> Told {
-        let mut told = Told::default();
+    fn news(&mut self, clients: &[ReadyServer], reported: Reported) -> ProblemReport {
+        let mut report = ProblemReport::default();
         for server in clients {
             if self.unsettled.contains(&server.key) {
                 continue;
@@ -299,15 +333,15 @@ impl FollowState {
                     },
                     reported,
                 );
-                told.gone += gone;
+                report.gone += gone;
                 if !new.is_empty() {
                     let encoding = server.client.encoding();
                     let new = new.into_iter().map(|problem| {
                         let place = encoding.from_server(&followed.text, problem.range.start);
                         (place.line, place.character, problem)
                     });
-                    told.servers.insert(server.key.0.clone());
-                    told.files.push(ToldFile {
+                    report.servers.insert(server.key.0.clone());
+                    report.files.push(ReportedFile {
                         path: path.clone(),
                         edited: followed.changed,
                         problems: new.collect(),
@@ -318,88 +352,6 @@ impl FollowState {
                 followed.changed = false;
             }
         }
-        told
-    }
-}
-
-fn stamp(path: &Path) -> Option<FileStamp> {
-    let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let mtime = found.mtime().wrapping_mul(1_000_000_000) + found.mtime_nsec();
-    let ctime = found.ctime().wrapping_mul(1_000_000_000) + found.ctime_nsec();
-    Some((found.dev(), found.ino(), found.size(), mtime, ctime))
-}
-
-fn look(path: &Path, known: Option<FileStamp>) -> Looked {
-    match stamp(path) {
-        None => Looked::Gone,
-        Some(now) if Some(now) == known => Looked::Same,
-        Some(now) => match text_of(path) {
-            Ok(Some(text)) => Looked::Text(now, text),
-            Ok(None) | Err(_) => Looked::Gone,
-        },
-    }
-}
-
-/// What the model is told.
-#[derive(Default)]
-struct Told {
-    servers: BTreeSet<String>,
-    files: Vec<ToldFile>,
-    gone: usize,
-}
-
-struct ToldFile {
-    path: PathBuf,
-    edited: bool,
-    /// Line, character, problem.
-    problems: Vec<(usize, usize, Diagnostic)>,
-}
-
-impl Told {
-    fn text(mut self, cwd: &Path) -> Option<String> {
-        if self.files.is_empty() && self.gone == 0 {
-            return None;
-        }
-        self.files
-            .sort_by(|a, b| (!a.edited, &a.path).cmp(&(!b.edited, &b.path)));
-        let mut lines = Vec::new();
-        let mut left_out = 0;
-        for file in &self.files {
-            let most = if file.edited {
-                MOST_TOLD
-            } else {
-                MOST_ELSEWHERE
-            };
-            for (at, (line, character, problem)) in file.problems.iter().enumerate() {
-                if at >= most || lines.len() >= MOST_TOLD {
-                    left_out += 1;
-                    continue;
-                }
-                let name = shown(&file.path, cwd);
-                lines.push(format!(
-                    "{name}:{line}:{character} {}",
-                    super::render::problem(problem, MOST_CHARACTERS)
-                ));
-            }
-        }
-        let mut text = "The edits above are in place.".to_owned();
-        if !lines.is_empty() {
-            let names: Vec<String> = self.servers.into_iter().collect();
-            text += &format!(
-                " New problems reported by {}:\n{}",
-                names.join(", "),
-                lines.join("\n")
-            );
-        }
-        if left_out > 0 {
-            text += &format!("\n… and {left_out} more.");
-        }
-        if self.gone > 0 {
-            let verb = if self.gone == 1 { "is" } else { "are" };
-            let separator = if lines.is_empty() { ' ' } else { '\n' };
-            let count = counted(self.gone as u64, "earlier problem");
-            text += &format!("{separator}{count} {verb} gone.");
-        }
-        Some(text)
+        report
     }
 }

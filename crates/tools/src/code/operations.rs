@@ -10,13 +10,8 @@ use haft_lsp::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    render,
-    server::{Server, ServerState},
-};
+use super::{render, server::Server};
 
-/// How long a server may take to answer.
-const ANSWER: Duration = Duration::from_secs(60);
 /// How much of a hover is shown, in characters.
 const MOST_HOVER: usize = 4000;
 /// How far from the line it was said to be on a name is looked for.
@@ -27,6 +22,8 @@ pub(crate) struct Inquiry<'a> {
     pub(crate) server: &'a Server,
     pub(crate) client: &'a LspClient,
     pub(crate) cx: &'a CallContext,
+    /// How long the server may take to answer.
+    pub(crate) within: Duration,
 }
 
 /// Where a name was found.
@@ -133,27 +130,28 @@ fn occurrences(line: &str, symbol: &str) -> Vec<usize> {
 impl Inquiry<'_> {
     /// Asks. A server that died meanwhile has given no answer, which is not the same as an empty one.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, ToolError> {
-        let asking = self.client.request(method, params, ANSWER);
+        let asking = self.client.request(method, params, self.within);
         let answer = tokio::select! {
             answer = asking => answer,
             () = self.cx.cancel.cancelled() => return Err(ToolError::Cancelled),
         };
         let name = &self.server.entry.name;
-        answer.map_err(|error| {
-            ToolError::Failed(match error {
-                LspError::Ended => match self.server.state() {
-                    ServerState::Died(why) | ServerState::Failed(why) => {
-                        format!("{why} This call has no answer; try again.")
-                    }
-                    _ => format!("{name} died during the call; it is being restarted. Try again."),
-                },
-                LspError::TimedOut(_) => match self.client.busy_with() {
-                    Some(busy) => format!("{name} is still busy with {busy}; try again."),
-                    None => format!("{name} did not answer within {} s.", ANSWER.as_secs()),
-                },
-                error => format!("{name}: {error}"),
-            })
-        })
+        let why = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(LspError::Ended) => format!(
+                "{} This call has no answer; try again.",
+                self.server.why_it_ended().await
+            ),
+            Err(LspError::TimedOut(_)) => match self.client.busy_with() {
+                Some(busy) => format!("{name} is still busy with {busy}; try again."),
+                None => format!(
+                    "{name} did not answer within {} s. Try again, or start it anew with the operation `restart`.",
+                    self.within.as_secs()
+                ),
+            },
+            Err(error) => format!("{name}: {error}"),
+        };
+        Err(ToolError::Failed(why))
     }
 
     pub(crate) fn must_offer(&self, capability: &str, what: &str) -> Result<(), ToolError> {

@@ -1,28 +1,20 @@
 //! What a server wants changed, as a plan that `ReplaceInFiles` carries out: all of it, or nothing.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
-use haft_contract::{CallContext, ToolError, ToolOutput};
+use haft_contract::{ToolError, ToolOutput};
 use haft_lsp::{
-    EditStep, LspClient, PlannedEdits,
-    edits::apply,
+    PlannedEdits,
     types::{CodeAction, Range},
     uri,
 };
 use serde_json::{Value, json};
 
-use super::operations::Inquiry;
+use super::{operations::Inquiry, wanted_files};
 use crate::{
     blocking::blocking,
-    fs::{Plans, WantedChange, keep_plan},
-    paths::shown,
+    fs::{Plans, keep_plan},
 };
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Inquiry<'_> {
     /// A plan for a new name of what stands at a place.
@@ -112,7 +104,7 @@ impl Inquiry<'_> {
             return Ok(None);
         }
         let (client, cx) = (self.client.clone(), self.cx.clone());
-        let wanted = blocking(move || wanted(&edits, &client, &cx)).await?;
+        let wanted = blocking(move || wanted_files::after(&edits, &client, &cx)).await?;
         let wanted = wanted.map_err(|text| refused(&text))?;
         if wanted.is_empty() {
             return Ok(None);
@@ -121,77 +113,6 @@ impl Inquiry<'_> {
         let id = self.cx.call.to_string();
         Ok(Some(keep_plan(&plans, &id, wanted, &self.cx.cwd)))
     }
-}
-
-/// The new contents of every file.
-fn wanted(
-    edits: &PlannedEdits,
-    client: &LspClient,
-    cx: &CallContext,
-) -> Result<Vec<WantedChange>, String> {
-    // By file: the bytes before, the text as it becomes, and in how many places.
-    let mut files: BTreeMap<PathBuf, (Vec<u8>, String, usize)> = BTreeMap::new();
-    for step in &edits.steps {
-        let EditStep::Text {
-            uri: address,
-            version,
-            edits,
-        } = step
-        else {
-            return Err(
-                "it would create, rename or delete files, which is not supported".to_owned(),
-            );
-        };
-        let path = uri::path(address).ok_or_else(|| format!("{address} is no file"))?;
-        let name = shown(&path, &cx.cwd);
-        let permissions = &cx.permissions;
-        let inside = permissions
-            .directories
-            .iter()
-            .any(|open| path.starts_with(open));
-        if !inside || permissions.locked.hides(&path) {
-            return Err(format!("{name} may not be changed"));
-        }
-        let open = client.document(&path);
-        if let (Some(version), Some(open)) = (version, &open)
-            && *version != open.version
-        {
-            return Err(format!(
-                "the server means another version of {name}; try again"
-            ));
-        }
-        if !files.contains_key(&path) {
-            let bytes = fs::read(&path).map_err(|error| format!("{name}: {error}"))?;
-            let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
-            let text =
-                String::from_utf8(text.to_vec()).map_err(|_| format!("{name} is no UTF-8 text"))?;
-            if open.is_some_and(|open| *open.text != *text) {
-                return Err(format!(
-                    "{name} has changed since the server saw it; try again"
-                ));
-            }
-            files.insert(path.clone(), (bytes, text, 0));
-        }
-        if let Some((_, text, places)) = files.get_mut(&path) {
-            *text = apply(text, edits, client.encoding())
-                .map_err(|error| format!("{name}: {error}"))?;
-            *places += edits.len();
-        }
-    }
-    let changes = files.into_iter().map(|(path, (old, text, places))| {
-        let mut new = Vec::new();
-        if old.starts_with(BYTE_ORDER_MARK) {
-            new.extend(BYTE_ORDER_MARK);
-        }
-        new.extend(text.as_bytes());
-        WantedChange {
-            path,
-            old,
-            new,
-            places,
-        }
-    });
-    Ok(changes.filter(|change| change.old != change.new).collect())
 }
 
 fn list(actions: &[CodeAction], server: &str) -> String {

@@ -14,14 +14,15 @@ use haft_sandbox::{
     CommandOutput, ConfinedProcess, ConfinedProgram, Mechanism, Network, Sandbox, SandboxError,
     SandboxProfile, Workspace,
 };
+use serde_json::{Value, json};
 use tokio::{
     io::AsyncReadExt,
     sync::{Notify, watch},
-    time::{Instant, sleep, timeout},
+    time::{Instant, MissedTickBehavior, interval_at, sleep, timeout},
 };
 
 use super::{setup::CodeSetup, table::ServerEntry};
-use crate::shell::Shell;
+use crate::{blocking::blocking, shell::Shell};
 
 /// How long a server is kept that no one asks anything.
 const IDLE: Duration = Duration::from_secs(15 * 60);
@@ -32,11 +33,16 @@ const PAUSES: [Duration; 3] = [
     Duration::from_secs(15),
 ];
 /// Deaths that are longer ago do not count.
-const MEMORY: Duration = Duration::from_secs(600);
-/// How long a server may take to end when it is asked to.
-const GRACE: Duration = Duration::from_secs(2);
+const REMEMBERED: Duration = Duration::from_secs(600);
+/// How often it is looked how much memory a server takes.
+const LOOKED_AT: Duration = Duration::from_secs(5);
+/// How long what a server said last may take to arrive.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How much of what it writes to standard error is kept.
 const MOST_SAID: usize = 4096;
+
+/// What a server is called, and the folder it works on.
+pub(crate) type ServerKey = (String, PathBuf);
 
 /// A server and what becomes of it.
 pub(crate) struct Server {
@@ -63,6 +69,8 @@ pub(crate) enum ServerState {
     Failed(String),
     /// No one needed it.
     Idle,
+    /// It was ended for good.
+    Ended,
 }
 
 impl Server {
@@ -94,6 +102,10 @@ impl Server {
         server
     }
 
+    pub(crate) fn is(&self, (name, root): &ServerKey) -> bool {
+        self.entry.name == *name && self.root == *root
+    }
+
     pub(crate) fn state(&self) -> ServerState {
         self.state.borrow().clone()
     }
@@ -112,8 +124,32 @@ impl Server {
 
     /// Starts it again at once, whatever it is doing.
     pub(crate) fn restart(&self) {
-        self.state.send_replace(ServerState::Starting);
-        self.again.notify_one();
+        let was = self.state.send_replace(ServerState::Starting);
+        if !matches!(was, ServerState::Starting) {
+            self.again.notify_one();
+        }
+    }
+
+    /// What is to be said of one that ended during a call.
+    pub(crate) async fn why_it_ended(&self) -> String {
+        let mut state = self.state.subscribe();
+        let known = state
+            .wait_for(|state| !matches!(state, ServerState::Ready(client) if client.is_closed()));
+        let why = match timeout(LAST_WORDS, known).await {
+            Ok(Ok(found)) => match &*found {
+                ServerState::Died(why) | ServerState::Failed(why) => Some(why.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        why.unwrap_or_else(|| format!("{} died and is being restarted.", self.entry.name))
+    }
+
+    /// Waits until it is gone for good.
+    pub(crate) async fn gone(&self) {
+        let mut state = self.state.subscribe();
+        let ended = state.wait_for(|state| matches!(state, ServerState::Ended));
+        let _ = ended.await; // or no one is there to say so
     }
 
     /// Ends it for good.
@@ -128,7 +164,7 @@ impl Server {
         // One that died may not be known as such yet.
         let settled = state.wait_for(|state| match state {
             ServerState::Ready(client) => !client.is_closed(),
-            ServerState::Failed(_) => true,
+            ServerState::Failed(_) | ServerState::Ended => true,
             _ => false,
         });
         let name = &self.entry.name;
@@ -136,7 +172,7 @@ impl Server {
             Ok(Ok(found)) => match &*found {
                 ServerState::Ready(client) => Ok(client.clone()),
                 ServerState::Failed(why) => Err(why.clone()),
-                _ => Err(format!("{name} is not ready.")),
+                _ => Err(format!("{name} was ended; try again.")),
             },
             Ok(Err(_)) => Err(format!("{name} was ended.")),
             Err(_) => Err(format!("{name} is still starting; try again.")),
@@ -169,51 +205,55 @@ struct Life {
 /// Why a server does not run any more.
 enum Over {
     Died,
+    /// It took so many MB.
+    TooLarge(u64),
     Idle,
     Again,
     Ended,
 }
 
+/// Documents with their languages and texts.
+type OpenDocuments = Vec<(PathBuf, String, Arc<str>)>;
+
 impl Life {
     async fn live(self) {
+        self.live_on().await;
+        self.server.state.send_replace(ServerState::Ended);
+    }
+
+    async fn live_on(&self) {
         let server = &self.server;
         let mut deaths: VecDeque<Instant> = VecDeque::new();
+        let mut was_too_large = false;
         // What the one before had open.
-        let mut open: Vec<(PathBuf, String, Arc<str>)> = Vec::new();
+        let mut open = OpenDocuments::new();
         loop {
             server.state.send_replace(ServerState::Starting);
-            let over = match self.begin().await {
+            let over = match self.run(&mut open).await {
+                Ok(over) => over,
                 Err(why) => {
-                    server.state.send_replace(ServerState::Failed(why));
-                    tokio::select! {
-                        () = server.again.notified() => Over::Again,
-                        () = server.end.notified() => Over::Ended,
+                    if !self.fail(why).await {
+                        return;
                     }
-                }
-                Ok((process, client)) => {
-                    for (path, language, text) in open.drain(..) {
-                        let _ = client.set_text(&path, &language, &text); // it may die at once
-                    }
-                    server
-                        .state
-                        .send_replace(ServerState::Ready(client.clone()));
-                    let over = self.attend(&client).await;
-                    open = self.documents(&client);
-                    if !matches!(over, Over::Died) {
-                        client.shut_down().await;
-                    }
-                    process.kill(if client.is_closed() {
-                        Duration::ZERO
-                    } else {
-                        GRACE
-                    });
-                    process.control().gone().await;
-                    over
+                    continue;
                 }
             };
+            let name = &server.entry.name;
             match over {
                 Over::Ended => return,
                 Over::Again => {}
+                Over::TooLarge(mb) if was_too_large => {
+                    let why = format!(
+                        "{name} used {mb} MB once more, and is not started any more: {} MB is the most \
+                         (`lsp.memoryMb`).",
+                        self.setup.memory_mb()
+                    );
+                    if !self.fail(why).await {
+                        return;
+                    }
+                    was_too_large = false;
+                }
+                Over::TooLarge(_) => was_too_large = true,
                 Over::Idle => {
                     server.state.send_replace(ServerState::Idle);
                     open.clear();
@@ -224,27 +264,32 @@ impl Life {
                 }
                 Over::Died => {
                     let now = Instant::now();
-                    deaths.retain(|death| now.duration_since(*death) < MEMORY);
+                    deaths.retain(|death| now.duration_since(*death) < REMEMBERED);
                     deaths.push_back(now);
-                    let name = &server.entry.name;
                     let words = match server.last_words() {
                         words if words.is_empty() => String::new(),
                         words => format!(" ({words})"),
                     };
-                    let Some(pause) = PAUSES.get(deaths.len() - 1) else {
+                    if deaths.len() > server.entry.restarts {
+                        let often = if deaths.len() > 1 {
+                            " again and again"
+                        } else {
+                            ""
+                        };
                         let why = format!(
-                            "{name} died again and again{words}, and is not started any more."
+                            "{name} died{often}{words}, and is not started any more; `restart` does it."
                         );
-                        server.state.send_replace(ServerState::Failed(why));
-                        tokio::select! {
-                            () = server.again.notified() => continue,
-                            () = server.end.notified() => return,
+                        if !self.fail(why).await {
+                            return;
                         }
-                    };
+                        deaths.clear();
+                        continue;
+                    }
+                    let pause = PAUSES[deaths.len().min(PAUSES.len()) - 1];
                     let why = format!("{name} died{words}; it is being restarted.");
                     server.state.send_replace(ServerState::Died(why));
                     tokio::select! {
-                        () = sleep(*pause) => {}
+                        () = sleep(pause) => {}
                         () = server.again.notified() => {}
                         () = server.end.notified() => return,
                     }
@@ -253,7 +298,43 @@ impl Life {
         }
     }
 
-    fn documents(&self, client: &LspClient) -> Vec<(PathBuf, String, Arc<str>)> {
+    /// It does not run, and is not started again by itself. `false`: never again.
+    async fn fail(&self, why: String) -> bool {
+        self.server.state.send_replace(ServerState::Failed(why));
+        tokio::select! {
+            () = self.server.again.notified() => true,
+            () = self.server.end.notified() => false,
+        }
+    }
+
+    /// Starts it and stays with it until it is over and nothing of it is left.
+    async fn run(&self, open: &mut OpenDocuments) -> Result<Over, String> {
+        let server = &self.server;
+        let (process, client) = tokio::select! {
+            begun = self.begin() => begun?,
+            () = server.end.notified() => return Ok(Over::Ended),
+        };
+        for (path, language, text) in open.drain(..) {
+            let _ = client.set_text(&path, &language, &text); // it may die at once
+        }
+        server
+            .state
+            .send_replace(ServerState::Ready(client.clone()));
+        let over = self.attend(&client, &process).await;
+        *open = self.documents(&client);
+        let grace = server.entry.shutdown;
+        if !matches!(over, Over::Died) {
+            client.shut_down(grace).await;
+        }
+        process.kill(match client.is_closed() {
+            true => Duration::ZERO,
+            false => grace,
+        });
+        process.control().gone().await;
+        Ok(over)
+    }
+
+    fn documents(&self, client: &LspClient) -> OpenDocuments {
         let entry = &self.server.entry;
         let open = client.documents().into_iter();
         open.filter_map(|(path, document)| {
@@ -264,7 +345,10 @@ impl Life {
     }
 
     /// Waits until it is over with a server that runs.
-    async fn attend(&self, client: &LspClient) -> Over {
+    async fn attend(&self, client: &LspClient, process: &ConfinedProcess) -> Over {
+        let most = self.setup.memory_mb();
+        let mut looks = interval_at(Instant::now() + LOOKED_AT, LOOKED_AT);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let idle_at = self.server.last_used() + IDLE;
             tokio::select! {
@@ -274,6 +358,13 @@ impl Life {
                 () = tokio::time::sleep_until(idle_at) => {
                     if self.server.last_used() + IDLE <= Instant::now() {
                         return Over::Idle;
+                    }
+                }
+                _ = looks.tick() => {
+                    let pids = process.processes().into_iter().map(|one| one.pid);
+                    let used = resident_mb(pids.collect()).await;
+                    if used > most {
+                        return Over::TooLarge(used);
                     }
                 }
             }
@@ -292,11 +383,15 @@ impl Life {
         let sandbox = self.shell.sandbox(&confinement).await;
         let sandbox = sandbox.map_err(|error| format!("{name} cannot be confined: {error}"))?;
         let program = self.program(&sandbox, &profile, &cache);
-        let started = sandbox.start_program(&profile, program, Mechanism::Bubblewrap);
+        let weakest = match self.setup.allows_unsandboxed() {
+            true => Mechanism::None,
+            false => Mechanism::Bubblewrap,
+        };
+        let started = sandbox.start_program(&profile, program, weakest);
         let mut process = started.await.map_err(|error| match error {
             SandboxError::TooWeak { .. } => format!(
                 "{name} runs code of the project and cannot be confined here, so it is not started; \
-                 `haft doctor` says why."
+                 `haft doctor` says why. `lsp.allowUnsandboxed` of the user's settings starts it nevertheless."
             ),
             error => format!("{name} cannot be started: {error}"),
         })?;
@@ -313,7 +408,7 @@ impl Life {
         };
         let options = LspOptions {
             root: server.root.clone(),
-            initialization: server.entry.initialization.clone(),
+            initialization: self.initialization(&cache),
             settings: server.entry.settings.clone(),
             startup: server.entry.startup,
         };
@@ -323,7 +418,7 @@ impl Life {
                 process.kill(Duration::ZERO);
                 process.control().gone().await;
                 // What it said last may still be on its way.
-                let _ = timeout(GRACE, listening).await;
+                let _ = timeout(LAST_WORDS, listening).await;
                 let words = server.last_words();
                 let why = match words.is_empty() {
                     true => error.to_string(),
@@ -332,6 +427,15 @@ impl Life {
                 Err(format!("{name} could not begin: {why}"))
             }
         }
+    }
+
+    /// What it is told at the beginning: its own folder, too, where it does not go by variables.
+    fn initialization(&self, cache: &Path) -> Value {
+        let mut told = self.server.entry.initialization.clone();
+        if self.server.entry.name == "rust-analyzer" && told.is_null() {
+            told = json!({"cargo": {"targetDir": cache.join("target")}});
+        }
+        told
     }
 
     fn program(
@@ -394,4 +498,18 @@ async fn listen(mut stderr: CommandOutput, said: Arc<Mutex<String>>) {
         let over = (over..=said.len()).find(|at| said.is_char_boundary(*at));
         said.drain(..over.unwrap_or(0));
     }
+}
+
+/// What these processes have in memory, each what no other has.
+async fn resident_mb(pids: Vec<u32>) -> u64 {
+    let resident = |pid: u32| {
+        let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+        let mut pages = statm
+            .split_whitespace()
+            .filter_map(|field| field.parse::<u64>().ok());
+        let (resident, shared) = (pages.nth(1).unwrap_or(0), pages.next().unwrap_or(0));
+        resident.saturating_sub(shared) * 4 / 1024
+    };
+    let all = blocking(move || pids.into_iter().map(resident).sum());
+    all.await.unwrap_or(0)
 }

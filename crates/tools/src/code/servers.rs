@@ -5,12 +5,14 @@ use std::{
     fmt, fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
+
+use haft_journal::DecodedText;
 
 use super::{
     follow::FollowState,
-    server::{Server, ServerState},
+    server::{Server, ServerKey},
     setup::CodeSetup,
     table::{self, ServerEntry},
 };
@@ -18,6 +20,8 @@ use crate::shell::Shell;
 
 /// At most this many servers run; the least used one ends.
 const MOST_SERVERS: usize = 6;
+/// How long the end of a server is waited for.
+const GOODBYE: Duration = Duration::from_secs(5);
 /// A longer file is given to no server.
 pub(crate) const MOST_BYTES: u64 = 2 << 20;
 
@@ -26,7 +30,8 @@ pub struct LanguageServers {
     pub(crate) setup: CodeSetup,
     shell: Arc<Shell>,
     entries: Vec<ServerEntry>,
-    problems: Vec<String>,
+    /// Changes before that are none of this session's.
+    pub(super) began: SystemTime,
     servers: Mutex<Vec<Arc<Server>>>,
     programs: Mutex<HashMap<String, FoundProgram>>,
     pub(super) follow: tokio::sync::Mutex<FollowState>,
@@ -44,10 +49,10 @@ pub fn installed_servers(setup: &CodeSetup) -> Vec<(String, PathBuf)> {
         return Vec::new();
     }
     let folders = table::folders(setup.path.as_deref(), &setup.workspace);
-    let (entries, _) = table::entries(&setup.settings);
+    let (entries, _) = table::entries(&setup.settings, &setup.plugins);
     let found = entries
         .into_iter()
-        .filter_map(|entry| Some((entry.find(&folders)?.0, entry.name)));
+        .filter_map(|entry| Some((entry.find(&folders, &setup.workspace)?.0, entry.name)));
     found.map(|(path, name)| (name, path)).collect()
 }
 
@@ -101,21 +106,16 @@ impl Drop for LanguageServers {
 impl LanguageServers {
     /// None is started yet.
     pub fn new(setup: CodeSetup, shell: Arc<Shell>) -> Self {
-        let (entries, problems) = table::entries(&setup.settings);
+        let (entries, _) = table::entries(&setup.settings, &setup.plugins);
         Self {
+            began: SystemTime::now(),
             setup,
             shell,
             entries,
-            problems,
             servers: Mutex::default(),
             programs: Mutex::default(),
             follow: tokio::sync::Mutex::default(),
         }
-    }
-
-    /// What is wrong with the settings, in words.
-    pub fn problems(&self) -> &[String] {
-        &self.problems
     }
 
     fn running(&self) -> MutexGuard<'_, Vec<Arc<Server>>> {
@@ -132,6 +132,23 @@ impl LanguageServers {
         entries.find(|entry| entry.language(path).is_some())
     }
 
+    /// Which server a file has, started or not.
+    pub(super) fn key_of(&self, path: &Path) -> Option<ServerKey> {
+        let entry = self.entry_of(path)?;
+        Some((entry.name.clone(), self.root_of(entry, path)))
+    }
+
+    fn root_of(&self, entry: &ServerEntry, path: &Path) -> PathBuf {
+        entry.root(path, &self.setup.workspace, &self.setup.top)
+    }
+
+    /// A server that was started, which this does not keep running.
+    pub(super) fn known(&self, key: &ServerKey) -> Option<Arc<Server>> {
+        let running = self.running();
+        let found = running.iter().find(|server| server.is(key));
+        found.map(Arc::clone)
+    }
+
     /// The server of a file, started if need be.
     pub(crate) fn server(&self, path: &Path) -> Result<Arc<Server>, NoServer> {
         if self.setup.is_off() {
@@ -143,12 +160,9 @@ impl LanguageServers {
         if !self.setup.trusted {
             return Err(NoServer::Untrusted);
         }
-        let root = entry.root(path, &self.setup.workspace);
+        let key = (entry.name.clone(), self.root_of(entry, path));
         let mut running = self.running();
-        let known = running
-            .iter()
-            .find(|server| server.entry.name == entry.name && server.root == root);
-        if let Some(server) = known {
+        if let Some(server) = running.iter().find(|server| server.is(&key)) {
             server.touch();
             return Ok(Arc::clone(server));
         }
@@ -161,7 +175,7 @@ impl LanguageServers {
             running.remove(least.unwrap_or(0)).stop();
         }
         let shell = Arc::clone(&self.shell);
-        let server = Server::start(entry.clone(), root, program, &self.setup, shell);
+        let server = Server::start(entry.clone(), key.1, program, &self.setup, shell);
         running.push(Arc::clone(&server));
         Ok(server)
     }
@@ -177,7 +191,7 @@ impl LanguageServers {
         {
             return found.program.clone();
         }
-        let program = entry.find(&folders);
+        let program = entry.find(&folders, &self.setup.workspace);
         let found = FoundProgram {
             stamps,
             program: program.clone(),
@@ -192,11 +206,9 @@ impl LanguageServers {
         for server in &servers {
             server.stop();
         }
+        // All at once: each may take a while to say goodbye.
         for server in servers {
-            if let ServerState::Ready(client) = server.state() {
-                let _ =
-                    tokio::time::timeout(std::time::Duration::from_secs(5), client.closed()).await;
-            }
+            let _ = tokio::time::timeout(GOODBYE, server.gone()).await; // what is left ends with us
         }
     }
 }
@@ -206,7 +218,5 @@ pub(crate) fn text_of(path: &Path) -> io::Result<Option<String>> {
     if fs::metadata(path)?.len() > MOST_BYTES {
         return Ok(None);
     }
-    let bytes = fs::read(path)?;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    Ok(String::from_utf8(bytes.to_vec()).ok())
+    Ok(DecodedText::of(&fs::read(path)?).map(|decoded| decoded.text))
 }

@@ -5,27 +5,39 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use haft_contract::Confinement;
 use serde_json::Value;
+
+use super::table;
 
 /// What a session says of its language servers. A service; without it there are none.
 #[derive(Clone)]
 pub struct CodeSetup {
     /// The folder that the session works in.
     pub workspace: PathBuf,
+    /// The folder up to which project files are looked for: the repository, or the workspace where there is none.
+    pub top: PathBuf,
     /// The person trusts it: servers run code of the project.
     pub trusted: bool,
     /// `lsp` of the settings.
     pub settings: Value,
+    /// Servers that plugins bring, by name.
+    pub plugins: Value,
     /// Where servers keep what they may write.
     pub cache: PathBuf,
     /// How a program that no call starts is confined. Looks at files.
     pub confinement: Arc<dyn Fn() -> Confinement + Send + Sync>,
     /// Where programs are looked for.
     pub path: Option<std::ffi::OsString>,
+    /// How long a server may take to answer.
+    pub answer_within: Duration,
 }
+
+/// What a server and all it started may take, in MB.
+const MEMORY_MB: u64 = 2048;
 
 impl fmt::Debug for CodeSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,6 +62,25 @@ impl CodeSetup {
     /// `lsp: false` means that there are none.
     pub fn is_off(&self) -> bool {
         self.settings == Value::Bool(false)
+    }
+
+    /// What is wrong with the servers that settings and plugins name, in words.
+    pub fn problems(&self) -> Vec<String> {
+        if self.is_off() {
+            return Vec::new();
+        }
+        table::entries(&self.settings, &self.plugins).1
+    }
+
+    /// What a server and all it started may take, in MB.
+    pub(crate) fn memory_mb(&self) -> u64 {
+        let set = self.settings.get("memoryMb").and_then(Value::as_u64);
+        set.unwrap_or(MEMORY_MB)
+    }
+
+    /// May servers run where nothing confines them?
+    pub(crate) fn allows_unsandboxed(&self) -> bool {
+        self.settings.get("allowUnsandboxed") == Some(&Value::Bool(true))
     }
 
     pub(crate) fn reported(&self) -> Reported {

@@ -11,6 +11,8 @@ use std::{
 
 use serde_json::{Value, json};
 
+use super::built_in::{BUILT_IN, BuiltInServer};
+
 /// How a server is started and spoken to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ServerEntry {
@@ -26,176 +28,55 @@ pub(crate) struct ServerEntry {
     pub(crate) initialization: Value,
     pub(crate) settings: Value,
     pub(crate) startup: Duration,
+    /// How long it may take to end when it is asked to.
+    pub(crate) shutdown: Duration,
+    /// How often it is started again when it dies, within ten minutes.
+    pub(crate) restarts: usize,
+    /// The folder it works on, where that is not to be found by markers.
+    pub(crate) folder: Option<PathBuf>,
     /// How it is installed.
     pub(crate) install: String,
 }
 
-/// Built in: name, programs, extensions with languages, markers, how it is installed.
-type BuiltInServer = (
-    &'static str,
-    &'static [&'static str],
-    &'static [(&'static str, &'static str)],
-    &'static [&'static str],
-    &'static str,
-);
-
 const STARTUP: Duration = Duration::from_secs(30);
+const SHUTDOWN: Duration = Duration::from_secs(2);
+const RESTARTS: usize = 3;
+/// No one waits longer than this, whatever an entry says.
+const LONGEST_STARTUP: Duration = Duration::from_secs(600);
+const LONGEST_SHUTDOWN: Duration = Duration::from_secs(30);
 
-const BUILT_IN: [BuiltInServer; 14] = [
-    (
-        "rust-analyzer",
-        &["rust-analyzer"],
-        &[("rs", "rust")],
-        &["Cargo.toml"],
-        "rustup component add rust-analyzer",
-    ),
-    (
-        "pyright",
-        &[
-            "basedpyright-langserver --stdio",
-            "pyright-langserver --stdio",
-        ],
-        &[("py", "python"), ("pyi", "python")],
-        &["pyproject.toml", "pyrightconfig.json", "setup.py"],
-        "npm i -g pyright",
-    ),
-    (
-        "typescript-language-server",
-        &["typescript-language-server --stdio"],
-        &[
-            ("ts", "typescript"),
-            ("tsx", "typescriptreact"),
-            ("mts", "typescript"),
-            ("cts", "typescript"),
-            ("js", "javascript"),
-            ("jsx", "javascriptreact"),
-            ("mjs", "javascript"),
-            ("cjs", "javascript"),
-        ],
-        &[
-            "package-lock.json",
-            "yarn.lock",
-            "pnpm-lock.yaml",
-            "bun.lock",
-            "bun.lockb",
-            "tsconfig.json",
-            "package.json",
-        ],
-        "npm i -g typescript-language-server typescript@5",
-    ),
-    (
-        "gopls",
-        &["gopls"],
-        &[("go", "go")],
-        &["go.work", "go.mod"],
-        "go install golang.org/x/tools/gopls@latest",
-    ),
-    (
-        "clangd",
-        &["clangd"],
-        &[
-            ("c", "c"),
-            ("h", "c"),
-            ("cc", "cpp"),
-            ("cpp", "cpp"),
-            ("cxx", "cpp"),
-            ("hh", "cpp"),
-            ("hpp", "cpp"),
-        ],
-        &["compile_commands.json", ".clangd"],
-        "install clangd",
-    ),
-    (
-        "bash-language-server",
-        &["bash-language-server start"],
-        &[("sh", "shellscript"), ("bash", "shellscript")],
-        &[],
-        "npm i -g bash-language-server",
-    ),
-    (
-        "lua-language-server",
-        &["lua-language-server"],
-        &[("lua", "lua")],
-        &[".luarc.json"],
-        "install lua-language-server",
-    ),
-    (
-        "zls",
-        &["zls"],
-        &[("zig", "zig")],
-        &["build.zig"],
-        "install zls",
-    ),
-    (
-        "ruby-lsp",
-        &["ruby-lsp"],
-        &[("rb", "ruby")],
-        &["Gemfile"],
-        "gem install ruby-lsp",
-    ),
-    (
-        "jdtls",
-        &["jdtls"],
-        &[("java", "java")],
-        &["settings.gradle", "pom.xml"],
-        "install jdtls",
-    ),
-    (
-        "ocamllsp",
-        &["ocamllsp"],
-        &[("ml", "ocaml"), ("mli", "ocaml.interface")],
-        &["dune-project"],
-        "opam install ocaml-lsp-server",
-    ),
-    (
-        "terraform-ls",
-        &["terraform-ls serve"],
-        &[("tf", "terraform")],
-        &[],
-        "install terraform-ls",
-    ),
-    (
-        "yaml-language-server",
-        &["yaml-language-server --stdio"],
-        &[("yaml", "yaml"), ("yml", "yaml")],
-        &[],
-        "npm i -g yaml-language-server",
-    ),
-    (
-        "dart",
-        &["dart language-server"],
-        &[("dart", "dart")],
-        &["pubspec.yaml"],
-        "install the Dart SDK",
-    ),
-];
-
-/// All servers that settings and the built-in table name; those of settings first. What is wrong with an entry comes
-/// along in words.
-pub(crate) fn entries(settings: &Value) -> (Vec<ServerEntry>, Vec<String>) {
+/// All servers that settings, plugins and the built-in table name, in this order: the first that knows a file counts.
+/// What is wrong with an entry comes along in words.
+pub(crate) fn entries(settings: &Value, plugins: &Value) -> (Vec<ServerEntry>, Vec<String>) {
     let mut problems = Vec::new();
-    let mut found = Vec::new();
+    let mut found: Vec<ServerEntry> = Vec::new();
     let mut disabled = Vec::new();
-    for (name, entry) in settings.as_object().into_iter().flatten() {
-        let Some(fields) = entry.as_object() else {
-            continue; // an option, not a server
-        };
-        if fields.get("disabled").and_then(Value::as_bool) == Some(true) {
-            disabled.push(name.clone());
-            continue;
-        }
-        if fields.get("transport").and_then(Value::as_str) == Some("socket") {
-            problems.push(format!(
-                "lsp.{name}: servers on sockets are not supported; the entry is left out"
-            ));
-            continue;
-        }
-        match configured(name, entry) {
-            Some(entry) => found.push(entry),
-            None => problems.push(format!(
-                "lsp.{name} needs `command` and `extensionToLanguage`, such as {{\".rs\": \"rust\"}}; \
-                 the entry is left out"
-            )),
+    for (source, servers) in [("lsp.", settings), ("the plugin server ", plugins)] {
+        for (name, entry) in servers.as_object().into_iter().flatten() {
+            let Some(fields) = entry.as_object() else {
+                continue; // an option, not a server
+            };
+            if fields.get("disabled").and_then(Value::as_bool) == Some(true) {
+                disabled.push(name.clone());
+                continue;
+            }
+            if fields.get("transport").and_then(Value::as_str) == Some("socket") {
+                problems.push(format!(
+                    "{source}{name}: servers on sockets are not supported; the entry is left out"
+                ));
+                continue;
+            }
+            // Who is named first counts, and may be switched off by who is named first.
+            if disabled.contains(name) || found.iter().any(|known| known.name == *name) {
+                continue;
+            }
+            match configured(name, entry) {
+                Some(entry) => found.push(entry),
+                None => problems.push(format!(
+                    "{source}{name} needs `command` and `extensionToLanguage`, such as {{\".rs\": \"rust\"}}; \
+                     the entry is left out"
+                )),
+            }
         }
     }
     let names: Vec<String> = found.iter().map(|entry| entry.name.clone()).collect();
@@ -229,6 +110,9 @@ fn built_in((name, programs, languages, markers, install): &BuiltInServer) -> Se
         initialization,
         settings,
         startup: STARTUP,
+        shutdown: SHUTDOWN,
+        restarts: RESTARTS,
+        folder: None,
         install: (*install).to_owned(),
     }
 }
@@ -249,7 +133,19 @@ fn configured(name: &str, entry: &Value) -> Option<ServerEntry> {
     let env = entry.get("env").and_then(Value::as_object);
     let env = env.into_iter().flatten();
     let env = env.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
-    let startup = entry.get("startupTimeout").and_then(Value::as_u64);
+    let time = |field: &str| {
+        let time = entry.get(field).and_then(Value::as_u64);
+        time.map(Duration::from_millis)
+    };
+    let restarts = match entry.get("restartOnCrash").and_then(Value::as_bool) {
+        Some(false) => 0,
+        _ => entry
+            .get("maxRestarts")
+            .and_then(Value::as_u64)
+            .and_then(|most| usize::try_from(most).ok())
+            .unwrap_or(RESTARTS),
+    };
+    let folder = entry.get("workspaceFolder").and_then(Value::as_str);
     let given = |field: &str| entry.get(field).cloned().unwrap_or(Value::Null);
     Some(ServerEntry {
         name: name.to_owned(),
@@ -263,7 +159,14 @@ fn configured(name: &str, entry: &Value) -> Option<ServerEntry> {
             Value::Null => json!({}),
             settings => settings,
         },
-        startup: startup.map_or(STARTUP, Duration::from_millis),
+        startup: time("startupTimeout")
+            .unwrap_or(STARTUP)
+            .min(LONGEST_STARTUP),
+        shutdown: time("shutdownTimeout")
+            .unwrap_or(SHUTDOWN)
+            .min(LONGEST_SHUTDOWN),
+        restarts,
+        folder: folder.map(PathBuf::from),
     })
 }
 
@@ -275,12 +178,16 @@ impl ServerEntry {
         found.map(|(_, language)| language.as_str())
     }
 
-    /// Its program, looked for in these folders, with its arguments.
-    pub(crate) fn find(&self, folders: &[PathBuf]) -> Option<(PathBuf, Vec<String>)> {
+    /// Its program, looked for in these folders, with its arguments. A path is one from the workspace on.
+    pub(crate) fn find(
+        &self,
+        folders: &[PathBuf],
+        workspace: &Path,
+    ) -> Option<(PathBuf, Vec<String>)> {
         self.commands.iter().find_map(|command| {
             let (program, arguments) = command.split_first()?;
             let found = match program.contains('/') {
-                true => Some(PathBuf::from(program)).filter(|path| is_program(path)),
+                true => Some(workspace.join(program)).filter(|path| is_program(path)),
                 false => folders
                     .iter()
                     .map(|folder| folder.join(program))
@@ -290,14 +197,17 @@ impl ServerEntry {
         })
     }
 
-    /// The folder it works on for a file: the outermost that has a marker, from the file up to `top`. One server for
-    /// each package would eat the memory.
-    pub(crate) fn root(&self, path: &Path, top: &Path) -> PathBuf {
+    /// The folder it works on for a file: the outermost that has a marker, from the file up to `top`, which the
+    /// workspace is in. One server for each package would eat the memory.
+    pub(crate) fn root(&self, path: &Path, workspace: &Path, top: &Path) -> PathBuf {
+        if let Some(folder) = &self.folder {
+            return workspace.join(folder);
+        }
         let above = path.ancestors().skip(1);
         let within: Vec<&Path> = above.take_while(|folder| folder.starts_with(top)).collect();
         let is_root = |folder: &&&Path| self.markers.iter().any(|name| folder.join(name).exists());
         let outermost = within.iter().rev().find(is_root);
-        outermost.map_or_else(|| top.to_path_buf(), |folder| folder.to_path_buf())
+        outermost.map_or_else(|| workspace.to_path_buf(), |folder| folder.to_path_buf())
     }
 }
 
@@ -329,14 +239,41 @@ mod tests {
             },
             "far": {"command": "x", "transport": "socket", "extensionToLanguage": {}},
             "bad": {"args": []},
+            "kit:off": {"disabled": true},
         });
-        let (entries, problems) = entries(&settings);
+        let plugins = json!({
+            "kit:go": {
+                "command": "/kit/go-ls", "extensionToLanguage": {".go": "go"}, "loggingConfig": {"args": []},
+                "restartOnCrash": false, "shutdownTimeout": 7, "workspaceFolder": "sub", "unheard-of": 1,
+            },
+            "kit:off": {"command": "/kit/off", "extensionToLanguage": {".rs": "rust"}},
+            "kit:far": {"command": "x", "transport": "socket", "extensionToLanguage": {}},
+        });
+        let (entries, problems) = entries(&settings, &plugins);
         assert_eq!(entries[0].name, "mine");
+        assert_eq!(entries[0].restarts, RESTARTS);
+        assert_eq!(entries[1].name, "kit:go");
+        assert_eq!(
+            (entries[1].restarts, entries[1].shutdown.as_millis()),
+            (0, 7)
+        );
+        let file = Path::new("/w/a/x.go");
+        let root = entries[1].root(file, Path::new("/w"), Path::new("/w"));
+        assert_eq!(root, Path::new("/w/sub"));
+        let first = |file: &str| {
+            let path = Path::new(file);
+            entries
+                .iter()
+                .find(|one| one.language(path).is_some())
+                .unwrap()
+        };
+        assert_eq!(first("/a.go").name, "kit:go");
+        assert_eq!(first("/a.rs").name, "rust-analyzer");
         assert_eq!(entries[0].commands, [["my-ls", "--stdio"]]);
         assert_eq!(entries[0].language(Path::new("/a.py")), Some("python"));
         assert!(!entries.iter().any(|entry| entry.name == "pyright"));
         assert!(entries.iter().any(|entry| entry.name == "gopls"));
-        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert_eq!(problems.len(), 3, "{problems:?}");
     }
 
     #[test]
@@ -346,16 +283,20 @@ mod tests {
         fs::create_dir_all(top.join("packages/a/src")).unwrap();
         fs::write(top.join("package-lock.json"), "{}").unwrap();
         fs::write(top.join("packages/a/tsconfig.json"), "{}").unwrap();
-        let (entries, _) = entries(&Value::Null);
+        let (entries, _) = entries(&Value::Null, &Value::Null);
         let of = |name: &str| entries.iter().find(|entry| entry.name == name).unwrap();
         let file = top.join("packages/a/src/x.ts");
         let typescript = of("typescript-language-server");
-        assert_eq!(typescript.root(&file, top), top);
+        assert_eq!(typescript.root(&file, top, top), top);
+        // Also where the session works in a part of the repository.
+        let part = top.join("packages/a");
+        assert_eq!(typescript.root(&file, &part, top), top);
         fs::remove_file(top.join("package-lock.json")).unwrap();
-        assert_eq!(typescript.root(&file, top), top.join("packages/a"));
+        assert_eq!(typescript.root(&file, top, top), part);
         // Without any marker, all of it.
         let shell = of("bash-language-server");
-        assert_eq!(shell.root(&top.join("packages/a/x.sh"), top), top);
+        assert_eq!(shell.root(&top.join("packages/a/x.sh"), top, top), top);
+        assert_eq!(shell.root(&part.join("x.sh"), &part, top), part);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! `LSP`: what a language server knows of the code.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use haft_contract::{
     Access, CallContext, Card, Check, Effects, Profile, ServiceNeed, Tool, ToolError, ToolOutput,
@@ -22,7 +25,7 @@ const NEEDS: [ServiceNeed; 1] = [ServiceNeed::of::<CodeSetup>()];
 /// How long a server that is starting is waited for.
 const START: Duration = Duration::from_secs(30);
 /// How long a server may look at a document before it is asked about it, at most.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+const FIRST_LOOK: Duration = Duration::from_secs(25);
 
 /// Asks the language server of a file. New problems after your edits are reported without it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -177,6 +180,7 @@ impl Tool for Lsp {
             server: &server,
             client: &client,
             cx,
+            within: servers.setup.answer_within,
         };
         client
             .set_text(&path, language, &text)
@@ -234,19 +238,15 @@ impl Tool for Lsp {
                     .await
             }
             Operation::Diagnostics => {
-                let until = tokio::time::Instant::now() + START;
+                let until = tokio::time::Instant::now() + START.min(servers.setup.answer_within);
                 client.settled(std::slice::from_ref(&path), until).await;
                 if client.is_closed() {
                     return Err(ToolError::Failed(format!(
-                        "{} died during the call; try again.",
-                        server.entry.name
+                        "{} This call has no answer; try again.",
+                        server.why_it_ended().await
                     )));
                 }
-                let found = problems_of(&client, &path, cx);
-                Ok(match found.is_empty() {
-                    true => format!("{} reports no problems.", server.entry.name),
-                    false => found.join("\n"),
-                })
+                inquiry.problems(&path)
             }
             Operation::Rename => {
                 let name = input.new_name.as_deref().unwrap_or_default();
@@ -255,7 +255,7 @@ impl Tool for Lsp {
             Operation::CodeActions => {
                 let line = input.line.unwrap_or(1).saturating_sub(1);
                 let line = u32::try_from(line).unwrap_or(u32::MAX);
-                let until = tokio::time::Instant::now() + START;
+                let until = tokio::time::Instant::now() + START.min(servers.setup.answer_within);
                 client.settled(std::slice::from_ref(&path), until).await;
                 return inquiry.code_actions(&path, line, input.action).await;
             }
@@ -305,7 +305,36 @@ async fn refresh(client: &LspClient, server: &Server) -> Result<(), ToolError> {
     Ok(())
 }
 
-fn problems_of(client: &LspClient, path: &std::path::Path, cx: &CallContext) -> Vec<String> {
+impl Inquiry<'_> {
+    /// The problems of a document. That there are none is only said by a server that has looked at it.
+    fn problems(&self, path: &Path) -> Result<String, ToolError> {
+        let name = &self.server.entry.name;
+        let found = problems_of(self.client, path, self.cx);
+        let is_known = self
+            .client
+            .document(path)
+            .is_some_and(|document| document.report.version.is_some());
+        let text = match (is_known, found.is_empty()) {
+            (true, true) => format!("{name} reports no problems."),
+            (true, false) => found.join("\n"),
+            (false, _) => {
+                return Err(ToolError::Failed(match self.client.busy_with() {
+                    Some(busy) => format!("{name} is still busy with {busy}; try again."),
+                    None => format!(
+                        "{name} has not said anything of this file yet; try again, or start it anew with the \
+                         operation `restart`."
+                    ),
+                }));
+            }
+        };
+        Ok(match self.client.busy_with() {
+            Some(busy) => format!("{text}\n({name} is still busy with {busy}: there may be more.)"),
+            None => text,
+        })
+    }
+}
+
+fn problems_of(client: &LspClient, path: &Path, cx: &CallContext) -> Vec<String> {
     let Some(document) = client.document(path) else {
         return Vec::new();
     };

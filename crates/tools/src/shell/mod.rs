@@ -6,7 +6,7 @@
 //! # Layout
 //! - `bash`, `monitor`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
 //! - `repl`: interpreters that keep their state
-//! - `service`: what the commands of a session share; `tasks`: what runs in the background
+//! - `service`: what the commands of a session share; `program`: who confines them; `tasks`: what runs in the background
 //! - `environment`, `snapshot`, `profile`, `limits`, `tool_caches`: what a command gets
 //! - `answer`, `text`, `exit_code`, `waiting`, `cwd`, `ports`: what is said of it afterwards
 //! - `refused_writes`, `refusal`, `escalate`, `gate`, `host_questions`: what the sandbox keeps it from, which is
@@ -28,6 +28,7 @@ mod limits;
 mod monitor;
 mod ports;
 pub(crate) mod profile;
+mod program;
 mod read_tracking;
 mod refusal;
 mod refused_writes;
@@ -44,8 +45,9 @@ mod waiting;
 
 pub(crate) use bash::Bash;
 pub(crate) use monitor::Monitor;
+pub use program::ShellProgram;
 pub(crate) use repl::Repl;
-pub use service::{Shell, ShellProgram};
+pub use service::Shell;
 pub(crate) use task_output::TaskOutput;
 pub(crate) use task_stop::TaskStop;
 pub use tasks::{TaskInfo, Tasks};

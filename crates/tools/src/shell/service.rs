@@ -18,7 +18,7 @@ use std::{
 
 use haft_contract::{
     BackgroundTasks, BoxFuture, CallContext, CallId, Confinement, ConfinementStrength,
-    OnWeakSandbox, ProbeConfinement, ToolError,
+    ProbeConfinement, ToolError,
 };
 use haft_sandbox::{
     ConfinedProcess, ConfinedProgram, Line, Mechanism, Network, PROXY_PORT, Sandbox, SandboxError,
@@ -32,6 +32,7 @@ use super::{
     gate::HostGate,
     job::Job,
     profile,
+    program::ShellProgram,
     repl::Interpreters,
     snapshot,
     tasks::Tasks,
@@ -39,50 +40,6 @@ use super::{
 };
 
 use crate::blocking::blocking;
-
-/// The program that confines commands: one whose `main` starts with
-/// `haft_sandbox::child::run_if_asked()`. Without this service no command runs.
-#[derive(Clone)]
-pub struct ShellProgram {
-    path: PathBuf,
-    users_shell: bool,
-    on_weak: Option<OnWeakSandbox>,
-}
-
-impl fmt::Debug for ShellProgram {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShellProgram")
-            .field("path", &self.path)
-            .field("users_shell", &self.users_shell)
-            .finish_non_exhaustive()
-    }
-}
-
-impl ShellProgram {
-    /// The program at this path, such as [`env::current_exe`].
-    pub fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            users_shell: false,
-            on_weak: None,
-        }
-    }
-
-    /// The same, and this is called once a session where commands are less confined than they should be.
-    #[must_use]
-    pub fn on_weak_sandbox(mut self, learns: OnWeakSandbox) -> Self {
-        self.on_weak = Some(learns);
-        self
-    }
-
-    /// The same, and commands get the functions, aliases and PATH of the user's own bash: its rc file
-    /// runs once, before the first command.
-    #[must_use]
-    pub fn with_users_shell(mut self) -> Self {
-        self.users_shell = true;
-        self
-    }
-}
 
 /// The commands of one session. Everything they started ends with it.
 #[derive(Debug)]

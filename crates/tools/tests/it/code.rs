@@ -17,17 +17,17 @@ use tokio::time::timeout;
 use crate::session::Session;
 
 /// Long enough for any machine; nothing is measured by it.
-const LONG: Duration = Duration::from_secs(120);
+pub(crate) const LONG: Duration = Duration::from_secs(120);
 
 /// Where `.ci/run` puts the servers.
-fn servers() -> PathBuf {
+pub(crate) fn servers() -> PathBuf {
     let child = Path::new(env!("CARGO_BIN_EXE_haft-tools-child"));
     let target = child.ancestors().nth(2).unwrap();
     target.join("lsp/node_modules/.bin")
 }
 
 /// Is it there? Said once where it is not.
-fn is_missing(server: &str) -> bool {
+pub(crate) fn is_missing(server: &str) -> bool {
     let missing = !servers().join(server).exists();
     if missing {
         haft_testkit::skip(&format!("{server} is not installed (.ci/run does it)"));
@@ -35,19 +35,29 @@ fn is_missing(server: &str) -> bool {
     missing
 }
 
-struct Code {
-    session: Session,
+pub(crate) struct Code {
+    pub(crate) session: Session,
 }
 
 impl Code {
-    fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    pub(crate) fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self::with(files, true, json!({}))
     }
 
-    fn with<'a>(
+    pub(crate) fn with<'a>(
         files: impl IntoIterator<Item = (&'a str, &'a str)>,
         trusted: bool,
         settings: Value,
+    ) -> Self {
+        Self::patient(files, trusted, settings, LONG)
+    }
+
+    /// The same, where an answer is waited for that long.
+    pub(crate) fn patient<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a str)>,
+        trusted: bool,
+        settings: Value,
+        answer_within: Duration,
     ) -> Self {
         haft_testkit::bound_this_process();
         let mut session = Session::new(files);
@@ -57,8 +67,11 @@ impl Code {
         let hidden = session.project.path(".hidden");
         let setup = CodeSetup {
             workspace: session.project.root().canonicalize().unwrap(),
+            top: session.project.root().canonicalize().unwrap(),
             trusted,
             settings,
+            plugins: Value::Null,
+            answer_within,
             cache: session.folder.root().join("cache"),
             confinement: Arc::new(move || Confinement {
                 profile: Confined::Workspace,
@@ -79,7 +92,7 @@ impl Code {
         Self { session }
     }
 
-    async fn lsp(&self, input: Value) -> Result<String, String> {
+    pub(crate) async fn lsp(&self, input: Value) -> Result<String, String> {
         let said = timeout(LONG, self.session.output("LSP", input)).await;
         let said = said.expect("it does not answer");
         said.map(|output| crate::session::text_of(&output))
@@ -87,7 +100,7 @@ impl Code {
     }
 
     /// Reads files and waits until the server knows what is wrong with them.
-    async fn open(&self, files: &[&str]) {
+    pub(crate) async fn open(&self, files: &[&str]) {
         for file in files {
             let read = self.session.say("Read", json!({"file_path": file})).await;
             read.ok();
@@ -97,20 +110,20 @@ impl Code {
         assert_eq!(self.after().await, None);
     }
 
-    async fn edit(&self, file: &str, old: &str, new: &str) {
+    pub(crate) async fn edit(&self, file: &str, old: &str, new: &str) {
         let input = json!({"file_path": file, "old_string": old, "new_string": new});
         self.session.say("Edit", input).await.ok();
     }
 
     /// What is reported after the calls of a reply.
-    async fn after(&self) -> Option<String> {
+    pub(crate) async fn after(&self) -> Option<String> {
         let follower = self.session.services.get::<CallFollower>().unwrap();
         let report = follower.0.after_calls(&self.session.services);
         timeout(LONG, report).await.expect("it does not end")
     }
 
     /// The same, until something is: a busy machine may need longer than a reply waits.
-    async fn reported(&self) -> String {
+    pub(crate) async fn reported(&self) -> String {
         let asking = async {
             loop {
                 if let Some(report) = self.after().await {
@@ -123,21 +136,21 @@ impl Code {
     }
 
     /// Nothing is reported, once the server has seen everything.
-    async fn nothing_reported(&self, file: &str) {
+    pub(crate) async fn nothing_reported(&self, file: &str) {
         assert_eq!(self.after().await, None);
         let input = json!({"operation": "diagnostics", "filePath": file});
         self.lsp(input).await.unwrap();
         assert_eq!(self.after().await, None);
     }
 
-    async fn close(self) {
+    pub(crate) async fn close(self) {
         let servers = self.session.services.get::<LanguageServers>().unwrap();
         timeout(LONG, servers.close()).await.unwrap();
     }
 }
 
-const A: &str = "def greet(name: str) -> str:\n    return name\n";
-const B: &str = "from a import greet\n\nprint(greet(\"x\"))\n";
+pub(crate) const A: &str = "def greet(name: str) -> str:\n    return name\n";
+pub(crate) const B: &str = "from a import greet\n\nprint(greet(\"x\"))\n";
 
 #[tokio::test]
 async fn pyright_answers_about_places() {
@@ -283,12 +296,37 @@ async fn bash_has_symbols() {
     code.close().await;
 }
 
+/// Answers `initialize`, then does what its folder says.
+pub(crate) const STAND_IN: &str = r#"
+LC_ALL=C
+say() { printf 'Content-Length: %s\r\n\r\n%s' "${#1}" "$1"; }
+hear() { while IFS= read -r line; do case "$line" in Content-Length*) n=${line#*: }; n=${n%$'\r'};; $'\r') break;; esac; done; IFS= read -r -N "$n" body; }
+range='"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}}'
+publish() { say "{\"jsonrpc\":\"2.0\",\"method\":\"textDocument/publishDiagnostics\",\"params\":{\"uri\":\"file://$PWD/$1\",\"version\":$2,\"diagnostics\":[{$range,\"message\":\"$3\"}]}}"; }
+hear; say '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"documentSymbolProvider":true,"renameProvider":true}}}'
+while hear; do
+  how=$(cat "$XDG_CACHE_HOME/../how")
+  if [ "$how" = other ]; then case "$body" in *textDocument/didChange\"*) publish a.mine 1 old; publish b.mine 2 elsewhere;; esac; fi
+  id=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' <<<"$body")
+  [ -n "$id" ] || continue
+  case $how in
+    die) kill -9 $$;;
+    garbage) echo this is no protocol; sleep 1000;;
+    silent) continue;;
+    flood) for n in {1..20000}; do publish a.mine 99 flood; done; head -c 5000000 /dev/zero | tr '\0' x >&2;;
+  esac
+  case "$body" in
+    *textDocument/rename*) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$(cat "$XDG_CACHE_HOME/../edit")}";;
+    *) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":[{\"name\":\"f\",\"kind\":12,$range}]}";;
+  esac
+done"#;
+
 /// A program that is no server.
-fn entry(script: &Path) -> Value {
+pub(crate) fn entry(script: &Path) -> Value {
     json!({"mine": {"command": script, "extensionToLanguage": {".mine": "mine"}}})
 }
 
-fn script(folder: &Path, text: &str) -> PathBuf {
+pub(crate) fn script(folder: &Path, text: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = folder.join("server");
     fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
@@ -339,21 +377,7 @@ async fn a_server_that_cannot_begin_says_why_and_is_not_tried_again() {
 #[tokio::test]
 async fn a_server_that_dies_hangs_or_floods_is_an_error_and_the_next_call_works() {
     let folder = tempfile::tempdir().unwrap();
-    // Answers `initialize`, then does what its folder says.
-    let text = r#"
-say() { printf 'Content-Length: %s\r\n\r\n%s' "${#1}" "$1"; }
-hear() { while IFS= read -r line; do case "$line" in Content-Length*) n=${line#*: }; n=${n%$'\r'};; $'\r') break;; esac; done; IFS= read -r -N "$n" body; }
-hear; say '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"documentSymbolProvider":true}}}'
-while hear; do
-  id=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' <<<"$body")
-  [ -n "$id" ] || continue
-  case $(cat "$XDG_CACHE_HOME/../how") in
-    die) kill -9 $$;;
-    garbage) echo this is no protocol; sleep 1000;;
-    well) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":[{\"name\":\"f\",\"kind\":12,\"range\":{\"start\":{\"line\":0,\"character\":0},\"end\":{\"line\":0,\"character\":1}}}]}";;
-  esac
-done"#;
-    let program = script(folder.path(), text);
+    let program = script(folder.path(), STAND_IN);
     let code = Code::with([("a.mine", "a\n")], true, entry(&program));
     let how = code.session.folder.root().join("cache/how");
     fs::create_dir_all(how.parent().unwrap()).unwrap();

@@ -1,14 +1,21 @@
-use std::{ffi::OsString, fs, path::Path};
+use std::{
+    ffi::OsString,
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::Stdio,
+};
 
 use haft_testkit::{
     anthropic::{called, said},
     http::HttpFake,
+    until_blocking,
 };
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use super::answer;
-use crate::binary::haft;
+use crate::binary::{Conversation, haft};
 
 /// The messages of each request, as text.
 fn asked(server: &HttpFake) -> Vec<String> {
@@ -92,4 +99,165 @@ fn an_edit_that_breaks_a_caller_is_reported_in_the_same_run_and_one_that_breaks_
         last.contains("b.py:3:13 error reportArgumentType"),
         "{last}"
     );
+}
+
+/// A server that answers one request, and says in its cache that it was started.
+fn stand_in(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let script = r#"#!/bin/bash
+say() { printf 'Content-Length: %s\r\n\r\n%s' "${#1}" "$1"; }
+hear() { while IFS= read -r line; do case "$line" in Content-Length*) n=${line#*: }; n=${n%$'\r'};; $'\r') break;; esac; done; IFS= read -r -N "$n" body; }
+hear; say '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"documentSymbolProvider":true}}}'
+while hear; do
+  id=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' <<<"$body")
+  [ -n "$id" ] && say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":[{\"name\":\"$1\",\"kind\":12,\"range\":{\"start\":{\"line\":0,\"character\":0},\"end\":{\"line\":0,\"character\":1}}}]}"
+done
+"#;
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, script).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn symbols(file: &str) -> Value {
+    json!({"name": "LSP", "input": {"operation": "documentSymbol", "filePath": file}})
+}
+
+fn text(answer: &Value) -> String {
+    match &answer["content"] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn a_server_that_a_project_names_runs_once_that_is_trusted_and_not_after_it_changed() {
+    let dir = tempdir().unwrap();
+    let (root, home) = (dir.path().join("work"), dir.path().join("home"));
+    fs::create_dir_all(&home).unwrap();
+    stand_in(&root.join("tools/my-ls"));
+    let root = root.canonicalize().unwrap();
+    fs::write(root.join("a.mine"), "a\n").unwrap();
+    let name = |word: &str| {
+        let entry = json!({"command": "./tools/my-ls", "args": [word], "extensionToLanguage": {".mine": "mine"}});
+        let settings = json!({"lsp": {"mine": entry, "memoryMb": 1, "allowUnsandboxed": true}});
+        fs::create_dir_all(root.join(".claude")).unwrap();
+        fs::write(root.join(".claude/settings.json"), settings.to_string()).unwrap();
+    };
+    let ask = || {
+        let mut session = Conversation::of(haft(&root).env("HOME", &home));
+        let answer = session.ask(&symbols("a.mine"));
+        session.end();
+        text(&answer)
+    };
+    let trust = || {
+        let mut trust = haft(&root);
+        trust.env("HOME", &home);
+        let trusted = answer(trust.args(["permissions", "trust", "--yes"]));
+        assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+        trusted.stdout + &trusted.stderr
+    };
+    trust();
+    assert!(ask().contains("No language server for .mine"), "{}", ask());
+    // 15: it was trusted without this server.
+    name("first");
+    assert!(ask().contains("not trusted"), "{}", ask());
+    let shown = trust();
+    assert!(shown.contains("settings.json lsp"), "{shown}");
+    assert_eq!(ask(), "function first 1");
+    name("second");
+    assert!(ask().contains("not trusted"), "{}", ask());
+    trust();
+    assert_eq!(ask(), "function second 1");
+}
+
+#[test]
+fn doctor_lists_servers_of_plugins_and_what_is_wrong_with_entries() {
+    let dir = tempdir().unwrap();
+    let root = dir.path().join("work");
+    let plugin = dir.path().join("kit");
+    fs::create_dir_all(&root).unwrap();
+    stand_in(&plugin.join("bin/ls"));
+    let entry = json!({"command": "${CLAUDE_PLUGIN_ROOT}/bin/ls", "extensionToLanguage": {".mine": "mine"}});
+    let far = json!({"command": "x", "transport": "socket", "extensionToLanguage": {".x": "x"}});
+    let servers = json!({"mine": entry, "far": far});
+    fs::write(plugin.join(".lsp.json"), servers.to_string()).unwrap();
+    let user = dir.path().join("home/.claude");
+    fs::create_dir_all(user.join("plugins")).unwrap();
+    let enabled = json!({"enabledPlugins": {"kit@here": true}});
+    fs::write(user.join("settings.json"), enabled.to_string()).unwrap();
+    let installed = json!({"plugins": {"kit@here": [{"installPath": plugin}]}});
+    let list = user.join("plugins/installed_plugins.json");
+    fs::write(list, installed.to_string()).unwrap();
+    let mut doctor = haft(&root);
+    doctor.env("HOME", dir.path().join("home")).arg("doctor");
+    let shown = answer(&mut doctor).stdout;
+    let program = plugin.join("bin/ls");
+    assert!(
+        shown.contains("kit:mine") && shown.contains(program.to_str().unwrap()),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("not started: the directory is not trusted"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("kit:far") && shown.contains("sockets are not supported"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn no_server_outlives_haft_however_it_ends() {
+    let binary = Path::new(env!("CARGO_BIN_EXE_haft"));
+    let servers = binary
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .join("lsp/node_modules/.bin");
+    if !servers.join("pyright-langserver").exists() {
+        return haft_testkit::skip("pyright is not installed (.ci/run does it)");
+    }
+    let mut path = OsString::from(&servers);
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    // 19, and the others.
+    for end in ["EOF", "TERM", "KILL"] {
+        let dir = tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::write(root.join("a.py"), "def greet() -> int:\n    return 1\n").unwrap();
+        let trusted = answer(haft(&root).args(["permissions", "trust", "--yes"]));
+        assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+        let mut child = haft(&root)
+            .env("PATH", &path)
+            .arg("exec")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let line = format!("{}\n", symbols("a.py"));
+        let stdin = child.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).unwrap();
+        let mut heard = String::new();
+        let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
+        lines.read_line(&mut heard).unwrap();
+        assert!(heard.contains("function greet 1"), "{heard}");
+        let processes = || {
+            let all = fs::read_dir("/proc").unwrap().flatten();
+            let cwds = all.filter_map(|process| fs::read_link(process.path().join("cwd")).ok());
+            cwds.filter(|cwd| cwd.starts_with(&root)).count()
+        };
+        assert!(processes() > 1, "{}", processes());
+        match end {
+            "EOF" => drop(child.stdin.take()),
+            name => {
+                let id = child.id().to_string();
+                let sent = haft_testkit::command("kill")
+                    .args(["-s", name, &id])
+                    .status();
+                assert!(sent.unwrap().success());
+            }
+        }
+        child.wait().unwrap();
+        until_blocking(&format!("nothing runs after {end}"), || processes() == 0);
+    }
 }

@@ -14,16 +14,16 @@ use haft_contract::{
     Access, CallContext, Card, Check, Effects, PermissionSnapshot, Profile, Services, Tool,
     ToolError, ToolOutput, Update,
 };
-use haft_journal::{FileChange, FileTarget, Journal};
+use haft_journal::{FileTarget, Journal, PlannedChange};
 use haft_search::{Found, GrepMode, GrepQuery, SearchEngine, split_globs};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use self::{
-    plans::Plan,
+    plans::{Plan, PlannedContent},
     preview::{Preview, Skipped},
-    rewrite::{Rewrite, Rewritten},
+    rewrite::Rewrite,
 };
 use super::{EDITS, editor, explain, is_notebook, profile, target, ticket};
 use crate::{
@@ -154,14 +154,18 @@ impl Input {
 
 pub(crate) use self::plans::Plans;
 
-/// A file that another tool wants changed.
+/// A file that another tool wants changed, made, moved or removed.
 #[cfg(feature = "code")]
 pub(crate) struct WantedChange {
     pub(crate) path: PathBuf,
-    pub(crate) old: Vec<u8>,
-    pub(crate) new: Vec<u8>,
-    /// In how many places.
+    /// What it holds; `None`: it is new.
+    pub(crate) old: Option<Vec<u8>>,
+    /// What it shall hold; `None`: it goes.
+    pub(crate) new: Option<Vec<u8>>,
+    /// In how many places it changes.
     pub(crate) places: usize,
+    /// It is this file, which goes, under another name.
+    pub(crate) moved_from: Option<PathBuf>,
 }
 
 /// Shows changes that another tool has found, and keeps them as a plan that this one carries out.
@@ -176,20 +180,30 @@ pub(crate) fn keep_plan(
         matching: wanted.len(),
         ..Preview::default()
     };
+    let origins: HashMap<PathBuf, Vec<u8>> = wanted
+        .iter()
+        .filter_map(|one| Some((one.path.clone(), one.old.clone()?)))
+        .collect();
     let mut files = Vec::new();
     for one in wanted {
-        let new = Rewritten {
-            bytes: one.new,
-            places: one.places,
+        preview
+            .files
+            .extend(preview::Change::wanted(&one, &origins));
+        let content = match one.new {
+            Some(bytes) => PlannedContent::Whole {
+                bytes: bytes.into(),
+                places: one.places,
+                moved_from: one.moved_from,
+            },
+            None => PlannedContent::Nothing,
         };
-        let change = preview::Change::new(one.path.clone(), &one.old, &new, true);
-        preview.files.push(change);
         files.push(plans::PlannedFile {
             path: one.path,
-            hash: haft_journal::ContentHash::of(&one.old),
-            content: Some((new.bytes.into(), new.places)),
+            hash: one.old.as_deref().map(haft_journal::ContentHash::of),
+            content,
         });
     }
+    preview.leave_out_moved();
     let shown = preview.output(id, cwd);
     plans.keep(Plan {
         id: id.to_owned(),
@@ -337,43 +351,52 @@ impl ReplaceInFiles {
             let mut changes = Vec::new();
             let mut places = 0;
             for file in &plan.files {
-                let target = target(&file.path, &cx).map_err(|error| error.to_string())?;
-                let raw = journal
-                    .read_bytes(target, LARGEST)
-                    .map_err(|error| explain(error, &cwd))?;
-                // Bytes that are no longer those of the preview are refused below, by their hash.
-                let new = match (&file.content, &plan.rewrite) {
-                    (Some((content, places)), _) => Some(Rewritten {
-                        bytes: content.to_vec(),
-                        places: *places,
-                    }),
-                    (None, Some(rewrite)) => rewrite.apply(&raw.bytes).unwrap_or_default(),
-                    (None, None) => None,
+                let mut target = target(&file.path, &cx).map_err(|error| error.to_string())?;
+                let mut like = None;
+                let content = match &file.content {
+                    PlannedContent::Rewritten => {
+                        let raw = journal
+                            .read_bytes(target, LARGEST)
+                            .map_err(|error| explain(error, &cwd))?;
+                        target = FileTarget::judged(&file.path, raw.real);
+                        // Bytes that are no longer those of the preview are refused below, by their hash.
+                        let rewrite = plan.rewrite.as_ref();
+                        let new = rewrite.map(|rewrite| rewrite.apply(&raw.bytes).unwrap_or_default());
+                        let Some(new) = new.flatten() else {
+                            return Err(format!(
+                                "{} has been modified since the preview: nothing was changed. Make a \
+                                 new preview.",
+                                shown(&file.path, &cwd)
+                            ));
+                        };
+                        places += new.places;
+                        Some(new.bytes)
+                    }
+                    PlannedContent::Whole {
+                        bytes,
+                        places: own,
+                        moved_from,
+                    } => {
+                        places += own;
+                        like.clone_from(moved_from);
+                        Some(bytes.to_vec())
+                    }
+                    PlannedContent::Nothing => None,
                 };
-                if let Some(new) = new {
-                    places += new.places;
-                    changes.push(FileChange {
-                        path: file.path.clone(),
-                        judged: Some(raw.real),
-                        expected: file.hash,
-                        content: new.bytes,
-                    });
-                } else {
-                    return Err(format!(
-                        "{} has been modified since the preview: nothing was changed. Make a new \
-                         preview.",
-                        shown(&file.path, &cwd)
-                    ));
-                }
+                changes.push(PlannedChange {
+                    target,
+                    expected: file.hash,
+                    content,
+                    like,
+                });
             }
-            let files = changes.len();
-            journal.apply_all(&ticket, changes).map_err(|error| {
+            journal.apply_plan(&ticket, changes).map_err(|error| {
                 format!(
                     "{}\nNothing was changed. Make a new preview.",
                     explain(error, &cwd)
                 )
             })?;
-            Ok(preview::applied(&plan, places, files, &ticket.call, &cwd))
+            Ok(preview::applied(&plan, places, &ticket.call, &cwd))
         })
         .await?
         .map_err(ToolError::Failed)

@@ -24,9 +24,30 @@ pub(super) struct Plan {
 #[derive(Debug, Clone)]
 pub(super) struct PlannedFile {
     pub(super) path: PathBuf,
-    pub(super) hash: ContentHash,
-    /// What it shall hold, where someone else found that out, and in how many places it differs.
-    pub(super) content: Option<(Arc<[u8]>, usize)>,
+    /// What it held; `None`: there must be none.
+    pub(super) hash: Option<ContentHash>,
+    pub(super) content: PlannedContent,
+}
+
+/// What a file shall hold.
+#[derive(Debug, Clone)]
+#[cfg_attr(
+    not(feature = "code"),
+    expect(dead_code, reason = "only plans of language servers say it whole")
+)]
+pub(super) enum PlannedContent {
+    /// What the rewrite of the plan makes of it.
+    Rewritten,
+    /// This, which someone else found out.
+    Whole {
+        bytes: Arc<[u8]>,
+        /// In how many places it differs.
+        places: usize,
+        /// A new one gets the mode of this one, which goes.
+        moved_from: Option<PathBuf>,
+    },
+    /// It goes.
+    Nothing,
 }
 
 /// The plans of a session.

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     super::patch,
-    plans::{Plan, PlannedFile},
+    plans::{Plan, PlannedContent, PlannedFile},
     rewrite::Rewritten,
 };
 use crate::{paths::shown, words::counted};
@@ -26,10 +26,63 @@ const NAMED: usize = 200;
 #[derive(Debug)]
 pub(super) struct Change {
     path: PathBuf,
-    hash: ContentHash,
+    fate: FileFate,
+    hash: Option<ContentHash>,
     places: usize,
     /// For people; none where the change is made at once.
     patch: Option<Patch>,
+}
+
+/// What becomes of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum FileFate {
+    Changed,
+    #[cfg(feature = "code")]
+    Created,
+    #[cfg(feature = "code")]
+    Removed,
+    /// It was called so.
+    #[cfg(feature = "code")]
+    MovedFrom(PathBuf),
+}
+
+/// How many files become what.
+#[derive(Debug, Default)]
+struct FateCounts {
+    changed: usize,
+    created: usize,
+    removed: usize,
+    moved: usize,
+}
+
+impl FateCounts {
+    /// In words, such as `change 2 places in 1 file, create 1 file`; `done` puts it into the past.
+    fn words(&self, places: usize, done: bool) -> String {
+        let verb = |now: &'static str, past: &'static str| if done { past } else { now };
+        let files = |count: usize| counted(count as u64, "file");
+        let mut parts = Vec::new();
+        let others = self.created + self.removed + self.moved;
+        if self.changed > 0 || places > 0 || others == 0 {
+            let verb = verb("change", "changed");
+            let places = counted(places as u64, "place");
+            let edited = if self.changed > 0 {
+                self.changed
+            } else {
+                self.moved
+            };
+            parts.push(format!("{verb} {places} in {}", files(edited)));
+        }
+        for (count, now, past) in [
+            (self.created, "create", "created"),
+            (self.moved, "move", "moved"),
+            (self.removed, "remove", "removed"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{} {}", verb(now, past), files(count)));
+            }
+        }
+        parts.join(", ")
+    }
 }
 
 /// A file that is left alone, and why.
@@ -53,10 +106,72 @@ impl Change {
     pub(super) fn new(path: PathBuf, old: &[u8], new: &Rewritten, is_shown: bool) -> Self {
         Self {
             path,
-            hash: ContentHash::of(old),
+            fate: FileFate::Changed,
+            hash: Some(ContentHash::of(old)),
             places: new.places,
             // Making the change computes its own: twice is once too often.
             patch: is_shown.then(|| Patch::between(old, &new.bytes)),
+        }
+    }
+
+    /// One that another tool wants; `origins`: what all files hold that it names.
+    #[cfg(feature = "code")]
+    pub(super) fn wanted(
+        one: &super::WantedChange,
+        origins: &std::collections::HashMap<PathBuf, Vec<u8>>,
+    ) -> Option<Self> {
+        let fate = match (&one.old, &one.new, &one.moved_from) {
+            (_, Some(_), Some(from)) => FileFate::MovedFrom(from.clone()),
+            (None, Some(_), None) => FileFate::Created,
+            (Some(_), Some(_), None) => FileFate::Changed,
+            (Some(_), None, _) => FileFate::Removed,
+            (None, None, _) => return None,
+        };
+        let old = match &one.moved_from {
+            Some(from) => origins.get(from),
+            None => one.old.as_ref(),
+        };
+        let old = old.map_or(&[][..], Vec::as_slice);
+        let new = one.new.as_deref().unwrap_or_default();
+        let patch = (fate != FileFate::Removed).then(|| Patch::between(old, new));
+        Some(Self {
+            path: one.path.clone(),
+            fate,
+            hash: one.old.as_deref().map(ContentHash::of),
+            places: one.places,
+            patch,
+        })
+    }
+
+    /// What becomes of it, for people.
+    fn words(&self, cwd: &Path) -> String {
+        let places = counted(self.places as u64, "place");
+        #[cfg(not(feature = "code"))]
+        let _ = cwd;
+        match &self.fate {
+            FileFate::Changed => places,
+            #[cfg(feature = "code")]
+            FileFate::Created => "a new file".to_owned(),
+            #[cfg(feature = "code")]
+            FileFate::Removed => "removed".to_owned(),
+            #[cfg(feature = "code")]
+            FileFate::MovedFrom(from) => match self.places {
+                0 => format!("moved from {}", shown(from, cwd)),
+                _ => format!("moved from {}, {places}", shown(from, cwd)),
+            },
+        }
+    }
+
+    /// The same, for programs; nothing for what only changes.
+    fn fate_name(&self) -> Option<&'static str> {
+        match &self.fate {
+            FileFate::Changed => None,
+            #[cfg(feature = "code")]
+            FileFate::Created => Some("created"),
+            #[cfg(feature = "code")]
+            FileFate::Removed => Some("removed"),
+            #[cfg(feature = "code")]
+            FileFate::MovedFrom(_) => Some("moved"),
         }
     }
 }
@@ -66,9 +181,40 @@ impl Preview {
         let planned = |file: &Change| PlannedFile {
             path: file.path.clone(),
             hash: file.hash,
-            content: None,
+            content: PlannedContent::Rewritten,
         };
         self.files.iter().map(planned).collect()
+    }
+
+    /// Files that only get another name are shown under that.
+    #[cfg(feature = "code")]
+    pub(super) fn leave_out_moved(&mut self) {
+        let moved: Vec<PathBuf> = self
+            .files
+            .iter()
+            .filter_map(|file| match &file.fate {
+                FileFate::MovedFrom(from) => Some(from.clone()),
+                _ => None,
+            })
+            .collect();
+        self.files
+            .retain(|file| file.fate != FileFate::Removed || !moved.contains(&file.path));
+    }
+
+    fn counts(&self) -> FateCounts {
+        let mut counts = FateCounts::default();
+        for file in &self.files {
+            match &file.fate {
+                FileFate::Changed => counts.changed += 1,
+                #[cfg(feature = "code")]
+                FileFate::Created => counts.created += 1,
+                #[cfg(feature = "code")]
+                FileFate::Removed => counts.removed += 1,
+                #[cfg(feature = "code")]
+                FileFate::MovedFrom(_) => counts.moved += 1,
+            }
+        }
+        counts
     }
 
     /// What the search passed over is passed over here too.
@@ -102,10 +248,9 @@ impl Preview {
         } else {
             let _ = write!(
                 text,
-                "Would change {} in {}. Nothing is changed yet; to do it call ReplaceInFiles with \
-                 only plan_id {plan_id}.",
-                counted(places as u64, "place"),
-                counted(self.files.len() as u64, "file"),
+                "Would {}. Nothing is changed yet; to do it call ReplaceInFiles with only plan_id \
+                 {plan_id}.",
+                self.counts().words(places, false),
             );
         }
         let mut room = DIFF_CHARS;
@@ -115,7 +260,7 @@ impl Preview {
                 break;
             }
             let name = shown(&file.path, cwd);
-            let _ = write!(text, "\n\n{name}: {}", counted(file.places as u64, "place"));
+            let _ = write!(text, "\n\n{name}: {}", file.words(cwd));
             let diff = file.patch.as_ref();
             let diff = diff.map(|patch| patch.render(room.min(2_000)));
             let diff = diff.unwrap_or_default();
@@ -139,14 +284,20 @@ impl Preview {
             "applied": false,
             "planId": plan_id,
             "numPlaces": places,
-            "files": self.files.iter().map(|file| json!({
-                "filePath": file.path,
-                "places": file.places,
-                "structuredPatch": file
-                    .patch
-                    .as_ref()
-                    .map(|patch| patch::hunks_within(patch, &mut hunks)),
-            })).collect::<Vec<_>>(),
+            "files": self.files.iter().map(|file| {
+                let mut one = json!({
+                    "filePath": file.path,
+                    "places": file.places,
+                    "structuredPatch": file
+                        .patch
+                        .as_ref()
+                        .map(|patch| patch::hunks_within(patch, &mut hunks)),
+                });
+                if let Some(fate) = file.fate_name() {
+                    one["change"] = json!(fate);
+                }
+                one
+            }).collect::<Vec<_>>(),
             "skipped": self.skipped.iter().map(|skipped| json!({
                 "filePath": skipped.path,
                 "reason": skipped.reason,
@@ -156,25 +307,38 @@ impl Preview {
 }
 
 /// What was done.
-pub(super) fn applied(
-    plan: &Plan,
-    places: usize,
-    files: usize,
-    undo_id: &str,
-    cwd: &Path,
-) -> ToolOutput {
+pub(super) fn applied(plan: &Plan, places: usize, undo_id: &str, cwd: &Path) -> ToolOutput {
     let names: Vec<String> = plan
         .files
         .iter()
         .take(NAMED)
         .map(|file| shown(&file.path, cwd))
         .collect();
-    let text = format!(
-        "Changed {} in {}:\n{}\n[undo_id {undo_id}]",
-        counted(places as u64, "place"),
-        counted(files as u64, "file"),
-        names.join("\n"),
-    );
+    let mut counts = FateCounts::default();
+    let is_moved = |path: &Path| {
+        plan.files.iter().any(|file| {
+            matches!(&file.content, PlannedContent::Whole { moved_from: Some(from), .. } if from == path)
+        })
+    };
+    for file in &plan.files {
+        match (&file.content, file.hash) {
+            (
+                PlannedContent::Whole {
+                    moved_from: Some(_),
+                    ..
+                },
+                _,
+            ) => counts.moved += 1,
+            (PlannedContent::Whole { .. }, None) => counts.created += 1,
+            (PlannedContent::Nothing, _) if is_moved(&file.path) => {}
+            (PlannedContent::Nothing, _) => counts.removed += 1,
+            _ => counts.changed += 1,
+        }
+    }
+    let done = counts.words(places, true);
+    // It begins the sentence.
+    let done = format!("{}{}", done[..1].to_uppercase(), &done[1..]);
+    let text = format!("{done}:\n{}\n[undo_id {undo_id}]", names.join("\n"));
     ToolOutput::text(text).with_structured(json!({
         "applied": true,
         "planId": plan.id,

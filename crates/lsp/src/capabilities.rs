@@ -1,0 +1,44 @@
+//! What this client can do, as servers are told.
+
+use serde_json::{Value, json};
+
+/// What a server is told of us: nothing that is not done.
+pub(crate) fn capabilities() -> Value {
+    let kinds = json!({"valueSet": (1..=26).collect::<Vec<u32>>()});
+    json!({
+        "general": {"positionEncodings": ["utf-8", "utf-16"]},
+        "window": {"workDoneProgress": true},
+        "workspace": {
+            "applyEdit": true,
+            "configuration": true,
+            "workspaceFolders": true,
+            "didChangeConfiguration": {},
+            "didChangeWatchedFiles": {"dynamicRegistration": true},
+            "symbol": {"symbolKind": kinds},
+            "workspaceEdit": {
+                "documentChanges": true,
+                "resourceOperations": ["create", "rename", "delete"],
+                "failureHandling": "abort",
+            },
+        },
+        "textDocument": {
+            "synchronization": {"didSave": true},
+            "publishDiagnostics": {"versionSupport": true, "tagSupport": {"valueSet": [1, 2]}},
+            "hover": {"contentFormat": ["markdown", "plaintext"]},
+            "definition": {"linkSupport": true},
+            "implementation": {"linkSupport": true},
+            "references": {},
+            "documentSymbol": {"hierarchicalDocumentSymbolSupport": true, "symbolKind": kinds},
+            "callHierarchy": {},
+            "rename": {"prepareSupport": true},
+            "codeAction": {
+                "codeActionLiteralSupport": {"codeActionKind": {"valueSet": [
+                    "quickfix", "refactor", "refactor.extract", "refactor.inline",
+                    "refactor.rewrite", "source", "source.organizeImports",
+                ]}},
+                "dataSupport": true,
+                "resolveSupport": {"properties": ["edit"]},
+            },
+        },
+    })
+}
