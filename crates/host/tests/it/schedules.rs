@@ -281,6 +281,23 @@ async fn schedules_follow_into_the_conversation_that_goes_on() {
     until("it is said", || recorded.answers().len() == 4).await;
     input.close();
     in_time(running).await.unwrap().unwrap();
+    // Its conversation is in use as long as there is an input.
+    drop(input);
+    // The next session says it though nothing else is said.
+    let mut again = config_in(&project);
+    again.conversation.from = Some(haft_host::EarlierConversation::Newest);
+    let recorded = Recorded::default();
+    let second = session(again, &clock, &recorded, json!([says("looked again")]));
+    let input = second.input();
+    let running = tokio::spawn(second.run());
+    clock.set(at(4 * HOUR));
+    until("it is said again", || {
+        recorded.answers() == ["looked again"]
+    })
+    .await;
+    assert_eq!(kept(&project), [1]);
+    input.close();
+    in_time(running).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -97,20 +97,21 @@ impl TreeWatch {
 
     /// To be called before the directory is listed. `false`: it must be listed each time.
     pub(crate) fn add_directory(&self, path: &Path) -> bool {
-        {
-            let places = self.places();
-            let is_full = places.directories.len() >= self.limits.directories;
-            if is_full && !places.numbers.contains_key(path) {
-                return false;
-            }
-        }
-        if is_of_another_machine(path) {
+        let has_room = |places: &WatchedPlaces| {
+            places.directories.len() < self.limits.directories || places.numbers.contains_key(path)
+        };
+        if !has_room(&self.places()) || is_of_another_machine(path) {
             return false;
         }
         let Ok(number) = inotify::add_watch(&self.queue, path, OF_DIRECTORIES) else {
             return false;
         };
         let mut places = self.places();
+        // Another thread may have taken the last room meanwhile.
+        if !has_room(&places) && !places.directories.contains_key(&number) {
+            let _ = inotify::remove_watch(&self.queue, number);
+            return false;
+        }
         let path: Arc<Path> = Arc::from(path);
         // One that was moved here keeps its number.
         places.directories.insert(number, Arc::clone(&path));

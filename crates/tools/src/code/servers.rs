@@ -154,12 +154,13 @@ impl LanguageServers {
         if self.setup.is_off() {
             return Err(NoServer::Off);
         }
-        let extension = path.extension().unwrap_or_default();
-        let unknown = || NoServer::Unknown(extension.to_string_lossy().into_owned());
-        let entry = self.entry_of(path).ok_or_else(unknown)?;
+        // First: servers that the project names are not in the table before it is trusted.
         if !self.setup.trusted {
             return Err(NoServer::Untrusted);
         }
+        let extension = path.extension().unwrap_or_default();
+        let unknown = || NoServer::Unknown(extension.to_string_lossy().into_owned());
+        let entry = self.entry_of(path).ok_or_else(unknown)?;
         let key = (entry.name.clone(), self.root_of(entry, path));
         let mut running = self.running();
         if let Some(server) = running.iter().find(|server| server.is(&key)) {

@@ -29,7 +29,7 @@ fn profile(pid: u32) -> Option<PathBuf> {
 
 fn kill(pids: &[u32]) {
     for pid in pids {
-        let _ = std::process::Command::new("kill")
+        let _ = haft_testkit::command("kill")
             .args(["-KILL", &pid.to_string()])
             .status();
     }

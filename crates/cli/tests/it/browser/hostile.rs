@@ -65,7 +65,7 @@ fn a_page_of_the_project_reads_what_read_may_and_nothing_else() {
     symlink("/etc", work.join("folder")).unwrap();
     fs::create_dir(work.join(".git")).unwrap();
     fs::write(work.join(".git/config"), "url = https://token@host").unwrap();
-    let status = std::process::Command::new("mkfifo")
+    let status = haft_testkit::command("mkfifo")
         .arg(work.join("fifo"))
         .status();
     assert!(status.unwrap().success());

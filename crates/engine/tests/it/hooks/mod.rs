@@ -323,6 +323,33 @@ async fn v12_a_hook_that_takes_too_long_says_nothing_unless_it_guards() {
 }
 
 #[tokio::test]
+async fn who_interrupts_does_not_wait_for_hooks() {
+    // Before a call, in a person's place, and after it.
+    for (event, has_run) in [
+        ("PreToolUse", false),
+        ("PermissionRequest", false),
+        ("PostToolUse", true),
+    ] {
+        let hook = one(event, "touch begun; sleep 600");
+        let mut rig = Rig::new(&[(Scope::User, hook)], &[]).await;
+        let begun = rig.project.path("work/begun");
+        let mut turn = rig.scheduler.turn().await;
+        let cancel = turn.cancel_token();
+        turn.push(tool_use("Bash", json!({"command": "touch ran"})));
+        let interrupts = async {
+            haft_testkit::until("the hook runs", || begun.exists()).await;
+            cancel.cancel();
+        };
+        let limit = Duration::from_secs(100);
+        let both = async { tokio::join!(turn.next(), interrupts) };
+        let (finished, ()) = tokio::time::timeout(limit, both).await.unwrap();
+        assert_eq!(!finished.unwrap().is_error, has_run, "{event}");
+        drop(turn);
+        assert_eq!(rig.ran("ran"), has_run, "{event}");
+    }
+}
+
+#[tokio::test]
 async fn a_guard_that_cannot_run_denies() {
     for hook in [
         json!({"type": "command", "command": "/no/such/program", "args": [], "onFailure": "block"}),
