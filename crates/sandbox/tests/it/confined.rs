@@ -25,9 +25,10 @@ use crate::{
 };
 
 /// Says that it is ready, then so at each interrupt, and does nothing else. A built-in that waits is interrupted
-/// at once; a program that bash waited for would have to end first.
+/// at once; a program that bash waited for would have to end first. It waits for moments only: a signal just before
+/// a wait begins is noticed by bash when the wait is over.
 const INTERRUPTED: &str =
-    "trap 'echo interrupted' INT; echo ready; while :; do read -r -t 1000; done";
+    "trap 'echo interrupted' INT; echo ready; while :; do read -r -t 0.2; done";
 
 fn bash(place: &Place, script: &str) -> ConfinedProgram {
     let mut program = ConfinedProgram::new("/bin/bash", place.project());
