@@ -1,4 +1,4 @@
-//! The small tables of hooks.md, written down as they stand there: §1.1, §1.3, §3 and §4.2 to §4.3.
+//! The small tables of hooks.md as they stand there: §1.1, §1.3, §3 and §4.2 to §4.3.
 
 use std::collections::BTreeSet;
 

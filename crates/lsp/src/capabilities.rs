@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What a server is told of us: nothing that is not done.
+/// What we say of ourselves to a server: nothing that is not done.
 pub(crate) fn capabilities() -> Value {
     let kinds = json!({"valueSet": (1..=26).collect::<Vec<u32>>()});
     json!({

@@ -6,7 +6,7 @@
 //!   not lose a list
 //! - [`uri`]: paths as addresses; [`position`]: places in a text, as servers and as people count them
 //! - [`connection`]: requests and their answers, what a server asks and tells
-//! - [`client`]: a server with its documents; `report`: what it found in them; `capabilities`: what it is told of us
+//! - [`client`]: a server with its documents; `report`: what it found in them; `capabilities`: what we say of ourselves
 //! - [`edits`]: what a server wants changed, as whole new texts
 //!
 //! It starts no process and touches no file.

@@ -30,7 +30,7 @@ const LATE: Duration = Duration::from_millis(300);
 const AFTERMATH: Duration = Duration::from_secs(60);
 /// How many documents are open in a server.
 const MOST_OPEN: usize = 50;
-/// How many changed files a server is told of at once.
+/// How many changed files are reported to a server at once.
 const MOST_WATCHED: usize = 1000;
 
 /// What is known of the files that the session has read or changed.
