@@ -24,11 +24,14 @@ use haft_testkit::{
 };
 use serde_json::{Value, json};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_haft");
 const STARTS: usize = 31;
 const PROMPTS: usize = 31;
 const STOPS: usize = 9;
 const SESSIONS: u64 = 50;
+
+fn binary() -> PathBuf {
+    measure::binary(env!("CARGO_BIN_EXE_haft"))
+}
 
 fn main() {
     if measure::is_test_run() {
@@ -54,7 +57,7 @@ struct Editor {
 
 impl Editor {
     fn start(dir: &Path, url: &str) -> Self {
-        let mut child = Command::new(BINARY)
+        let mut child = Command::new(binary())
             .current_dir(dir)
             .env_clear()
             .env("HOME", dir)

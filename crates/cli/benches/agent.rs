@@ -30,11 +30,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_haft");
 const STARTS: usize = 31;
 const TURNS: usize = 200;
 const SESSIONS: usize = 5;
 const MARKS: usize = 101;
+
+fn binary() -> PathBuf {
+    measure::binary(env!("CARGO_BIN_EXE_haft"))
+}
 
 fn main() {
     if measure::is_test_run() {
@@ -56,7 +59,7 @@ fn main() {
 }
 
 fn haft(dir: &Path, url: &str) -> Child {
-    Command::new(BINARY)
+    Command::new(binary())
         .current_dir(dir)
         .env_clear()
         .env("HOME", dir)

@@ -12,7 +12,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::Instant,
 };
@@ -20,7 +20,6 @@ use std::{
 use haft_testkit::measure;
 use serde_json::{Value, json};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_haft");
 const ROUNDS: usize = 15;
 
 struct Session {
@@ -31,7 +30,7 @@ struct Session {
 
 impl Session {
     fn start(dir: &Path) -> Self {
-        let mut child = Command::new(BINARY)
+        let mut child = Command::new(binary())
             .current_dir(dir)
             .env("HOME", dir)
             .arg("exec")
@@ -62,6 +61,10 @@ impl Session {
         let line = lines.find(|line| line.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
+}
+
+fn binary() -> PathBuf {
+    measure::binary(env!("CARGO_BIN_EXE_haft"))
 }
 
 fn main() {

@@ -11,7 +11,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -20,13 +20,16 @@ use std::{
 use haft_testkit::measure;
 use serde_json::{Value, json};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_haft");
 const SCHEDULES: usize = 50;
 const MONITORS: usize = 10;
 /// How long it is watched.
 const WATCHED: Duration = Duration::from_secs(30);
 /// The processor time that still counts as nothing, in ticks of the kernel (10 ms).
 const BOUND: u64 = 2;
+
+fn binary() -> PathBuf {
+    measure::binary(env!("CARGO_BIN_EXE_haft"))
+}
 
 fn main() {
     if measure::is_test_run() {
@@ -102,7 +105,7 @@ fn session(dir: &Path, schedules: usize, monitors: usize) -> Child {
     turns.push(json!({"content": [{"type": "text", "text": "done"}]}));
     let script = dir.join("script.json");
     fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
-    Command::new(BINARY)
+    Command::new(binary())
         .current_dir(dir)
         .env("HOME", dir)
         .args(["--allowedTools=Monitor", "--script"])

@@ -181,8 +181,7 @@ fn modules(binary: &Path) -> Option<PathBuf> {
 
 fn main() -> Done<()> {
     let own = env!("CARGO_BIN_EXE_haft");
-    let binary = env::var_os("HAFT_BENCH_BINARY").map(PathBuf::from);
-    let binary = binary.unwrap_or_else(|| own.into());
+    let binary = haft_testkit::measure::binary(own);
     let calls = env::var("HAFT_BENCH_CALLS");
     let calls = calls
         .ok()

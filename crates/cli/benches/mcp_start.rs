@@ -12,7 +12,7 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -23,11 +23,14 @@ use haft_testkit::{
 };
 use serde_json::{Value, json};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_haft");
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/it/server.py");
 const STARTS: usize = 25;
 /// In milliseconds.
 const BOUND: f64 = 50.0;
+
+fn binary() -> PathBuf {
+    measure::binary(env!("CARGO_BIN_EXE_haft"))
+}
 
 fn main() {
     if measure::is_test_run() {
@@ -75,7 +78,7 @@ fn servers() -> Value {
 fn first_request(home: &Path) -> Duration {
     let mut line = ModelLine::open();
     let began = Instant::now();
-    let mut child = Command::new(BINARY)
+    let mut child = Command::new(binary())
         .current_dir(home)
         .env_clear()
         .env("HOME", home)

@@ -26,7 +26,9 @@ use haft_journal::{
 use haft_testkit::measure::{self, median, row};
 use serde_json::{Value, json};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_haft");
+fn binary() -> PathBuf {
+    measure::binary(env!("CARGO_BIN_EXE_haft"))
+}
 
 fn main() {
     if measure::is_test_run() {
@@ -94,7 +96,7 @@ fn classifier() {
         }
     }
     let start = Instant::now();
-    let mut child = Command::new(BINARY)
+    let mut child = Command::new(binary())
         .args(["permissions", "classify", "--jsonl"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -240,7 +242,7 @@ struct Exec {
 
 impl Exec {
     fn new(cwd: &Path) -> Self {
-        let mut child = Command::new(BINARY)
+        let mut child = Command::new(binary())
             .arg("exec")
             .current_dir(cwd)
             .stdin(Stdio::piped())
@@ -323,7 +325,7 @@ fn sequential_reads() {
 fn version() {
     let run = || {
         let started = Instant::now();
-        let output = Command::new(BINARY).arg("--version").output().unwrap();
+        let output = Command::new(binary()).arg("--version").output().unwrap();
         assert!(output.status.success());
         started.elapsed()
     };
@@ -340,7 +342,7 @@ fn version() {
 
 fn binary_size() {
     let copy = tempfile::NamedTempFile::new().unwrap();
-    fs::copy(BINARY, copy.path()).unwrap();
+    fs::copy(binary(), copy.path()).unwrap();
     let stripped = Command::new("strip")
         .arg(copy.path())
         .status()

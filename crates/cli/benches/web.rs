@@ -11,16 +11,21 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    path::PathBuf,
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
+use haft_testkit::measure;
 use serde_json::{Value, json};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_haft");
 const ROUNDS: usize = 21;
 const BOUND: f64 = 60.0;
+
+fn binary() -> PathBuf {
+    measure::binary(env!("CARGO_BIN_EXE_haft"))
+}
 
 fn main() {
     let page = page(1 << 20);
@@ -93,7 +98,7 @@ fn plainly(address: SocketAddr) -> Duration {
 /// counted.
 fn fetched(address: SocketAddr) -> (Vec<Duration>, usize) {
     let home = std::env::temp_dir();
-    let mut child = Command::new(BINARY)
+    let mut child = Command::new(binary())
         .args(["--allowedTools", "WebFetch(domain:127.0.0.1)", "exec"])
         .env("HOME", &home)
         .current_dir(&home)

@@ -17,6 +17,10 @@ use super::run::SETSID;
 /// By its place: a workspace may be in PATH.
 const SHELL: &str = "/bin/sh";
 
+/// What a handler is started through: it begins with the first line of its input, which we write once it is on the
+/// list. Killed before that we leave a shell whose input ends, and so it does.
+const GATE: &str = r#"read -r go && exec "$@""#;
+
 /// Reads `+ GROUP` and `- GROUP`. When there is no more, what is left on the list is asked to end, then ended. Not
 /// every shell takes `--` in front of a group.
 const SCRIPT: &str = r#"
@@ -57,6 +61,15 @@ enum ReaperState {
 pub(super) struct ReapedGroup {
     reaper: Arc<Reaper>,
     group: Pid,
+}
+
+/// The arguments in front of a program that let it begin with the first line of its input; none where there is no shell,
+/// and so no reaper either.
+pub(super) fn gate() -> &'static [&'static str] {
+    match std::path::Path::new(SHELL).exists() {
+        true => &[SHELL, "-c", GATE, "sh"],
+        false => &[],
+    }
 }
 
 impl Reaper {
@@ -104,4 +117,41 @@ fn start() -> Option<OwnedFd> {
         .spawn()
         .ok()?;
     child.stdin.take()?.into_owned_fd().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    /// What a program behind the gate prints when our end comes after so much was written.
+    fn printed_after(written: &[u8]) -> String {
+        let [shell, rest @ ..] = gate() else {
+            return "skipped: there is no shell".to_owned();
+        };
+        let mut child = Command::new(shell)
+            .args(rest)
+            .args(["sh", "-c", "echo ran; cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(written).unwrap();
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn a_handler_does_not_begin_before_it_is_told_to() {
+        for written in ["", "g", "go"] {
+            assert_eq!(printed_after(written.as_bytes()), "", "{written:?}");
+        }
+        assert_eq!(printed_after(b"go\n{\"a\":1}\n"), "ran\n{\"a\":1}\n");
+    }
 }

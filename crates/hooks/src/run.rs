@@ -21,7 +21,7 @@ use super::{
     config::{Action, Handler, HookOrigin},
     hook_events::{HookStage, Teller},
     output::HookExit,
-    reaper::{ReapedGroup, Reaper},
+    reaper::{self, ReapedGroup, Reaper},
 };
 
 /// How long a handler has between being asked to end and being ended.
@@ -161,18 +161,18 @@ fn command(handler: &Handler, surroundings: Surroundings<'_>) -> Result<Command,
     // In a session of its own there is no terminal to ask anything on, and whatever it starts ends with
     // it.
     let setsid = SETSID.iter().find(|place| Path::new(place).is_file());
-    let mut command = match setsid {
-        Some(setsid) => {
-            let mut command = Command::new(setsid);
-            command.arg(program);
+    let mut words = setsid.iter().copied().chain(reaper::gate()).copied();
+    let mut command = match words.next() {
+        Some(first) => {
+            let mut command = Command::new(first);
+            command.args(words).arg(program);
             command
         }
-        None => {
-            let mut command = Command::new(program);
-            command.process_group(0);
-            command
-        }
+        None => Command::new(program),
     };
+    if setsid.is_none() {
+        command.process_group(0);
+    }
     command.args(args);
     Ok(command)
 }
@@ -219,6 +219,9 @@ async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Resul
     let stdin = child.stdin.take();
     let write = async move {
         if let Some(mut stdin) = stdin {
+            if !reaper::gate().is_empty() {
+                let _ = stdin.write_all(b"go\n").await;
+            }
             // A handler need not read its input.
             let _ = stdin.write_all(input.as_bytes()).await;
             let _ = stdin.write_all(b"\n").await;

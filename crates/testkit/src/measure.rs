@@ -2,11 +2,17 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark reports on stdout")]
 
-use std::{fs, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 /// Is this only `cargo test`? It builds benchmarks too, and there is nothing to test in them.
 pub fn is_test_run() -> bool {
     std::env::args().any(|argument| argument == "--test")
+}
+
+/// The binary that is measured: the one that was built with the benchmark, or the one that `HAFT_BENCH_BINARY` names, a
+/// release, say, or one from before a change.
+pub fn binary(own: &str) -> PathBuf {
+    std::env::var_os("HAFT_BENCH_BINARY").map_or_else(|| own.into(), PathBuf::from)
 }
 
 /// The head of the table.

@@ -1,11 +1,11 @@
 //! A program on a terminal of our own (`setsid` makes it the controlling one).
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     fs::{self, File, OpenOptions},
     io::{Read, Write},
     os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, Condvar, Mutex},
     thread,
@@ -19,10 +19,10 @@ use rustix::{
 };
 use serde_json::{Value, json};
 
-/// The one that was built with this, or another that is named: a release, say, or one from before a change.
-pub(crate) fn binary() -> OsString {
-    std::env::var_os("HAFT_BENCH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_haft").into())
+pub(crate) fn binary() -> PathBuf {
+    haft_testkit::measure::binary(env!("CARGO_BIN_EXE_haft"))
 }
+
 /// What a terminal is asked, and what it answers.
 const ANSWERS: [(&[u8], &[u8]); 5] = [
     (b"\x1b[6n", b"\x1b[1;1R"),
@@ -52,7 +52,7 @@ pub(crate) struct Seen {
 impl Face {
     pub(crate) fn start(dir: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-        Self::run(dir, &binary(), &arguments, variables, false)
+        Self::run(dir, binary().as_os_str(), &arguments, variables, false)
     }
 
     /// A program on a terminal that answers when it is asked where its cursor is and what it can do: some wait for it.

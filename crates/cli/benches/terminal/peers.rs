@@ -46,7 +46,7 @@ pub(crate) fn peers(dir: &Path) {
     let arguments = &["--model", "m"][..];
     let ours = Peer {
         name: "haft",
-        program: binary(),
+        program: binary().into(),
         ready: "›",
         arguments,
     };
