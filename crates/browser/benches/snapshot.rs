@@ -43,7 +43,7 @@ async fn main() {
             PROGRAM,
         ])
         .args([
-            "--remote-debugging-pipe",
+            "--remote-debugging-pipe=cbor",
             "--headless",
             "--no-sandbox",
             "--no-first-run",

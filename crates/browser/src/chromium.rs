@@ -69,7 +69,7 @@ pub struct TabInfo {
 }
 
 impl Chromium {
-    /// Begins to speak with a Chromium that was started with `--remote-debugging-pipe`: `reader` is what it
+    /// Begins to speak with a Chromium that was started with `--remote-debugging-pipe=cbor`: `reader` is what it
     /// writes, `writer` what it reads.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Chromium over its debugging pipe.
 //!
-//! The program is started by others: this crate is given the two ends of the pipe (`--remote-debugging-pipe`), so
+//! The program is started by others: this crate is given the two ends of the pipe (`--remote-debugging-pipe=cbor`), so
 //! that it can be confined in any way. No port is opened.
 //!
 //! # Layout
@@ -18,6 +18,7 @@
 #![warn(missing_docs)]
 
 mod act;
+mod cbor;
 mod chromium;
 mod emulate;
 mod error;

@@ -1,4 +1,4 @@
-//! The pipe: JSON messages ended by NUL, each way. A message over the bound is skipped, not kept; the
+//! The pipe: messages as `cbor` has them, each way. A message over the bound is skipped, not kept; the
 //! call it would have answered fails, and what comes after it is read as always.
 
 use std::{
@@ -13,13 +13,16 @@ use std::{
 use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     sync::{mpsc, oneshot},
 };
 
-use crate::error::{ChromiumError, Result};
+use crate::{
+    cbor,
+    error::{ChromiumError, Result},
+};
 
-/// A picture of a whole page as base64 fits; a page that logs a text of a gigabyte does not.
+/// A picture of a whole page fits; a page that logs a text of a gigabyte does not.
 const MOST_MESSAGE: usize = 48 << 20;
 /// How much of a message that is too long is looked at for the call it answers.
 const HEAD: usize = 64;
@@ -109,9 +112,7 @@ impl Wire {
             waiting.calls.insert(id, done);
         }
         let _forget = Forget { wire: self, id };
-        let mut bytes = message.to_string().into_bytes();
-        bytes.push(0);
-        if self.out.send(bytes).await.is_err() {
+        if self.out.send(cbor::write(&message)).await.is_err() {
             return Err(ChromiumError::Ended);
         }
         let bytes = answer.await.map_err(|_| ChromiumError::Ended)??;
@@ -119,7 +120,7 @@ impl Wire {
             method: method.to_owned(),
             message,
         };
-        let answer: Answer<T> = serde_json::from_slice(&bytes)
+        let answer: Answer<T> = cbor::read(&bytes)
             .map_err(|error| refused(format!("an answer that cannot be read: {error}")))?;
         match (answer.result, answer.error) {
             (_, Some(failure)) => Err(refused(failure.message)),
@@ -132,10 +133,8 @@ impl Wire {
     pub(crate) async fn post(&self, session: &str, method: &str, params: Value) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let message = json!({"id": id, "method": method, "params": params, "sessionId": session});
-        let mut bytes = message.to_string().into_bytes();
-        bytes.push(0);
         // Where it cannot be sent any more, the next call says so.
-        drop(self.out.send(bytes).await);
+        drop(self.out.send(cbor::write(&message)).await);
     }
 
     fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
@@ -148,12 +147,12 @@ impl Wire {
     pub(crate) fn take(&self, message: Incoming) -> Option<Happening> {
         match message {
             Incoming::Whole(bytes) => {
-                let head: Head = serde_json::from_slice(&bytes).ok()?;
+                let head: Head = cbor::read(&bytes).ok()?;
                 if let Some(id) = head.id {
                     self.answer(id, Ok(bytes));
                     return None;
                 }
-                let event: Event = serde_json::from_slice(&bytes).ok()?;
+                let event: Event = cbor::read(&bytes).ok()?;
                 Some(Happening {
                     session: head.session_id,
                     method: head.method?,
@@ -161,7 +160,7 @@ impl Wire {
                 })
             }
             Incoming::TooLong(start) => {
-                if let Some(id) = id_of(&start) {
+                if let Some(id) = cbor::id_of(&start) {
                     let too_long = ChromiumError::TooLong {
                         megabytes: MOST_MESSAGE >> 20,
                     };
@@ -207,13 +206,6 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// `{"id":12,…`: Chromium writes the number first.
-fn id_of(start: &[u8]) -> Option<u64> {
-    let rest = start.strip_prefix(b"{\"id\":")?;
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
-}
-
 /// One message as it came.
 pub(crate) enum Incoming {
     Whole(Vec<u8>),
@@ -221,12 +213,9 @@ pub(crate) enum Incoming {
     TooLong(Vec<u8>),
 }
 
-/// Splits what comes at NULs.
+/// Takes messages from what comes.
 pub(crate) struct Messages<R> {
-    reader: R,
-    chunk: Vec<u8>,
-    at: usize,
-    filled: usize,
+    reader: BufReader<R>,
     most: usize,
 }
 
@@ -237,46 +226,30 @@ impl<R: AsyncRead + Unpin> Messages<R> {
 
     fn bounded(reader: R, most: usize) -> Self {
         Self {
-            reader,
-            chunk: vec![0; 64 << 10],
-            at: 0,
-            filled: 0,
+            reader: BufReader::with_capacity(64 << 10, reader),
             most,
         }
     }
 
-    /// The next message; none when the other end is closed.
+    /// The next message; none when the other end is closed, or what comes is none.
     pub(crate) async fn next(&mut self) -> Option<Incoming> {
-        let mut message = Vec::new();
-        let mut skipping = false;
-        loop {
-            if self.at == self.filled {
-                self.filled = self.reader.read(&mut self.chunk).await.ok()?;
-                self.at = 0;
-                if self.filled == 0 {
-                    return None;
-                }
-            }
-            let fresh = &self.chunk[self.at..self.filled];
-            let end = fresh.iter().position(|&byte| byte == 0);
-            let part = &fresh[..end.unwrap_or(fresh.len())];
-            if !skipping {
-                message.extend_from_slice(part);
-                if message.len() > self.most {
-                    skipping = true;
-                    message.truncate(HEAD);
-                    message.shrink_to_fit();
-                }
-            }
-            self.at += part.len() + usize::from(end.is_some());
-            if end.is_some() {
-                return Some(if skipping {
-                    Incoming::TooLong(message)
-                } else {
-                    Incoming::Whole(message)
-                });
-            }
+        let mut head = [0; cbor::ENVELOPE_HEAD];
+        self.reader.read_exact(&mut head).await.ok()?;
+        let length = cbor::message_length(head)?;
+        let kept = if length > self.most { HEAD } else { length };
+        let mut message = vec![0; kept.min(length)];
+        let (start, rest) = message.split_at_mut(head.len());
+        start.copy_from_slice(&head);
+        self.reader.read_exact(rest).await.ok()?;
+        if length <= self.most {
+            return Some(Incoming::Whole(message));
         }
+        let skipped = (length - message.len()) as u64;
+        let mut skipped = (&mut self.reader).take(skipped);
+        tokio::io::copy(&mut skipped, &mut tokio::io::sink())
+            .await
+            .ok()?;
+        Some(Incoming::TooLong(message))
     }
 }
 
@@ -307,36 +280,40 @@ mod tests {
         let mut found = Vec::new();
         while let Some(message) = messages.next().await {
             found.push(match message {
-                Incoming::Whole(bytes) => String::from_utf8(bytes).unwrap(),
-                Incoming::TooLong(start) => format!("long {:?}", id_of(&start)),
+                Incoming::Whole(bytes) => cbor::read::<Value>(&bytes).unwrap().to_string(),
+                Incoming::TooLong(start) => format!("long {:?}", cbor::id_of(&start)),
             });
         }
         found
     }
 
     #[tokio::test]
-    async fn messages_end_at_nul_and_long_ones_are_skipped() {
-        assert_eq!(all(b"{}\0{\"a\":1}\0half", 100).await, ["{}", "{\"a\":1}"]);
-        let long = format!(
-            "{{\"id\":17,\"result\":\"{}\"}}\0{{}}\0",
-            "x".repeat(200_000)
-        );
-        assert_eq!(all(long.as_bytes(), 100).await, ["long Some(17)", "{}"]);
+    async fn messages_have_a_length_and_long_ones_are_skipped() {
+        let message = |value: Value| cbor::write(&value);
+        let mut bytes = [message(json!({})), message(json!({"a": 1}))].concat();
+        bytes.extend_from_slice(&message(json!({"half": 1}))[..9]);
+        assert_eq!(all(&bytes, 100).await, ["{}", "{\"a\":1}"]);
+        let long = json!({"id": 170_000, "result": "x".repeat(200_000)});
+        let bytes = [message(long), message(json!({}))].concat();
+        assert_eq!(all(&bytes, 100).await, ["long Some(170000)", "{}"]);
+        assert_eq!(all(b"Something else\0", 100).await, [""; 0]);
     }
 
     #[tokio::test]
     async fn an_answer_goes_to_its_call_and_the_end_to_all() {
-        let (ours, mut theirs) = tokio::io::duplex(4096);
+        let (ours, theirs) = tokio::io::duplex(4096);
+        let mut theirs = Messages::new(theirs);
         let wire = Wire::new(ours);
         let call = wire.call::<Value>(Some("s"), "A.b", json!({"x": 1}));
         let other = async {
-            let mut sent = [0; 200];
-            let many = theirs.read(&mut sent).await.unwrap();
+            let Some(Incoming::Whole(sent)) = theirs.next().await else {
+                panic!("nothing was sent");
+            };
             assert_eq!(
-                std::str::from_utf8(&sent[..many]).unwrap(),
-                "{\"id\":1,\"method\":\"A.b\",\"params\":{\"x\":1},\"sessionId\":\"s\"}\0"
+                cbor::read::<Value>(&sent),
+                Ok(json!({"id": 1, "method": "A.b", "params": {"x": 1}, "sessionId": "s"}))
             );
-            let answer = b"{\"id\":1,\"result\":{\"y\":2}}".to_vec();
+            let answer = cbor::write(&json!({"id": 1, "result": {"y": 2}}));
             assert!(wire.take(Incoming::Whole(answer)).is_none());
         };
         let (answer, ()) = tokio::join!(call, other);

@@ -1,16 +1,29 @@
 //! Stdin and stdout, where a program is at the other end.
 
 use std::{
-    fs,
+    fs, io,
+    num::NonZero,
     os::{fd::AsFd, unix::fs::FileTypeExt},
+    pin::Pin,
+    task::{Context, Poll, ready},
+    thread::available_parallelism,
+    time::{Duration, Instant},
 };
 
-use tokio::net::unix::pipe;
+use rustix::io::Errno;
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    net::unix::pipe,
+};
+
+/// So long after something came in, more of it is looked for instead of slept for: a client that asks one thing after
+/// the other has its next question there before a sleeping thread would have been woken.
+const EAGER: Duration = Duration::from_micros(200);
 
 /// Stdin and stdout, if both are pipes.
-pub(crate) fn pipes() -> Option<(pipe::Receiver, pipe::Sender)> {
-    let input = fs::File::from(std::io::stdin().as_fd().try_clone_to_owned().ok()?);
-    let output = fs::File::from(std::io::stdout().as_fd().try_clone_to_owned().ok()?);
+pub(crate) fn pipes() -> Option<(EagerPipe, pipe::Sender)> {
+    let input = fs::File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let output = fs::File::from(io::stdout().as_fd().try_clone_to_owned().ok()?);
     let is_pipe = |file: &fs::File| {
         let facts = file.metadata();
         facts.is_ok_and(|facts| facts.file_type().is_fifo())
@@ -20,5 +33,106 @@ pub(crate) fn pipes() -> Option<(pipe::Receiver, pipe::Sender)> {
         return None;
     }
     let input = pipe::Receiver::from_file(input).ok()?;
-    Some((input, pipe::Sender::from_file(output).ok()?))
+    Some((EagerPipe::new(input), pipe::Sender::from_file(output).ok()?))
+}
+
+/// A pipe that is read without sleeping for a moment after each message. Other tasks go on meanwhile.
+#[derive(Debug)]
+pub(crate) struct EagerPipe {
+    pipe: pipe::Receiver,
+    /// Until then it is looked at again and again.
+    eager_until: Option<Instant>,
+    /// Who would write has a processor of its own.
+    may_be_eager: bool,
+}
+
+impl EagerPipe {
+    fn new(pipe: pipe::Receiver) -> Self {
+        Self {
+            pipe,
+            eager_until: None,
+            may_be_eager: available_parallelism().is_ok_and(|count| count > NonZero::<usize>::MIN),
+        }
+    }
+
+    /// What is there, though the runtime has not been notified of it yet.
+    fn look(&self, buffer: &mut ReadBuf<'_>) -> io::Result<bool> {
+        match rustix::io::read(&self.pipe, buffer.initialize_unfilled()) {
+            Ok(length) => {
+                buffer.advance(length);
+                Ok(true)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsyncRead for EagerPipe {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.eager_until.is_some_and(|until| Instant::now() < until) {
+            if !self.look(buffer)? {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        } else {
+            self.eager_until = None;
+            ready!(Pin::new(&mut self.pipe).poll_read(context, buffer))?;
+        }
+        self.eager_until = self.may_be_eager.then(|| Instant::now() + EAGER);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_line_comes_whether_it_is_waited_for_or_not() {
+        let (mut sender, receiver) = pipe::pipe().unwrap();
+        let mut lines = BufReader::new(EagerPipe::new(receiver)).lines();
+        for number in 0..50 {
+            // The first of each pair comes at once, the second when the eager moment is over.
+            for pause in [Duration::ZERO, 2 * EAGER] {
+                let write = async {
+                    tokio::time::sleep(pause).await;
+                    sender.write_all(format!("{number}\n").as_bytes()).await
+                };
+                let (written, line) = tokio::join!(write, lines.next_line());
+                written.unwrap();
+                assert_eq!(line.unwrap(), Some(number.to_string()));
+            }
+        }
+        drop(sender);
+        assert_eq!(lines.next_line().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn it_sleeps_when_nothing_comes() {
+        let (mut sender, receiver) = pipe::pipe().unwrap();
+        let mut pipe = EagerPipe::new(receiver);
+        sender.write_all(b"x").await.unwrap();
+        let mut byte = [0];
+        let mut buffer = ReadBuf::new(&mut byte);
+        std::future::poll_fn(|context| Pin::new(&mut pipe).poll_read(context, &mut buffer))
+            .await
+            .unwrap();
+        pipe.eager_until = Some(Instant::now());
+        let mut byte = [0];
+        let mut none = ReadBuf::new(&mut byte);
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert!(
+            Pin::new(&mut pipe)
+                .poll_read(&mut context, &mut none)
+                .is_pending()
+        );
+        assert_eq!(pipe.eager_until, None);
+    }
 }

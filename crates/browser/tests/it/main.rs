@@ -69,7 +69,7 @@ impl Opened {
                 program,
             ])
             .args([
-                "--remote-debugging-pipe",
+                "--remote-debugging-pipe=cbor",
                 "--headless",
                 "--no-sandbox",
                 "--no-first-run",

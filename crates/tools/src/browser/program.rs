@@ -78,7 +78,7 @@ fn is_trusted(folder: &Path, outside: &[PathBuf]) -> bool {
 }
 
 const FLAGS: [&str; 19] = [
-    "--remote-debugging-pipe",
+    "--remote-debugging-pipe=cbor",
     "--no-first-run",
     "--no-default-browser-check",
     "--disable-extensions",
