@@ -2,10 +2,15 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    fmt,
+    marker::PhantomData,
     sync::Arc,
 };
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{SeqAccess, Visitor},
+};
 use serde_json::Value;
 
 use crate::text::{one_line, quoted};
@@ -20,24 +25,38 @@ const DEEPEST: usize = 250;
 
 #[derive(Deserialize)]
 pub(super) struct AxTree {
+    #[serde(deserialize_with = "kept")]
     nodes: Vec<AxNode>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AxNode {
-    node_id: String,
+    node_id: AxId,
     #[serde(default)]
     ignored: bool,
     role: Option<AxValue>,
     name: Option<AxValue>,
     value: Option<AxValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "kept")]
     properties: Vec<AxProperty>,
     #[serde(default)]
-    child_ids: Vec<String>,
+    child_ids: Vec<AxId>,
     #[serde(rename = "backendDOMNodeId")]
     backend: Option<i64>,
+}
+
+/// A number that is written as a text: there are as many as nodes, twice.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Hash)]
+#[serde(try_from = "String")]
+struct AxId(i64);
+
+impl TryFrom<String> for AxId {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
 }
 
 #[derive(Deserialize)]
@@ -48,8 +67,76 @@ struct AxValue {
 
 #[derive(Deserialize)]
 struct AxProperty {
-    name: String,
+    name: AxPropertyName,
     value: AxValue,
+}
+
+/// What is shown of an element, or decides whether it is.
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum AxPropertyName {
+    Busy,
+    Checked,
+    Disabled,
+    Editable,
+    Expanded,
+    Focusable,
+    Focused,
+    Invalid,
+    Level,
+    Modal,
+    Pressed,
+    Readonly,
+    Required,
+    Selected,
+    #[serde(other)]
+    Other,
+}
+
+/// What of a list is wanted at all.
+trait Kept {
+    fn is_kept(&self) -> bool;
+}
+
+impl Kept for AxNode {
+    /// A text comes a second time, cut into its lines.
+    fn is_kept(&self) -> bool {
+        !matches!(self.role(), "InlineTextBox" | "LineBreak")
+    }
+}
+
+impl Kept for AxProperty {
+    fn is_kept(&self) -> bool {
+        self.name != AxPropertyName::Other
+    }
+}
+
+/// Reads a list of which the rest is not even held for a moment.
+fn kept<'de, T: Deserialize<'de> + Kept, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    struct List<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de> + Kept> Visitor<'de> for List<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(one) = all.next_element::<T>()? {
+                if one.is_kept() {
+                    list.push(one);
+                }
+            }
+            list.shrink_to_fit();
+            Ok(list)
+        }
+    }
+
+    deserializer.deserialize_seq(List(PhantomData))
 }
 
 impl AxNode {
@@ -57,7 +144,7 @@ impl AxNode {
         text_of(self.role.as_ref())
     }
 
-    fn property(&self, name: &str) -> Option<&Value> {
+    fn property(&self, name: AxPropertyName) -> Option<&Value> {
         let found = self
             .properties
             .iter()
@@ -65,7 +152,7 @@ impl AxNode {
         found.map(|property| &property.value.value)
     }
 
-    fn is(&self, name: &str) -> bool {
+    fn is(&self, name: AxPropertyName) -> bool {
         self.property(name)
             .is_some_and(|value| value == true || value == "true")
     }
@@ -163,7 +250,7 @@ pub(super) struct Frames {
 
 struct Tree {
     nodes: Vec<AxNode>,
-    by_id: HashMap<String, usize>,
+    by_id: HashMap<AxId, usize>,
 }
 
 impl Tree {
@@ -172,7 +259,7 @@ impl Tree {
             .nodes
             .iter()
             .enumerate()
-            .map(|(at, node)| (node.node_id.clone(), at))
+            .map(|(at, node)| (node.node_id, at))
             .collect();
         Self {
             nodes: tree.nodes,
@@ -249,9 +336,6 @@ impl Builder<'_> {
             return;
         }
         let role = ax.role();
-        if role == "InlineTextBox" || role == "LineBreak" {
-            return;
-        }
         if role == "StaticText" || role == "ListMarker" {
             let text = one_line(text_of(ax.name.as_ref()), LONGEST_TEXT);
             if text.is_empty() || text == above {
@@ -305,7 +389,7 @@ impl Builder<'_> {
             &mut children
         };
         for child in &ax.child_ids {
-            if let Some(&child) = tree.by_id.get(child.as_str()) {
+            if let Some(&child) = tree.by_id.get(child) {
                 self.below(tree, frame, child, named, list, depth + 1);
             }
         }
@@ -379,11 +463,11 @@ impl Builder<'_> {
                     | "Video"
                     | "Audio"
             )
-            || (ax.is("focusable") && role != "RootWebArea")
+            || (ax.is(AxPropertyName::Focusable) && role != "RootWebArea")
             || ax
-                .property("editable")
+                .property(AxPropertyName::Editable)
                 .is_some_and(|value| value.is_string())
-                && ax.is("focusable")
+                && ax.is(AxPropertyName::Focusable)
     }
 }
 
@@ -426,7 +510,7 @@ fn value_of(ax: &AxNode, role: &str) -> Option<String> {
     let is_field = matches!(
         role,
         "textbox" | "searchbox" | "combobox" | "slider" | "spinbutton" | "progressbar" | "meter"
-    ) || ax.property("editable").is_some();
+    ) || ax.property(AxPropertyName::Editable).is_some();
     (is_field && !value.is_empty()).then_some(value)
 }
 
@@ -435,27 +519,36 @@ fn states(ax: &AxNode) -> Vec<String> {
     for property in &ax.properties {
         let value = &property.value.value;
         let on = value == true || value == "true";
-        match property.name.as_str() {
-            "level" => {
+        let name = || format!("{:?}", property.name).to_lowercase();
+        match property.name {
+            AxPropertyName::Level => {
                 if let Some(level) = value.as_i64() {
                     states.push(format!("level={level}"));
                 }
             }
-            "checked" | "pressed" => {
+            AxPropertyName::Checked | AxPropertyName::Pressed => {
                 if on {
-                    states.push(property.name.clone());
+                    states.push(name());
                 } else if value == "mixed" {
-                    states.push(format!("{}=mixed", property.name));
+                    states.push(format!("{}=mixed", name()));
                 }
             }
-            "expanded" => states.push(if on { "expanded" } else { "collapsed" }.to_owned()),
-            "invalid" if value != "false" && value != false => {
+            AxPropertyName::Expanded => {
+                states.push(if on { "expanded" } else { "collapsed" }.to_owned());
+            }
+            AxPropertyName::Invalid if value != "false" && value != false => {
                 states.push("invalid".to_owned());
             }
-            "focused" | "disabled" | "selected" | "required" | "readonly" | "modal" | "busy"
+            AxPropertyName::Focused
+            | AxPropertyName::Disabled
+            | AxPropertyName::Selected
+            | AxPropertyName::Required
+            | AxPropertyName::Readonly
+            | AxPropertyName::Modal
+            | AxPropertyName::Busy
                 if on =>
             {
-                states.push(property.name.clone());
+                states.push(name());
             }
             _ => {}
         }
