@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     haft::tools::serve_child();
     tui::serve_if_asked();
     secrecy::begin();
+    haft_sandbox::give_back_large_buffers();
     args::answer_if_asked();
     match run() {
         Ok(exit) => exit.into(),

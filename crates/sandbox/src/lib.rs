@@ -23,7 +23,7 @@
 //! - [`network`]: the proxy through which a command talks to those it may
 //! - [`probe`]: finds out by trying what holds here
 //! - [`child`]: the waiter, the keeper and the guard
-//! - `fork`, `notify`: all unsafe code there is
+//! - `fork`, `memory`, `notify`: all unsafe code there is
 
 #![warn(missing_docs)]
 
@@ -35,6 +35,7 @@ mod fork;
 mod guard_link;
 mod guarded;
 mod instance;
+mod memory;
 mod names;
 pub mod network;
 mod notify;
@@ -53,6 +54,7 @@ pub use confined::{ConfinedControl, ConfinedProcess, ConfinedProgram};
 pub use error::SandboxError;
 pub use fork::take_variables;
 pub use guarded::{end_group, end_guarded, guarded};
+pub use memory::give_back_large_buffers;
 pub use names::{GuardedNames, NameAction, NameJudge, NameUse};
 pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};
