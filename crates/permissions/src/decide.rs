@@ -17,7 +17,7 @@ use super::{
     allow::{self, Covered},
     credentials, filled, matching,
     protected::{is_protected, sensitive},
-    rules::{List, RuleClass, RuleContent, Target},
+    rules::{List, RuleClass, RuleContent, Target, in_url},
     sandbox,
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
 };
@@ -167,7 +167,10 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     }
     match allow::not_fetched(policy, facts) {
         Some(Target { odd: Some(odd), .. }) => Err(Because::Address((*odd).to_owned())),
-        Some(target) => Err(Because::Address(format!("it contacts {}", target.host))),
+        Some(target) => Err(Because::Address(format!(
+            "it contacts {}",
+            in_url(&target.host)
+        ))),
         None => Err(Because::Changes(
             facts.writes.first().map(|touched| touched.real.clone()),
         )),

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 
 use super::{
     Bases, Behavior, Covered, Facts, List, Policy, RuleSource, Scope, decide,
-    protected::is_systems_own, rules::RuleClass, shell_facts::ShellFacts, uncovered,
+    protected::is_systems_own,
+    rules::{RuleClass, in_url},
+    shell_facts::ShellFacts,
+    uncovered,
 };
 
 /// More rules than this out of one call are a sign that it should be looked at each time.
@@ -229,7 +232,7 @@ fn other(facts: &Facts) -> Vec<String> {
     if let Some(target) = facts.fetches.first() {
         return match target.odd {
             Some(_) => Vec::new(),
-            None => vec![format!("{}(domain:{})", facts.tool, target.host)],
+            None => vec![format!("{}(domain:{})", facts.tool, in_url(&target.host))],
         };
     }
     if let Some(subject) = &facts.subject {

@@ -29,10 +29,11 @@ impl TestClock {
         self.folder.path().join("now")
     }
 
-    /// So many minutes after Monday; a reader finds the old time or the new one.
-    pub(crate) fn set_minutes(&self, minutes: u64) {
+    /// So many minutes after Monday, or before it; a reader finds the old time or the new one.
+    pub(crate) fn set_minutes(&self, minutes: i64) {
         let next: &Path = &self.folder.path().join("next");
-        fs::write(next, (MONDAY + minutes * 60).to_string()).unwrap();
+        let seconds = MONDAY.checked_add_signed(minutes * 60).unwrap();
+        fs::write(next, seconds.to_string()).unwrap();
         fs::rename(next, self.file()).unwrap();
     }
 }

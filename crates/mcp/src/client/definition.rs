@@ -188,7 +188,15 @@ mod tests {
         }
         let cut = name("calc", &long);
         assert_eq!(cut.len(), 64);
-        assert!(cut.starts_with("mcp__calc__ttt"));
+        let whole = format!("mcp__calc__{long}");
+        let (kept, hash) = cut.split_at(55);
+        assert_eq!(kept, &whole[..55]);
+        let hash = hash.strip_prefix('_').unwrap();
+        assert!(hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        // One that just fits stays as it is.
+        let fits = "t".repeat(64 - "mcp__calc__".len());
+        assert_eq!(name("calc", &fits), format!("mcp__calc__{fits}"));
+        assert_ne!(name("calc", &format!("{fits}t")).len(), 65);
         assert_ne!(cut, name("calc", &format!("{long}x")));
         assert_ne!(cut, name("calc2", &long));
         assert!(may_be_of(&cut, "calc") && !may_be_of(&cut, "calc2"));
@@ -206,7 +214,8 @@ mod tests {
             "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}},
         });
         let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
-        assert_eq!(made.spec.description.len(), LONGEST_DESCRIPTION);
+        assert_eq!(made.spec.description.len(), 2_048);
+        assert_eq!(made.spec.input_schema, listed["inputSchema"]);
         assert_eq!(made.spec.title(), "Addition");
         assert_eq!(made.spec.profile.result_cap, Some(500_000));
         assert_eq!(made.effects(), Effects::READS);

@@ -225,3 +225,26 @@ impl Servers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_resource_are_kept_in_a_file_and_what_is_none_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let contents = [
+            json!({"uri": "x:/a", "mimeType": "text/plain", "text": "inside"}),
+            json!({"uri": "x:/b", "mimeType": "application/zip", "blob": "UEsDBA=="}),
+            json!({"uri": "x:/c", "blob": "?"}),
+        ];
+        let shown = shown(&contents, dir.path());
+        assert_eq!(shown[0], contents[0]);
+        let path = shown[1]["blobSavedTo"].as_str().unwrap();
+        assert_eq!(std::fs::read(path).unwrap(), b"PK\x03\x04");
+        assert!(path.starts_with(dir.path().to_str().unwrap()) && path.ends_with(".zip"));
+        assert_eq!(shown[1].get("blob"), None);
+        let why = shown[2]["error"].as_str().unwrap();
+        assert!(why.contains("not valid base 64"), "{why}");
+    }
+}

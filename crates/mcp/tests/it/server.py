@@ -27,6 +27,10 @@ def tools():
         {"name": "act", "inputSchema": {"type": "object", "properties": {"what": {"type": "string"}}}},
         {"name": "pid", "annotations": {"readOnlyHint": True}, "inputSchema": {"type": "object"}},
     ]
+    if "long" in modes:
+        listed[1]["inputSchema"]["properties"]["lines"] = {"type": "integer"}
+        more = {"name": "more", "inputSchema": listed[1]["inputSchema"], "_meta": {"anthropic/maxResultSizeChars": 300_000}}
+        listed.append(more)
     if "searches" in modes:
         listed.append({"name": "search", "inputSchema": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}})
     return listed + [{"name": f"more{n}", "inputSchema": {"type": "object"}} for n in range(1, state["tools"])]
@@ -120,6 +124,8 @@ def call(request):
         return send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32042, "message": "visit it first", "data": {"elicitations": wanted}}})
     if what == "capabilities":
         return answer(request, text(json.dumps(state["capabilities"])))
+    if what == "long":
+        return answer(request, text("begin\n" + "a line of this\n" * given["lines"] + "end"))
     if what == "structured":
         return answer(request, {"content": [], "structuredContent": {"n": 1}})
     return answer(request, text(json.dumps({"calls": state["calls"], "env": {name: os.environ.get(name) for name in ("CLAUDECODE", "CLAUDE_PROJECT_DIR", "OWN")}, "meta": params.get("_meta", {}), "cwd": os.getcwd()})))

@@ -403,6 +403,13 @@ async fn prompts_and_resources_are_there_for_people_and_models() {
         .await
         .unwrap_err();
     assert!(unknown.to_string().contains("there are s"), "{unknown}");
+    let unknown = Arc::clone(&tools[0])
+        .bind(json!({"server": "x"}))
+        .unwrap()
+        .call(&cx)
+        .await
+        .unwrap_err();
+    assert!(unknown.to_string().contains("there are s"), "{unknown}");
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Hosts that a rule names.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 /// A host pattern: a name, `*.name` for any depth below it, `*` for all; any other `*` stays inside
-/// one label.
+/// one label. An address is the same in each of its spellings, with brackets or without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domain(String);
 
@@ -49,14 +51,63 @@ fn label_fits(pattern: &str, label: &str) -> bool {
     }
 }
 
+/// The one spelling of a host: a rule that denies an address denies it however it is written.
 fn canonical(host: &str) -> String {
-    host.trim_end_matches('.').to_ascii_lowercase()
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let inside = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    if let Ok(address) = inside.unwrap_or(&host).parse::<Ipv6Addr>() {
+        return one_spelling(address);
+    }
+    match ipv4_as_programs_read_it(&host) {
+        Some(address) => address.to_string(),
+        None => host,
+    }
+}
+
+/// `::ffff:1.2.3.4` is 1.2.3.4.
+fn one_spelling(address: Ipv6Addr) -> String {
+    IpAddr::V6(address).to_canonical().to_string()
+}
+
+/// `127.1`, `0x7f.1`, `0177.0.0.1`, `2130706433`: most programs take each of them for 127.0.0.1.
+fn ipv4_as_programs_read_it(host: &str) -> Option<Ipv4Addr> {
+    let number = |part: &str| -> Option<u64> {
+        let (digits, base) = match part.strip_prefix("0x") {
+            // A lone `0x` counts as 0.
+            Some("") => return Some(0),
+            Some(digits) => (digits, 16),
+            None if part.len() > 1 && part.starts_with('0') => (&part[1..], 8),
+            None => (part, 10),
+        };
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_number.then(|| u64::from_str_radix(digits, base).ok())?
+    };
+    let parts: Vec<u64> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, first) = parts.split_last()?;
+    if first.len() > 3 || first.iter().any(|part| *part > 255) {
+        return None;
+    }
+    // The last number fills all that is left.
+    let left = 8 * (4 - first.len());
+    if *last >= 1 << left {
+        return None;
+    }
+    let above = first.iter().fold(0, |bits, part| bits << 8 | part);
+    u32::try_from(above << left | last).ok().map(Ipv4Addr::from)
+}
+
+/// A host as a URL has it: an IPv6 address in brackets.
+pub(crate) fn in_url(host: &str) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
+    }
 }
 
 /// Where a URL leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The host as written, without port.
+    /// The host as written, without port; an IPv6 address in its one spelling, without brackets.
     pub host: String,
     /// Why no rule may allow it, if so.
     pub odd: Option<&'static str>,
@@ -82,24 +133,55 @@ pub fn target(url: &str) -> Option<Target> {
         Some((_, host)) => (true, host),
         None => (false, authority),
     };
-    let host = match host.strip_prefix('[') {
-        Some(v6) => v6.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let (host, bad_host) = match host.strip_prefix('[') {
+        Some(rest) => in_brackets(rest),
+        None => {
+            let host = host.split(':').next().unwrap_or_default();
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+            let why = match host {
+                "" => Some("the address names no host"),
+                host if !host.bytes().all(plain) => {
+                    Some("the host has characters that no host name has")
+                }
+                _ => None,
+            };
+            (host.to_owned(), why)
+        }
     };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
     let odd = if !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) {
         Some("only http and https are fetched")
     } else if user {
         Some("the address carries user information")
-    } else if host.is_empty() || !host.bytes().all(plain) || rest[end..].starts_with('\\') {
-        Some("the host has characters that no host name has")
+    } else if rest[end..].starts_with('\\') {
+        Some("the address has a backslash behind its host")
     } else {
-        None
+        bad_host
     };
     Some(Target {
-        host: host.to_owned(),
+        host,
         odd,
     })
+}
+
+/// The host behind a `[`, and why it is none.
+fn in_brackets(rest: &str) -> (String, Option<&'static str>) {
+    let Some((inside, port)) = rest.split_once(']') else {
+        return (rest.to_owned(), Some("the bracket of its host is not closed"));
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    match inside.parse::<Ipv6Addr>() {
+        Err(_) => (
+            inside.to_owned(),
+            Some("the brackets of its host hold no IPv6 address"),
+        ),
+        Ok(address) if port.is_empty() || port.strip_prefix(':').is_some_and(is_port) => {
+            (one_spelling(address), None)
+        }
+        Ok(address) => (
+            one_spelling(address),
+            Some("behind the brackets of its host comes something that is no port"),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +213,50 @@ mod tests {
     }
 
     #[test]
+    fn an_address_is_the_same_in_every_spelling() {
+        let same = [
+            ("::1", &["[::1]", "0:0:0:0:0:0:0:1", "[0::0:1]", "::0001"][..]),
+            (
+                "127.0.0.1",
+                &[
+                    "[::ffff:127.0.0.1]",
+                    "::FFFF:7F00:1",
+                    "127.1",
+                    "127.0.1",
+                    "2130706433",
+                    "0x7f000001",
+                    "0X7F.1",
+                    "0177.0.0.1",
+                    "017700000001",
+                    "127.0.0.1.",
+                ],
+            ),
+            ("2606:4700::1111", &["[2606:4700:0:0:0:0:0:1111]", "2606:4700:0::1111"]),
+        ];
+        for (one, others) in same {
+            for other in others {
+                assert!(Domain::new(one).matches(other), "{one} {other}");
+                assert!(Domain::new(other).matches(one), "{other} {one}");
+            }
+        }
+        let different = [
+            ("::1", "::2"),
+            ("::1", "127.0.0.1"),
+            ("127.0.0.1", "127.0.0.1.example"),
+            ("127.0.0.1", "127.0.0.0.1"),
+            ("127.0.0.1", "128.1"),
+            ("0.0.0.1", "4294967297"),
+            ("127.0.0.1", "0x7f.1g"),
+            ("127.0.0.1", "[127.0.0.1"),
+        ];
+        for (one, other) in different {
+            assert!(!Domain::new(one).matches(other), "{one} {other}");
+        }
+        assert!(Domain::new("*").matches("[::1]"));
+        assert_eq!(Domain::new("[0:0::1]").to_string(), "::1");
+    }
+
+    #[test]
     fn odd_addresses_are_known() {
         let cases = [
             ("https://example.com/a", Some(("example.com", false))),
@@ -139,7 +265,17 @@ mod tests {
             ("https://evil.com\\@good.com/", Some(("evil.com", true))),
             ("ftp://example.com", Some(("example.com", true))),
             ("https://ex\0ample.com", Some(("ex\0ample.com", true))),
-            ("https://[::1]/", Some(("::1", true))),
+            ("https://[::1]/", Some(("::1", false))),
+            ("http://[0:0::0:1]:8080/x", Some(("::1", false))),
+            ("http://[::FFFF:127.0.0.1]/", Some(("127.0.0.1", false))),
+            ("http://[::ffff:7f00:1]/", Some(("127.0.0.1", false))),
+            ("https://[2606:4700::1111]", Some(("2606:4700::1111", false))),
+            ("http://[fe80::1%25eth0]/", Some(("fe80::1%25eth0", true))),
+            ("http://[127.0.0.1]/", Some(("127.0.0.1", true))),
+            ("http://[::1]evil.com/", Some(("::1", true))),
+            ("http://[::1]:80@evil.com/", Some(("evil.com", true))),
+            ("http://[::1", Some(("::1", true))),
+            ("http://::1/", Some(("", true))),
             ("no address", None),
         ];
         for (url, expected) in cases {

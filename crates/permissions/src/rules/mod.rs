@@ -13,6 +13,7 @@ use std::{borrow::Cow, collections::HashSet, path::Path, sync::Arc};
 
 pub use content::OpenContent;
 pub(super) use content::parameters;
+pub(crate) use domain::in_url;
 pub use domain::{Domain, Target, target};
 pub use haft_contract::RuleList as List;
 pub use haft_settings::{Bases, RuleSource, Scope};

@@ -235,7 +235,7 @@ impl Answer<'_> {
         }
         let small = cx.services.get::<Arc<dyn SmallModel>>().ok();
         // Markdown that fits needs no one to read it first.
-        let small = small.filter(|_| !(is_markdown && total <= PART));
+        let small = small.filter(|_| !(is_markdown && total <= MODEL_READS));
         let mut note = String::new();
         if let Some(small) = small {
             let (part, end) = part(text, skipped, MODEL_READS);

@@ -163,9 +163,12 @@ fn is_domain(domain: &str) -> bool {
 /// Lets a tool of a server search: by the same rules as any call of it, but that consent to search is consent
 /// to this tool.
 async fn by_tool(name: &str, query: &WebQuery, cx: &CallContext) -> Result<String, ToolError> {
+    let sites = query.allowed_domains.iter();
+    let sites: Vec<String> = sites.map(|domain| format!("site:{domain}")).collect();
     let mut words = query.words.clone();
-    for domain in &query.allowed_domains {
-        let _ = write!(words, " site:{domain}");
+    // Any of them: a page is on one host only.
+    if !sites.is_empty() {
+        let _ = write!(words, " {}", sites.join(" OR "));
     }
     for domain in &query.blocked_domains {
         let _ = write!(words, " -site:{domain}");

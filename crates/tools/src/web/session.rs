@@ -174,9 +174,25 @@ mod tests {
             })
         };
         assert_eq!(limits("1500").kept, Duration::from_millis(1500));
-        for odd in ["", "-1", "1e3", "15 min"] {
+        assert_eq!(limits("0").kept, Duration::ZERO);
+        for odd in ["", "-1", "+1", "1e3", "15 min", " 5", "0x10", "1.5", "１"] {
             assert_eq!(limits(odd), WebLimits::default(), "{odd}");
         }
+        let searches = WebLimits::from_variables(|name| {
+            (name == "CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION").then(|| "7".to_owned())
+        });
+        assert_eq!(searches.searches, 7);
+    }
+
+    #[test]
+    fn limits_are_those_of_the_page_where_nothing_is_said() {
+        let expected = WebLimits {
+            kept: Duration::from_secs(900),
+            whole: Duration::from_secs(30),
+            longest: 10 * 1024 * 1024,
+            searches: 200,
+        };
+        assert_eq!(WebLimits::from_variables(|_| None), expected);
     }
 
     #[test]

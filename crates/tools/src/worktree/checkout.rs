@@ -93,6 +93,11 @@ pub(super) fn directory_name(name: &str) -> Result<String, String> {
     Ok(name.replace('/', "+"))
 }
 
+/// The checkout that a directory is in, by what lies there: the repository is not asked.
+pub(super) fn nearest_checkout(cwd: &Path) -> Option<&Path> {
+    cwd.ancestors().find(|one| one.join(".git").exists())
+}
+
 impl Checkout {
     /// The checkout around a directory; the error says why there is none that worktrees can be made of.
     pub(super) async fn around(cwd: &Path, cancel: &CancellationToken) -> Result<Self, String> {
@@ -124,8 +129,8 @@ impl Checkout {
         };
         let (common, root) = (PathBuf::from(common), PathBuf::from(root));
         let cwd = fs::canonicalize(cwd).map_err(|error| error.to_string())?;
-        // A repository can name any directory as its checkout.
-        if !cwd.starts_with(&root) || !root.join(".git").exists() {
+        // A repository can name any directory as its checkout: it is the one that was judged, or none.
+        if nearest_checkout(&cwd) != Some(&root) {
             return Err(format!(
                 "the repository says that its checkout is {}, which is not where this session works",
                 root.display()

@@ -1,10 +1,13 @@
 //! `EnterWorktree`: the session goes on in a copy of its checkout.
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, ContextPatch, Effects, Profile, RuleMatch, ServiceNeed, Tool,
-    ToolError, ToolOutput,
+    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, Profile, RuleMatch,
+    ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,7 +15,7 @@ use serde_json::json;
 
 use super::{
     WorktreeService,
-    checkout::{Checkout, directory_name},
+    checkout::{Checkout, directory_name, nearest_checkout},
     service::{CurrentWorktree, WorktreeCopy},
 };
 
@@ -51,6 +54,22 @@ impl Tool for EnterWorktree {
 
     fn effects(&self, _: &Input) -> Effects {
         Effects::EXCLUSIVE
+    }
+
+    fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
+        let is_inside = match &input.path {
+            Some(path) => is_within(&cx.cwd.join(path), cx),
+            // In `.claude/worktrees` of the checkout. Without one, hooks make it or no one does.
+            None => match fs::canonicalize(&cx.cwd) {
+                Ok(cwd) => nearest_checkout(&cwd).is_none_or(|root| is_within(root, cx)),
+                Err(_) => false,
+            },
+        };
+        match is_inside {
+            true => Permission::Allow,
+            // The session would get files that it could not touch before.
+            false => Permission::ByEffects,
+        }
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
@@ -129,6 +148,16 @@ impl Tool for EnterWorktree {
         };
         Some(Card::new("Worktree", shown))
     }
+}
+
+/// Is it, links resolved, in a working directory?
+fn is_within(path: &Path, cx: &CallContext) -> bool {
+    let Ok(real) = fs::canonicalize(path) else {
+        return false;
+    };
+    let directories = cx.permissions.directories.iter();
+    let mut directories = directories.filter_map(|one| fs::canonicalize(one).ok());
+    directories.any(|one| real.starts_with(&one))
 }
 
 /// A name out of the id of the call.

@@ -80,6 +80,58 @@ fn tools_of_a_program_are_offered_called_and_held_to_their_schema() {
     assert_eq!(stderr, "");
 }
 
+/// 25,000 tokens are 100,000 characters, unless a variable or the tool says otherwise.
+#[test]
+fn a_long_result_is_kept_in_a_file_and_shown_in_part() {
+    let long = |tool: &str, lines: usize| {
+        let name = format!("mcp__s__{tool}");
+        call(&name, json!({"what": "long", "lines": lines}))
+    };
+    let run = |tokens: Option<&str>| {
+        let dir = tempdir().unwrap();
+        let calls = json!([
+            [long("act", 6_000)],
+            [long("act", 7_000)],
+            [long("more", 7_000)],
+            [text("done")],
+        ]);
+        let mut command = scripted(dir.path(), &calls);
+        command.args([
+            "--mcp-config",
+            &named(&["long"]),
+            "--allowedTools",
+            "mcp__s",
+        ]);
+        if let Some(tokens) = tokens {
+            command.env("MAX_MCP_OUTPUT_TOKENS", tokens);
+        }
+        let (texts, _, stderr) = results(&mut command);
+        let whole: Vec<bool> = texts
+            .iter()
+            .map(|text| text.matches("a line of this").count() >= 6_000)
+            .collect();
+        for (text, is_whole) in texts.iter().zip(&whole).filter(|(_, is_whole)| !**is_whole) {
+            assert!(text.len() < 5_000 && text.contains("tool-results/"), "{text}");
+            assert!(text.contains("begin") && text.contains("end"), "{text}");
+            let path = text.split_whitespace().find(|word| word.contains("tool-results/"));
+            let path = path.unwrap().trim_end_matches(['.', ',', ':', ')', ']']);
+            let kept = fs::read_to_string(path).unwrap();
+            assert!(kept.starts_with("begin") && kept.ends_with("end"), "{is_whole}");
+        }
+        (whole, stderr)
+    };
+    let (whole, stderr) = run(None);
+    assert_eq!(whole, [true, false, true]);
+    assert!(
+        stderr.contains("the result of mcp__s__act is long: 90009 characters"),
+        "{stderr}"
+    );
+    let (whole, _) = run(Some("30000"));
+    assert_eq!(whole, [true, true, true]);
+    let (whole, _) = run(Some("10"));
+    assert_eq!(whole, [false, false, true]);
+}
+
 #[test]
 fn without_a_rule_a_call_is_refused_whatever_the_server_says_of_its_tool() {
     let dir = tempdir().unwrap();

@@ -58,6 +58,7 @@ mod subagents;
 mod talk;
 mod tools_on_demand;
 mod worktree_agents;
+mod worktree_permissions;
 mod worktrees;
 
 use std::{

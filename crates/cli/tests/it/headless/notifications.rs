@@ -40,9 +40,12 @@ fn a_notification_is_a_message_for_programs_and_a_line_for_people() {
     );
     let result = told.iter().find(|one| one["type"] == "user").unwrap();
     let structured = &result["tool_use_result"];
-    assert_eq!(structured["localSent"], true);
-    assert_eq!(structured["pushSent"], false);
     assert!(structured["sentAt"].is_string());
+    assert_eq!(
+        structured,
+        &json!({"message": "The tests pass \u{1b}[31m again", "pushSent": false, "localSent": true,
+                "sentAt": structured["sentAt"]})
+    );
 
     let ran = answer(scripted(dir.path(), &script).args(["-p", "go"]));
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "over\n"));
@@ -64,9 +67,31 @@ fn one_who_wants_no_notifications_gets_none_and_the_model_learns_it() {
     let told = streamed(&mut scripted(dir.path(), &notifying("Done")));
     assert!(!kinds(&told).contains(&"system/notification".to_owned()));
     let result = told.iter().find(|one| one["type"] == "user").unwrap();
-    assert_eq!(result["tool_use_result"]["localSent"], false);
+    let structured = &result["tool_use_result"];
+    assert!(structured["disabledReason"].is_string(), "{structured}");
+    assert_eq!(
+        structured,
+        &json!({"message": "Done", "pushSent": false, "localSent": false,
+                "disabledReason": structured["disabledReason"]})
+    );
     let read = result["message"]["content"][0]["content"].to_string();
     assert!(read.contains("Say it in your reply"), "{read}");
+}
+
+#[test]
+fn a_notification_has_fewer_than_200_characters() {
+    let dir = tempdir().unwrap();
+    let push = |length: usize| call("PushNotification", json!({"message": "ä".repeat(length)}));
+    let script = json!([[push(199), push(200), push(0)], [text("over")]]);
+    let told = streamed(&mut scripted(dir.path(), &script));
+    let results = told.iter().filter(|one| one["type"] == "user");
+    let refused: Vec<bool> = results
+        .map(|one| one["message"]["content"][0]["is_error"] == true)
+        .collect();
+    assert_eq!(refused, [false, true, true]);
+    let shown = kinds(&told);
+    let shown = shown.iter().filter(|kind| *kind == "system/notification");
+    assert_eq!(shown.count(), 1);
 }
 
 #[test]
@@ -75,10 +100,15 @@ fn findings_come_back_as_they_were_reported() {
     let finding = json!({"file": "src/a.rs", "line": 7, "summary": "The lock is held across an await",
                          "failure_scenario": "Two calls at once hang", "category": "correctness"});
     let reported = json!({"level": "high", "findings": [finding]});
-    let too_many: Vec<&Value> = std::iter::repeat_n(&finding, 33).collect();
+    let many = |count: usize| vec![finding.clone(); count];
+    let full = json!({"file": "b.rs", "summary": "s", "short_summary": "x", "failure_scenario": "f",
+                      "category": "c", "verdict": "v", "outcome": "o"});
     let script = json!([
-        [call("ReportFindings", json!({"findings": too_many}))],
+        [call("ReportFindings", json!({"findings": many(33)}))],
         [call("ReportFindings", reported.clone())],
+        [call("ReportFindings", json!({"findings": many(32)}))],
+        [call("ReportFindings", json!({"findings": [full]}))],
+        [call("ReportFindings", json!({"findings": [{"file": "a", "summary": "s"}]}))],
         [text("reviewed")],
     ]);
     let told = streamed(&mut scripted(dir.path(), &script));
@@ -90,6 +120,11 @@ fn findings_come_back_as_they_were_reported() {
         reported["findings"]
     );
     assert_eq!(results[1]["tool_use_result"]["level"], "high");
+    let found = &results[2]["tool_use_result"]["findings"];
+    assert_eq!(found.as_array().unwrap().len(), 32);
+    assert_eq!(results[3]["tool_use_result"], json!({"findings": [full]}));
+    let refused = results[4]["message"]["content"][0]["content"].to_string();
+    assert!(refused.contains("failure_scenario"), "{refused}");
 }
 
 #[test]

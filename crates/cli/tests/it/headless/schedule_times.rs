@@ -201,3 +201,154 @@ fn vector_29_what_is_no_time_is_refused_before_any_hook() {
     assert!(listed(&heard).is_empty());
     assert!(!desk.project.path().join("fired").exists());
 }
+
+/// What programs are told of the calls of one turn, in their order.
+fn structured(desk: &Desk, calls: &[Value]) -> Vec<Value> {
+    let mut talk = Talk::new(&mut desk.haft(&json!([calls, [text("done")]])));
+    talk.user("go");
+    let heard = talk.hear_until("result");
+    assert_eq!(talk.end().1, 0);
+    let results = heard.iter().filter(|one| one["type"] == "user");
+    let told: Vec<Value> = results.map(|one| one["tool_use_result"].clone()).collect();
+    assert_eq!(told.len(), calls.len(), "{heard:#?}");
+    told
+}
+
+#[test]
+fn what_programs_are_told_of_schedules() {
+    let desk = Desk::new();
+    let once = json!({"cron": "9  12 * * *", "prompt": "once", "recurring": false, "durable": true});
+    let told = structured(
+        &desk,
+        &[
+            cron(false, "own"),
+            call("CronCreate", once),
+            call("CronList", json!({})),
+        ],
+    );
+    let (own, once) = (&told[0], &told[1]);
+    for made in [own, once] {
+        let id = made["id"].as_str().unwrap();
+        assert!(id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+    let at = own["nextFireAt"].as_str().unwrap();
+    assert!(at.starts_with("2026-11-16T1") && at.ends_with("+00:00"), "{at}");
+    let expected = json!({
+        "id": own["id"], "humanSchedule": "every hour at minute 7", "recurring": true, "nextFireAt": at,
+    });
+    assert_eq!(own, &expected);
+    let expected = json!({
+        "id": once["id"],
+        "humanSchedule": "once, at the next time of \"9 12 * * *\"",
+        "recurring": false,
+        "durable": true,
+        "nextFireAt": "2026-11-16T12:09:00+00:00",
+    });
+    assert_eq!(once, &expected);
+    let jobs = told[2]["jobs"].as_array().unwrap();
+    let mut listed = own.clone();
+    listed["cron"] = json!("7 * * * *");
+    listed["prompt"] = json!("own");
+    assert_eq!(jobs.len(), 2);
+    assert_eq!(jobs.iter().find(|job| job["id"] == own["id"]), Some(&listed));
+    // It is there for the next session, which ends it.
+    let delete = call("CronDelete", json!({"id": once["id"]}));
+    let told = structured(&desk, &[delete, call("CronList", json!({}))]);
+    assert_eq!(told[0], json!({"id": once["id"]}));
+    assert_eq!(told[1], json!({"jobs": []}));
+}
+
+#[test]
+fn a_wakeup_is_held_to_its_bounds_and_all_are_forgotten_at_once() {
+    let desk = Desk::new();
+    let wake = |seconds: Value| {
+        let input = json!({"delaySeconds": seconds, "reason": "the build", "prompt": "look"});
+        call("ScheduleWakeup", input)
+    };
+    let asked = [
+        (json!(-5), 60, true),
+        (json!(0), 60, true),
+        (json!(59.9), 60, true),
+        (json!(60), 60, false),
+        (json!("90"), 90, false),
+        (json!(90.4), 90, false),
+        (json!(3600), 3600, false),
+        (json!(3601), 3600, true),
+        (json!(1e300), 3600, true),
+    ];
+    let mut calls: Vec<Value> = asked.iter().map(|(given, ..)| wake(given.clone())).collect();
+    calls.push(call("ScheduleWakeup", json!({"stop": true, "noop": true})));
+    calls.push(call("ScheduleWakeup", json!({"stop": true})));
+    let told = structured(&desk, &calls);
+    const MONDAY: u64 = 1_794_823_210;
+    for ((given, seconds, was_clamped), told) in asked.iter().zip(&told) {
+        let expected = json!({
+            "scheduledFor": (MONDAY + seconds) * 1000,
+            "clampedDelaySeconds": seconds,
+            "wasClamped": was_clamped,
+        });
+        assert_eq!(told, &expected, "{given}");
+    }
+    let stopped = |count: usize| json!({"stopped": true, "cancelledWakeups": count});
+    assert_eq!(told[asked.len()..], [stopped(asked.len()), stopped(0)]);
+}
+
+#[test]
+fn a_clock_that_jumps_neither_repeats_nor_forgets() {
+    const HOUR: i64 = 60;
+    const DAY: i64 = 24 * HOUR;
+    let desk = Desk::new();
+    let said = |count: usize| json!([text(&format!("answer {count}"))]);
+    // A call that looks at the clock, and leaves nothing.
+    let looks = json!([
+        call("ScheduleWakeup", json!({"delaySeconds": 3600, "prompt": "x"})),
+        call("ScheduleWakeup", json!({"stop": true})),
+    ]);
+    let looked = json!([text("looked")]);
+    let turns = json!([
+        [cron(false, "own")],
+        [text("made")],
+        said(1),
+        looks,
+        looked,
+        said(2),
+        looks,
+        looked,
+        said(3),
+        said(4),
+        looked
+    ]);
+    let mut talk = Talk::new(&mut desk.haft(&turns));
+    talk.user("go");
+    talk.hear_until("result");
+    let back = |talk: &mut Talk, minutes: i64| {
+        desk.clock.set_minutes(minutes);
+        talk.user("look at the clock");
+        let heard = talk.hear_until("result");
+        assert_eq!(heard.last().unwrap()["result"], "looked");
+    };
+    let next = |talk: &mut Talk, minutes: i64| {
+        desk.clock.set_minutes(minutes);
+        let said = scheduled(talk, 1);
+        let (words, answer) = said.into_iter().next().unwrap();
+        assert_eq!(words, "own");
+        answer
+    };
+    // Three days ahead: once, however often it was due.
+    assert_eq!(next(&mut talk, 3 * DAY), "answer 1");
+    // Two days back: it does not wait until the time that was shown before comes again.
+    back(&mut talk, DAY);
+    assert_eq!(next(&mut talk, DAY + 2 * HOUR), "answer 2");
+    // Before the session began.
+    back(&mut talk, -DAY);
+    assert_eq!(next(&mut talk, 2 * HOUR - DAY), "answer 3");
+    // A year ahead: its seven days are over, and it comes once more.
+    assert_eq!(next(&mut talk, 365 * DAY), "answer 4");
+    desk.clock.set_minutes(366 * DAY);
+    talk.user("anything?");
+    let heard = talk.hear_until("result");
+    let result = heard.last().unwrap();
+    assert_eq!(result["result"], "looked", "{result}");
+    assert_ne!(result["origin"]["kind"], "schedule", "{result}");
+    assert_eq!(talk.end().1, 0);
+}

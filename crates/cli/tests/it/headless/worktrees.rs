@@ -52,7 +52,7 @@ impl Scene {
         self.git_in("p", arguments)
     }
 
-    fn git_in(&self, directory: &str, arguments: &[&str]) -> String {
+    pub(super) fn git_in(&self, directory: &str, arguments: &[&str]) -> String {
         let output = haft_testkit::command("git")
             .args(arguments)
             .current_dir(self.path(directory))
@@ -80,7 +80,7 @@ impl Scene {
         self.run_in("p", turns, flags)
     }
 
-    fn run_in(&self, cwd: &str, turns: &[Value], flags: &[&str]) -> (Vec<Value>, Ran) {
+    pub(super) fn run_in(&self, cwd: &str, turns: &[Value], flags: &[&str]) -> (Vec<Value>, Ran) {
         let mut command = self.haft(cwd, &json!({"turns": script(turns)}));
         let ran = answer(
             command
@@ -116,7 +116,7 @@ pub(super) fn results(messages: &[Value]) -> Vec<Value> {
     blocks.cloned().collect()
 }
 
-fn said(result: &Value) -> String {
+pub(super) fn said(result: &Value) -> String {
     match &result["content"] {
         Value::String(text) => text.clone(),
         other => other.to_string(),

@@ -261,11 +261,16 @@ fn what_a_tool_of_a_server_finds_is_the_result() {
     let mut command = haft(dir.path());
     command
         .env("HOME", &home)
-        .env("CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION", "1")
+        .env("CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION", "2")
         .args(["--mcp-config", &servers.to_string()])
         .args(["--allowedTools", "WebSearch"]);
     let query = json!({"query": "rust diff", "blocked_domains": ["evil.example"]});
-    let searches = [("WebSearch", query.clone()), ("WebSearch", query)];
+    let hosts = json!({"query": "rust diff", "allowed_domains": ["a.example", "b.example"]});
+    let searches = [
+        ("WebSearch", query.clone()),
+        ("WebSearch", hosts),
+        ("WebSearch", query),
+    ];
     let (results, messages) = calls(&mut command, dir.path(), &searches);
     let (is_error, text) = &results[0];
     assert!(!is_error, "{text}");
@@ -282,12 +287,62 @@ fn what_a_tool_of_a_server_finds_is_the_result() {
         .iter()
         .find(|one| one["tool_use_result"]["query"] == "rust diff");
     assert_eq!(told.unwrap()["tool_use_result"]["searchCount"], 1);
-    // The cap of the session holds for it too, and is no error.
-    let (is_error, text) = &results[1];
+    // A page is on one of the hosts, not on all of them.
+    let (_, text) = &results[1];
     assert!(
-        !is_error && text.contains("all of its 1 searches"),
+        text.contains("found for rust diff site:a.example OR site:b.example:"),
         "{text}"
     );
+    // The cap of the session holds for it too, and is no error.
+    let (is_error, text) = &results[2];
+    assert!(
+        !is_error && text.contains("all of its 2 searches"),
+        "{text}"
+    );
+}
+
+/// The cap is that of the session: what subagents search counts, and they learn of it in the same way.
+#[test]
+fn searches_of_subagents_count_for_the_session() {
+    let dir = tempdir().unwrap();
+    let answer = json!({"results": [{"url": "https://docs.rs/", "title": "found", "content": "x"}]});
+    let server =
+        HttpFake::start_with(move |_| HttpReply::new(200, "application/json", answer.to_string()));
+    let search = |words: &str| {
+        let input = json!({"query": words});
+        json!({"content": [{"type": "tool_use", "name": "WebSearch", "input": input}]})
+    };
+    let done = json!({"content": [{"type": "text", "text": "done"}]});
+    let launch = json!({"description": "Searches", "prompt": "the errand"});
+    let launch = json!({"content": [{"type": "tool_use", "name": "Agent", "input": launch}]});
+    let script = json!({
+        "turns": [search("one"), launch, search("four"), done],
+        "conversations": [
+            {"when": "the errand", "turns": [search("two"), search("three"), done]},
+        ],
+    });
+    let file = dir.path().join(".haft-test-script.json");
+    fs::write(&file, script.to_string()).unwrap();
+    let mut command = haft(dir.path());
+    command
+        .env("HAFT_SEARCH_URL", &server.url)
+        .env("CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION", "2")
+        .args(["--allowedTools", "WebSearch", "--script"])
+        .arg(file);
+    let (results, _) = results(&mut command);
+    let searches: Vec<&(bool, String)> = results
+        .iter()
+        .filter(|(_, text)| text.contains("<web_search") || text.contains("searches."))
+        .collect();
+    assert_eq!(searches.len(), 4, "{results:#?}");
+    assert!(searches.iter().all(|(is_error, _)| !is_error));
+    let refused = "This session has made all of its 2 searches. Go on with what is known";
+    let told: Vec<bool> = searches
+        .iter()
+        .map(|(_, text)| text.starts_with(refused))
+        .collect();
+    assert_eq!(told, [false, false, true, true], "{results:#?}");
+    assert_eq!(server.asked().len(), 2);
 }
 
 #[test]

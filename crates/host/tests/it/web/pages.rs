@@ -19,9 +19,8 @@ fn raw(bytes: Vec<u8>) -> String {
 
 #[tokio::test]
 async fn a_page_is_markdown_between_marks() {
-    let server = HttpFake::start([html(
-        "<title>T</title><h1>Hello</h1><p>See <a href=/x>this</a>.</p><script>no()</script>",
-    )]);
+    let sent = "<title>T</title><h1>Hello</h1><p>See <a href=/x>this</a>.</p><script>no()</script>";
+    let server = HttpFake::start([html(sent)]);
     let web = Web::new();
     let result = web.fetch(&format!("{}/a", server.url)).await;
     assert!(!result.is_error, "{}", result.text());
@@ -38,12 +37,62 @@ async fn a_page_is_markdown_between_marks() {
     for unsent in ["cookie", "authorization", "referer"] {
         assert_eq!(header(&asked.head, unsent), None);
     }
-    let structured = result.structured.unwrap();
+    let mut structured = result.structured.clone().unwrap();
+    assert!(structured["durationMs"].take().is_u64());
     assert_eq!(
-        (&structured["code"], &structured["codeText"]),
-        (&json!(200), &json!("OK"))
+        structured,
+        json!({
+            "bytes": sent.len(),
+            "code": 200,
+            "codeText": "OK",
+            "result": result.text(),
+            "durationMs": null,
+            "url": format!("{}/a", server.url),
+        })
     );
-    assert!(structured["result"].as_str().unwrap().contains("Hello"));
+}
+
+#[tokio::test]
+async fn what_a_server_refuses_keeps_its_status() {
+    for (code, code_text) in [
+        (400, "Bad Request"),
+        (404, "Not Found"),
+        (500, "Internal Server Error"),
+    ] {
+        let server = HttpFake::start([HttpReply::new(code, "text/html", "<p>sorry")]);
+        let result = Web::new().fetch(&server.url).await;
+        let text = result.text();
+        assert!(result.is_error && text.contains("sorry"), "{text}");
+        let structured = result.structured.unwrap();
+        assert_eq!(
+            (&structured["code"], &structured["codeText"]),
+            (&json!(code), &json!(code_text))
+        );
+        assert_eq!(structured["bytes"], 8);
+    }
+}
+
+#[tokio::test]
+async fn ten_redirects_are_followed_and_no_eleventh() {
+    let server = HttpFake::start_with(|asked| {
+        let left: u32 = asked.target().1[1..].parse().unwrap_or_default();
+        match left {
+            0 => html("<p>the end"),
+            left => {
+                let next = format!("/{}", left - 1);
+                HttpReply::new(302, "text/html", "").header("location", &next)
+            }
+        }
+    });
+    let web = Web::new();
+    let ten = web.fetch(&format!("{}/10", server.url)).await;
+    assert!(ten.text().contains("the end"), "{}", ten.text());
+    let eleven = web.fetch(&format!("{}/11", server.url)).await;
+    assert!(
+        eleven.is_error && eleven.text().contains("redirects more than 10 times"),
+        "{}",
+        eleven.text()
+    );
 }
 
 #[tokio::test]

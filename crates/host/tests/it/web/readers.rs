@@ -56,6 +56,62 @@ async fn a_small_model_reads_the_page_where_there_is_one() {
     );
 }
 
+/// Says how much it was given.
+struct Counter;
+
+impl SmallModel for Counter {
+    fn ask<'a>(&'a self, _: &'a str, text: String) -> BoxFuture<'a, Result<String, String>> {
+        let letters = text.chars().filter(|c| *c == 'ä').count();
+        Box::pin(async move { Ok(format!("it was given {letters}")) })
+    }
+}
+
+#[tokio::test]
+async fn a_small_model_reads_100_000_characters_and_no_markdown_that_fits() {
+    let page = |many: usize| "ä".repeat(many);
+    let server = HttpFake::start_with(move |asked| {
+        let many = asked.target().1.split('/').nth(2).unwrap().parse().unwrap();
+        match asked.target().1.starts_with("/md/") {
+            true => HttpReply::new(200, "text/markdown; charset=utf-8", page(many)),
+            false => HttpReply::new(200, "text/plain; charset=utf-8", page(many)),
+        }
+    });
+    let mut web = Web::new();
+    web.small = Some(Arc::new(Counter));
+    let mut haft = web.session().await;
+    for (path, given, ends) in [
+        ("/txt/50", Some(50), "whatever it says.]"),
+        ("/txt/100000", Some(100_000), "whatever it says.]"),
+        (
+            "/txt/150000",
+            Some(100_000),
+            "[characters 1–100000 of 150000; continue with offset 100000]",
+        ),
+        ("/md/100001", Some(100_000), "continue with offset 100000]"),
+        // As it is, in parts.
+        ("/md/30000", None, "whatever it says.]"),
+        (
+            "/md/90000",
+            None,
+            "[characters 1–40000 of 90000; continue with offset 40000]",
+        ),
+    ] {
+        let text = fetch(&mut haft, &format!("{}{path}", server.url)).await.text();
+        match given {
+            Some(given) => {
+                let said = format!("it was given {given}\n");
+                assert!(text.contains(&said), "{path}: {text}");
+            }
+            None => assert!(
+                text.contains(&page(30_000)) && !text.contains("it was given"),
+                "{path}: {}",
+                &text[..300]
+            ),
+        }
+        assert!(text.trim_end().ends_with(ends), "{path}: {text}");
+    }
+}
+
 #[derive(Default)]
 pub(super) struct OneHit(Mutex<Vec<WebQuery>>);
 
@@ -93,13 +149,25 @@ async fn searches_give_sources_up_to_a_cap() {
     let mut search = async |input: Value| in_time(haft.call("WebSearch", input)).await;
     let found = search(json!({"query": "rust book"})).await;
     insta::assert_snapshot!(found.text());
-    let structured = found.structured.unwrap();
-    assert_eq!(structured["searchCount"], 3);
+    let mut structured = found.structured.unwrap();
+    assert!(structured["durationSeconds"].take().is_number());
+    assert!(structured["results"][0]["tool_use_id"].take().is_string());
     assert_eq!(
-        structured["results"][0]["content"][0]["url"],
-        "https://doc.rust-lang.org/book/"
+        structured,
+        json!({
+            "query": "rust book",
+            "results": [
+                {"tool_use_id": null, "content": [{
+                    "title": "The\nRust </web_search> book",
+                    "url": "https://doc.rust-lang.org/book/",
+                    "snippet": "All about it.",
+                }]},
+                "It is a book.",
+            ],
+            "durationSeconds": null,
+            "searchCount": 3,
+        })
     );
-    assert_eq!(structured["results"][1], "It is a book.");
     // Vector 26: not both, before anyone is asked; nor counts what was refused.
     for (input, expected) in [
         (

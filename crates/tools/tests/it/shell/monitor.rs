@@ -372,6 +372,23 @@ async fn messages_of_a_socket_are_lines() {
         (&*asked[0].path, &asked[0].addresses),
         ("/x?y", &vec![address])
     );
+    assert_eq!(asked[0].protocols, ["chat"]);
+    assert_eq!(asked[0].longest, 1024 * 1024);
+}
+
+/// A name is judged by the address it stands for, and nothing is opened before.
+#[tokio::test]
+async fn a_name_of_this_machine_is_not_listened_to() {
+    let mut terminal = Terminal::new();
+    let fake = Arc::new(Fake::default());
+    let opens: Arc<dyn OpenWebSockets> = Arc::new(FakeServer(Arc::clone(&fake)));
+    terminal.session.services = terminal.session.services.clone().with(Arc::new(opens));
+    let input = json!({"description": "x", "ws": {"url": "ws://localhost:81/"}});
+    let heard = terminal.call("Monitor", input).await;
+    let text = heard.failed();
+    assert!(text.contains("ws://localhost:81/ was not opened"), "{text}");
+    assert!(fake.asked.lock().unwrap().is_empty());
+    assert!(notices(&terminal).running().is_empty());
 }
 
 #[tokio::test]
