@@ -157,16 +157,16 @@ pub fn target(url: &str) -> Option<Target> {
     } else {
         bad_host
     };
-    Some(Target {
-        host,
-        odd,
-    })
+    Some(Target { host, odd })
 }
 
 /// The host behind a `[`, and why it is none.
 fn in_brackets(rest: &str) -> (String, Option<&'static str>) {
     let Some((inside, port)) = rest.split_once(']') else {
-        return (rest.to_owned(), Some("the bracket of its host is not closed"));
+        return (
+            rest.to_owned(),
+            Some("the bracket of its host is not closed"),
+        );
     };
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     match inside.parse::<Ipv6Addr>() {
@@ -215,7 +215,10 @@ mod tests {
     #[test]
     fn an_address_is_the_same_in_every_spelling() {
         let same = [
-            ("::1", &["[::1]", "0:0:0:0:0:0:0:1", "[0::0:1]", "::0001"][..]),
+            (
+                "::1",
+                &["[::1]", "0:0:0:0:0:0:0:1", "[0::0:1]", "::0001"][..],
+            ),
             (
                 "127.0.0.1",
                 &[
@@ -231,7 +234,10 @@ mod tests {
                     "127.0.0.1.",
                 ],
             ),
-            ("2606:4700::1111", &["[2606:4700:0:0:0:0:0:1111]", "2606:4700:0::1111"]),
+            (
+                "2606:4700::1111",
+                &["[2606:4700:0:0:0:0:0:1111]", "2606:4700:0::1111"],
+            ),
         ];
         for (one, others) in same {
             for other in others {
@@ -269,7 +275,10 @@ mod tests {
             ("http://[0:0::0:1]:8080/x", Some(("::1", false))),
             ("http://[::FFFF:127.0.0.1]/", Some(("127.0.0.1", false))),
             ("http://[::ffff:7f00:1]/", Some(("127.0.0.1", false))),
-            ("https://[2606:4700::1111]", Some(("2606:4700::1111", false))),
+            (
+                "https://[2606:4700::1111]",
+                Some(("2606:4700::1111", false)),
+            ),
             ("http://[fe80::1%25eth0]/", Some(("fe80::1%25eth0", true))),
             ("http://[127.0.0.1]/", Some(("127.0.0.1", true))),
             ("http://[::1]evil.com/", Some(("::1", true))),

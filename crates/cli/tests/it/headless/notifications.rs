@@ -108,7 +108,10 @@ fn findings_come_back_as_they_were_reported() {
         [call("ReportFindings", reported.clone())],
         [call("ReportFindings", json!({"findings": many(32)}))],
         [call("ReportFindings", json!({"findings": [full]}))],
-        [call("ReportFindings", json!({"findings": [{"file": "a", "summary": "s"}]}))],
+        [call(
+            "ReportFindings",
+            json!({"findings": [{"file": "a", "summary": "s"}]})
+        )],
         [text("reviewed")],
     ]);
     let told = streamed(&mut scripted(dir.path(), &script));

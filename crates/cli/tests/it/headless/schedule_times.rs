@@ -217,7 +217,8 @@ fn structured(desk: &Desk, calls: &[Value]) -> Vec<Value> {
 #[test]
 fn what_programs_are_told_of_schedules() {
     let desk = Desk::new();
-    let once = json!({"cron": "9  12 * * *", "prompt": "once", "recurring": false, "durable": true});
+    let once =
+        json!({"cron": "9  12 * * *", "prompt": "once", "recurring": false, "durable": true});
     let told = structured(
         &desk,
         &[
@@ -232,7 +233,10 @@ fn what_programs_are_told_of_schedules() {
         assert!(id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
     }
     let at = own["nextFireAt"].as_str().unwrap();
-    assert!(at.starts_with("2026-11-16T1") && at.ends_with("+00:00"), "{at}");
+    assert!(
+        at.starts_with("2026-11-16T1") && at.ends_with("+00:00"),
+        "{at}"
+    );
     let expected = json!({
         "id": own["id"], "humanSchedule": "every hour at minute 7", "recurring": true, "nextFireAt": at,
     });
@@ -250,7 +254,10 @@ fn what_programs_are_told_of_schedules() {
     listed["cron"] = json!("7 * * * *");
     listed["prompt"] = json!("own");
     assert_eq!(jobs.len(), 2);
-    assert_eq!(jobs.iter().find(|job| job["id"] == own["id"]), Some(&listed));
+    assert_eq!(
+        jobs.iter().find(|job| job["id"] == own["id"]),
+        Some(&listed)
+    );
     // It is there for the next session, which ends it.
     let delete = call("CronDelete", json!({"id": once["id"]}));
     let told = structured(&desk, &[delete, call("CronList", json!({}))]);
@@ -276,7 +283,10 @@ fn a_wakeup_is_held_to_its_bounds_and_all_are_forgotten_at_once() {
         (json!(3601), 3600, true),
         (json!(1e300), 3600, true),
     ];
-    let mut calls: Vec<Value> = asked.iter().map(|(given, ..)| wake(given.clone())).collect();
+    let mut calls: Vec<Value> = asked
+        .iter()
+        .map(|(given, ..)| wake(given.clone()))
+        .collect();
     calls.push(call("ScheduleWakeup", json!({"stop": true, "noop": true})));
     calls.push(call("ScheduleWakeup", json!({"stop": true})));
     let told = structured(&desk, &calls);
@@ -301,7 +311,10 @@ fn a_clock_that_jumps_neither_repeats_nor_forgets() {
     let said = |count: usize| json!([text(&format!("answer {count}"))]);
     // A call that looks at the clock, and leaves nothing.
     let looks = json!([
-        call("ScheduleWakeup", json!({"delaySeconds": 3600, "prompt": "x"})),
+        call(
+            "ScheduleWakeup",
+            json!({"delaySeconds": 3600, "prompt": "x"})
+        ),
         call("ScheduleWakeup", json!({"stop": true})),
     ]);
     let looked = json!([text("looked")]);

@@ -208,7 +208,12 @@ fn rules_for_bash_count_for_the_command_of_a_monitor() {
     let outcome = |command: &str, flags: &[&str]| {
         let dir = Project::new();
         let watch = json!({"description": "Watches", "command": command, "timeout_ms": 50_000});
-        let turns = json!([[call("Monitor", watch)], [text("done")], [text("read")], [text("x")]]);
+        let turns = json!([
+            [call("Monitor", watch)],
+            [text("done")],
+            [text("read")],
+            [text("x")]
+        ]);
         let mut command = scripted(&dir, &turns);
         let mut talk = Talk::new(command.args(flags));
         talk.user("go");
@@ -217,10 +222,17 @@ fn rules_for_bash_count_for_the_command_of_a_monitor() {
         let made = dir.path().join("made").exists();
         let result = heard.iter().find(|one| one["type"] == "user").unwrap();
         let result = &result["message"]["content"][0];
-        (result["is_error"] == true, result["content"].to_string(), made)
+        (
+            result["is_error"] == true,
+            result["content"].to_string(),
+            made,
+        )
     };
     let (is_error, why, made) = outcome("touch made", &[]);
-    assert!(is_error && why.contains("was not granted") && !made, "{why}");
+    assert!(
+        is_error && why.contains("was not granted") && !made,
+        "{why}"
+    );
     let denied = ["--allowedTools=Monitor", "--disallowedTools=Bash(touch *)"];
     let (is_error, why, made) = outcome("touch made", &denied);
     assert!(is_error && why.contains("Bash(touch *)") && !made, "{why}");

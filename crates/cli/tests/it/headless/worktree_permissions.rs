@@ -56,7 +56,11 @@ fn only_a_worktree_outside_is_asked_about() {
         assert!(is_error && text.contains(asked), "{cwd} {input}: {text}");
     }
     // A rule, or another working directory, says that it is meant.
-    let (is_error, text) = unruled("p/sub", json!({"name": "y"}), &["--allowedTools=EnterWorktree"]);
+    let (is_error, text) = unruled(
+        "p/sub",
+        json!({"name": "y"}),
+        &["--allowedTools=EnterWorktree"],
+    );
     assert!(!is_error, "{text}");
     let whole = scene.path("p");
     let (is_error, text) = unruled(
@@ -87,11 +91,17 @@ fn a_repository_that_names_another_checkout_has_none() {
     let scene = Scene::new();
     scene.git_in("p/sub", &["init", "-q", "-b", "main"]);
     let above = scene.path("p");
-    scene.git_in("p/sub", &["config", "core.worktree", above.to_str().unwrap()]);
+    scene.git_in(
+        "p/sub",
+        &["config", "core.worktree", above.to_str().unwrap()],
+    );
     let turns = [enter("x"), done()];
     let (results, _) = scene.run_in("p/sub", &turns, &[]);
     assert_eq!(results[0]["is_error"], true, "{}", results[0]);
     let text = said(&results[0]);
-    assert!(text.contains("which is not where this session works"), "{text}");
+    assert!(
+        text.contains("which is not where this session works"),
+        "{text}"
+    );
     assert!(!scene.path("p/.claude").exists());
 }

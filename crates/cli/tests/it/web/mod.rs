@@ -305,7 +305,8 @@ fn what_a_tool_of_a_server_finds_is_the_result() {
 #[test]
 fn searches_of_subagents_count_for_the_session() {
     let dir = tempdir().unwrap();
-    let answer = json!({"results": [{"url": "https://docs.rs/", "title": "found", "content": "x"}]});
+    let answer =
+        json!({"results": [{"url": "https://docs.rs/", "title": "found", "content": "x"}]});
     let server =
         HttpFake::start_with(move |_| HttpReply::new(200, "application/json", answer.to_string()));
     let search = |words: &str| {

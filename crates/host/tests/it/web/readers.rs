@@ -96,7 +96,9 @@ async fn a_small_model_reads_100_000_characters_and_no_markdown_that_fits() {
             "[characters 1–40000 of 90000; continue with offset 40000]",
         ),
     ] {
-        let text = fetch(&mut haft, &format!("{}{path}", server.url)).await.text();
+        let text = fetch(&mut haft, &format!("{}{path}", server.url))
+            .await
+            .text();
         match given {
             Some(given) => {
                 let said = format!("it was given {given}\n");
