@@ -7,7 +7,8 @@ use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
 
 use crate::{
-    Added, Agent, AgentEvent, Denial, EndReason, NoticeLevel, RunResult, Sink, Subtype, Trigger,
+    Added, Agent, AgentEvent, Denial, EndReason, FinalAnswer, NoticeLevel, RunResult, Sink,
+    Subtype, Trigger,
     background::{has_notices, tell_notices},
     clock,
     compaction::text_of,
@@ -428,6 +429,14 @@ impl Agent {
             return Some(Left::well(EndReason::HookStopped, ""));
         }
         self.report_changes(to).await;
+        let services = self.scheduler.engine().services();
+        if let Some(text) = services
+            .get::<FinalAnswer>()
+            .ok()
+            .and_then(|own| own.ends(answers))
+        {
+            return self.may_stop(text, course, to).await;
+        }
         let calls = answers.iter().map(|Answer { input, finished }| {
             (finished.name.as_str(), input, finished.content.as_slice())
         });
@@ -519,6 +528,16 @@ impl Agent {
             Some(StopReason::Refusal) => refused(text, to),
             _ => text,
         };
+        self.may_stop(text, course, to).await
+    }
+
+    /// Everything was said: hooks may want more.
+    async fn may_stop(
+        &mut self,
+        text: String,
+        course: &mut Course,
+        to: RunContext<'_>,
+    ) -> Option<Left> {
         let again = course.stop_blocks > 0;
         let word = self.hooks.stop(&text, again, to).await;
         if word.stop.is_some() || to.cancel.is_cancelled() {

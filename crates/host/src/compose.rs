@@ -28,6 +28,7 @@ use crate::{
     questions::{self, EventQuestions},
     schedules::ScheduleBook,
     settings::{self, LocalRuleStore, Permitted},
+    structured_output::AnswerTool,
     subagents::Kinds,
 };
 
@@ -54,6 +55,8 @@ pub(crate) struct Additions {
     pub(crate) own: Vec<Arc<dyn DynTool>>,
     /// Tools of MCP servers.
     pub(crate) external: Vec<Arc<dyn DynTool>>,
+    /// How an answer with a shape is given.
+    pub(crate) answer: Option<AnswerTool>,
     /// Where calls report their progress.
     pub(crate) progress: Option<Progress>,
     /// Who tasks can be given to.
@@ -247,6 +250,11 @@ async fn build_tools(
     if let Some(ear) = additions.ear {
         hooks = hooks.heard_by(ear);
     }
+    let mut offered = filters(config, additions.window)?;
+    // It is no tool that someone chooses: without it there is no answer.
+    if let (Some(answer), Selection::Only(names)) = (&additions.answer, &mut offered.tools) {
+        names.push(answer.name().to_owned());
+    }
     let mut builder = Haft::builder(&config.cwd)
         .environment(environment.clone())
         .plans(permitted.plans)
@@ -263,7 +271,7 @@ async fn build_tools(
             events: Arc::clone(events),
         }))
         .watch(Watch::new(permitted.settings.places, permitted.flags))
-        .filters(filters(config, additions.window)?)
+        .filters(offered)
         .approver(approver);
     #[cfg(feature = "web")]
     {
@@ -304,6 +312,9 @@ async fn build_tools(
     }
     for tool in additions.own {
         builder = builder.dyn_tool(tool);
+    }
+    if let Some(AnswerTool { tool, answer }) = additions.answer {
+        builder = builder.dyn_tool(tool).service(answer);
     }
     for tool in additions.external {
         builder = builder.external_tool(tool);

@@ -323,6 +323,7 @@ impl AgentSession {
             defers: true,
             own: mem::take(&mut self.tools),
             external: servers,
+            answer: plan.shape.as_ref().and_then(|shape| shape.tool.clone()),
             progress: Some(progress),
             subagents: Some(plan.subagents.service()),
             schedules: self

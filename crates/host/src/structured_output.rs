@@ -1,40 +1,104 @@
 //! Answers in a shape: `--json-schema`.
+//!
+//! The model gives such an answer by calling `StructuredOutput`, whose input has the shape. A shape that no tool can
+//! have (a list, a choice) is asked of the provider instead, and the answer is its text. A text that fits is taken
+//! either way.
 
 use std::sync::Arc;
 
 use anyhow::Context;
-use haft_agent::RunResult;
-use haft_contract::CancellationToken;
-use haft_engine::SchemaValidator;
+use haft_agent::{FinalAnswer, RunResult};
+use haft_contract::{
+    Access, AgentAccess, BoundCall, BoxFuture, CallContext, CancellationToken, DynTool, Effects,
+    Permission, Profile, ToolError, ToolOutput, ToolSpec,
+};
+use haft_engine::{Registry, SchemaValidator};
 use haft_models::{EventStream, Model, ModelRequest, ToolChoice, Usage};
 use serde_json::Value;
 
-/// How many times the model is told what does not fit.
-pub(crate) const MOST_RETRIES: u32 = 3;
+/// How many times the model is told what does not fit, where its text is the answer.
+const MOST_RETRIES: u32 = 3;
+/// How many times it is reminded of the tool.
+const MOST_REMINDERS: u32 = 1;
+/// So many calls of the tool may fail.
+const MOST_TRIES: u32 = 5;
+
+const TOOL: &str = "StructuredOutput";
+const DESCRIPTION: &str = "Gives your final answer, as the one who asked wants it: the input is the answer. Call it \
+    once, alone, when everything else is done; nothing is read after it. What you say in words does not count.";
 
 /// The shape that answers must have.
 pub(crate) struct Shape {
     schema: Value,
-    validator: SchemaValidator,
+    validator: Arc<SchemaValidator>,
+    /// How the model gives it, if it can be by a call.
+    pub(crate) tool: Option<AnswerTool>,
+}
+
+/// The tool that gives the answer, and where it notes it.
+#[derive(Clone)]
+pub(crate) struct AnswerTool {
+    pub(crate) tool: Arc<dyn DynTool>,
+    pub(crate) answer: Arc<FinalAnswer>,
 }
 
 impl Shape {
     pub(crate) fn read(text: &str) -> anyhow::Result<Self> {
         let schema: Value = serde_json::from_str(text).context("the JSON schema is not JSON")?;
         let validator = SchemaValidator::new(&schema).context("the JSON schema is none")?;
-        Ok(Self { schema, validator })
-    }
-
-    /// The same model, asked for this shape.
-    pub(crate) fn around(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
-        Arc::new(Shaped {
-            model,
-            schema: self.schema.clone(),
+        let validator = Arc::new(validator);
+        Ok(Self {
+            tool: AnswerTool::of(&schema, &validator),
+            schema,
+            validator,
         })
     }
 
+    /// The same model, asked for this shape where no tool has it.
+    pub(crate) fn around(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
+        match &self.tool {
+            Some(_) => model,
+            None => Arc::new(Shaped {
+                model,
+                schema: self.schema.clone(),
+            }),
+        }
+    }
+
+    /// Someone asks: nothing is answered yet.
+    pub(crate) fn begin(&self) {
+        if let Some(tool) = &self.tool {
+            tool.answer.begin();
+        }
+    }
+
+    /// What a run that ended with this text has answered; or what to tell the model.
+    pub(crate) fn answered(&self, text: &str) -> Result<Value, String> {
+        let Some(tool) = &self.tool else {
+            return self.fits(text);
+        };
+        if let Some(given) = tool.answer.given() {
+            return Ok(given);
+        }
+        let why = match tool.answer.is_given_up() {
+            true => format!("{MOST_TRIES} calls of {TOOL} failed."),
+            false => format!(
+                "You have not given your answer: words do not count. Call {TOOL} now, with the answer as its input."
+            ),
+        };
+        self.fits(text).map_err(|_| why)
+    }
+
+    /// May the model be told once more, after so many times?
+    pub(crate) fn may_retry(&self, times: u32) -> bool {
+        match &self.tool {
+            Some(tool) => times < MOST_REMINDERS && !tool.answer.is_given_up(),
+            None => times < MOST_RETRIES,
+        }
+    }
+
     /// The answer as a value; or what to tell the model.
-    pub(crate) fn fits(&self, text: &str) -> Result<Value, String> {
+    fn fits(&self, text: &str) -> Result<Value, String> {
         let again = |why: String| {
             format!(
                 "Your answer does not fit the JSON schema it must fit: {why}. Answer again, with the \
@@ -43,18 +107,106 @@ impl Shape {
         };
         let value = serde_json::from_str(text.trim())
             .map_err(|error| again(format!("it is not JSON ({error})")))?;
-        let problems: Vec<String> = self
-            .validator
-            .problems(&value)
-            .iter()
-            .take(5)
-            .map(ToString::to_string)
-            .collect();
-        if problems.is_empty() {
-            Ok(value)
-        } else {
-            Err(again(problems.join("; ")))
+        match problems(&self.validator, &value) {
+            None => Ok(value),
+            Some(problems) => Err(again(problems.join("; "))),
         }
+    }
+}
+
+/// What is wrong with a value, the first few things.
+fn problems(validator: &SchemaValidator, value: &Value) -> Option<Vec<String>> {
+    let problems = validator.problems(value);
+    let problems: Vec<String> = problems.iter().take(5).map(ToString::to_string).collect();
+    (!problems.is_empty()).then_some(problems)
+}
+
+impl AnswerTool {
+    /// The tool whose input has this shape; `None` where providers would not take it for one.
+    fn of(schema: &Value, validator: &Arc<SchemaValidator>) -> Option<Self> {
+        let choices = [
+            "oneOf", "anyOf", "allOf", "not", "if", "$ref", "enum", "const",
+        ];
+        if schema["type"] != "object" || choices.iter().any(|name| schema.get(name).is_some()) {
+            return None;
+        }
+        let answer = Arc::new(FinalAnswer::new(TOOL, MOST_TRIES));
+        let tool: Arc<dyn DynTool> = Arc::new(StructuredOutput {
+            spec: ToolSpec {
+                name: TOOL.to_owned(),
+                description: DESCRIPTION.to_owned(),
+                input_schema: schema.clone(),
+                profile: Profile {
+                    family: "session".into(),
+                    search_hint: "final answer result".into(),
+                    access: Access::Reads,
+                    agents: AgentAccess::Main,
+                    basic: true,
+                    ..Profile::default()
+                },
+            },
+            validator: Arc::clone(validator),
+            answer: Arc::clone(&answer),
+        });
+        let is_one = Registry::new().add_erased(Arc::clone(&tool)).is_ok();
+        is_one.then_some(Self { tool, answer })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.tool.spec().name
+    }
+}
+
+struct StructuredOutput {
+    spec: ToolSpec,
+    validator: Arc<SchemaValidator>,
+    answer: Arc<FinalAnswer>,
+}
+
+impl DynTool for StructuredOutput {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn bind(self: Arc<Self>, input: Value) -> Result<Box<dyn BoundCall>, ToolError> {
+        match problems(&self.validator, &input) {
+            None => Ok(Box::new(AnswerCall { tool: self, input })),
+            Some(problems) => Err(ToolError::Input(problems.join("\n"))),
+        }
+    }
+}
+
+struct AnswerCall {
+    tool: Arc<StructuredOutput>,
+    input: Value,
+}
+
+impl BoundCall for AnswerCall {
+    fn spec(&self) -> &ToolSpec {
+        &self.tool.spec
+    }
+
+    fn input(&self) -> &Value {
+        &self.input
+    }
+
+    fn effects(&self) -> Effects {
+        // Whatever is called before it is over when it is.
+        Effects {
+            in_order: true,
+            ..Effects::NONE
+        }
+    }
+
+    fn permission(&self, _: &CallContext) -> Permission {
+        // An answer changes nothing.
+        Permission::Allow
+    }
+
+    fn call<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.tool.answer.give(&cx.tool_use_id, self.input.clone());
+        let output = ToolOutput::text("The answer is given.").with_structured(self.input.clone());
+        Box::pin(async { Ok(output) })
     }
 }
 

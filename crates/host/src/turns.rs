@@ -200,6 +200,9 @@ impl Turns<'_> {
             // Not what a person typed: nothing in it is a command.
             other @ (Turn::Scheduled(_) | Turn::News) => other,
         };
+        if let Some(shape) = self.shape {
+            shape.begin();
+        }
         let mut ended = self.whole(turn).await;
         let Some(shape) = self.shape else {
             return (ended, None);
@@ -209,11 +212,11 @@ impl Turns<'_> {
             if ended.is_error() || ended.reason != EndReason::Completed {
                 return (ended, None);
             }
-            let why = match shape.fits(&ended.text) {
+            let why = match shape.answered(&ended.text) {
                 Ok(value) => return (ended, Some(Ok(value))),
                 Err(why) => why,
             };
-            if retries == structured_output::MOST_RETRIES {
+            if !shape.may_retry(retries) {
                 return (ended, Some(Err(why)));
             }
             retries += 1;

@@ -346,6 +346,113 @@ fn an_answer_has_the_shape_that_was_asked_for() {
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
 }
 
+/// With a schema of an object the answer is given by a call, and the run ends with it.
+#[test]
+fn an_answer_is_given_by_a_call_whose_input_has_the_shape() {
+    let dir = tempdir().unwrap();
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 5}},
+                        "required": ["n"], "additionalProperties": false})
+    .to_string();
+    let flags = [
+        "-p",
+        "hi",
+        "--output-format",
+        "stream-json",
+        "--json-schema",
+        &schema,
+    ];
+    let give = |input: Value| json!([call("StructuredOutput", input)]);
+    let run = |turns: Value, more: &[&str]| {
+        let ran = answer(scripted(dir.path(), &turns).args(flags).args(more));
+        (lines(&ran), ran.code)
+    };
+    // Nothing is asked after it, whatever tools there are.
+    for more in [&[][..], &["--tools", ""], &["--permission-mode", "plan"]] {
+        let turns = json!([give(json!({"n": 7})), [text("never asked")]]);
+        let (messages, code) = run(turns, more);
+        let result = messages.last().unwrap();
+        assert_eq!(
+            (code, &result["subtype"]),
+            (0, &json!("success")),
+            "{result}"
+        );
+        assert_eq!(result["structured_output"], json!({"n": 7}));
+        assert_eq!(result["result"], "{\"n\":7}");
+        let tools = messages[0]["tools"].as_array().unwrap();
+        assert!(tools.contains(&json!("StructuredOutput")), "{tools:?}");
+        let replies = messages.iter().filter(|one| one["type"] == "assistant");
+        assert_eq!(replies.count(), 1, "{messages:#?}");
+    }
+    // What does not fit is an error result, and the model tries again.
+    let wrong = [
+        json!({}),
+        json!({"n": 1}),
+        json!({"n": "x"}),
+        json!({"n": 7, "m": 1}),
+    ];
+    let mut turns: Vec<Value> = wrong.iter().cloned().map(give).collect();
+    turns.push(give(json!({"n": 8})));
+    let (messages, code) = run(json!(turns), &[]);
+    assert_eq!(code, 0);
+    assert_eq!(
+        messages.last().unwrap()["structured_output"],
+        json!({"n": 8})
+    );
+    let refused = messages
+        .iter()
+        .filter(|one| one["message"]["content"][0]["is_error"] == true);
+    assert_eq!(refused.count(), 4);
+    // Five times and no more.
+    let mut turns: Vec<Value> = wrong.iter().cloned().map(give).collect();
+    turns.extend([give(json!({})), give(json!({"n": 9}))]);
+    let (messages, code) = run(json!(turns), &[]);
+    let result = messages.last().unwrap();
+    assert_eq!(code, 1);
+    assert_eq!(result["subtype"], "error_max_structured_output_retries");
+    assert_eq!(result["num_turns"], 5);
+    let same = vec![give(json!({})); 6];
+    let (messages, _) = run(json!(same), &[]);
+    let result = messages.last().unwrap();
+    assert_eq!(result["subtype"], "error_max_structured_output_retries");
+    // The last turn that there may be is enough for it.
+    let (messages, _) = run(json!([give(json!({"n": 7}))]), &["--max-turns", "1"]);
+    let result = messages.last().unwrap();
+    assert_eq!(result["structured_output"], json!({"n": 7}), "{result}");
+    // Words alone: it is reminded once.
+    let (messages, _) = run(json!([[text("seven")], give(json!({"n": 7}))]), &[]);
+    let result = messages.last().unwrap();
+    assert_eq!(result["structured_output"], json!({"n": 7}), "{result}");
+    let (messages, code) = run(
+        json!([[text("a")], [text("b")], give(json!({"n": 7}))]),
+        &[],
+    );
+    let result = messages.last().unwrap();
+    assert_eq!(code, 1);
+    assert_eq!(result["subtype"], "error_max_structured_output_retries");
+    assert_eq!(result["num_turns"], 2);
+}
+
+/// No tool has the shape of a list: it is the text of the answer.
+#[test]
+fn a_shape_that_no_tool_can_have_is_that_of_the_text() {
+    let dir = tempdir().unwrap();
+    let schema = json!({"type": "array", "items": {"type": "integer"}}).to_string();
+    let flags = [
+        "-p",
+        "hi",
+        "--output-format",
+        "stream-json",
+        "--json-schema",
+        &schema,
+    ];
+    let turns = json!([[text("none")], [text("{}")], [text("[1, 2]")]]);
+    let ran = answer(scripted(dir.path(), &turns).args(flags));
+    let messages = lines(&ran);
+    assert_eq!(messages.last().unwrap()["structured_output"], json!([1, 2]));
+    let tools = messages[0]["tools"].as_array().unwrap();
+    assert!(!tools.contains(&json!("StructuredOutput")));
+}
+
 #[test]
 fn the_version_is_one_that_readers_know() {
     let dir = tempdir().unwrap();
