@@ -121,10 +121,7 @@ fn start() -> Option<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::Write,
-        process::{Command, Stdio},
-    };
+    use std::{io::Write, process::Stdio};
 
     use super::*;
 
@@ -133,7 +130,7 @@ mod tests {
         let [shell, rest @ ..] = gate() else {
             return "skipped: there is no shell".to_owned();
         };
-        let mut child = Command::new(shell)
+        let mut child = haft_testkit::command(shell)
             .args(rest)
             .args(["sh", "-c", "echo ran; cat"])
             .stdin(Stdio::piped())

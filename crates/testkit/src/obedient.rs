@@ -78,6 +78,16 @@ fn message(body: &Value) -> HttpReply {
         blocks.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
         return reply_of(model, &blocks, "tool_use");
     }
+    // The answer as a call, where one is wanted so.
+    let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    if let Some(tool) = tools.iter().find(|tool| tool["name"] == "StructuredOutput") {
+        let (id, input) = (
+            format!("toolu_answer_{done}"),
+            shaped(&tool["input_schema"], ""),
+        );
+        blocks.push(json!({"type": "tool_use", "id": id, "name": tool["name"], "input": input}));
+        return reply_of(model, &blocks, "tool_use");
+    }
     let text = match body["output_config"].get("format") {
         Some(format) => shaped(&format["schema"], "").to_string(),
         None => said(&prompt),
