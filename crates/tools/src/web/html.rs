@@ -89,8 +89,18 @@ fn large(page: &TamePage, threads: usize) -> Option<(String, bool)> {
     edges.push(shown.end);
     let parts = edges.windows(2).map(|edge| &page.html[edge[0]..edge[1]]);
     let parts = beside(parts.map(|part| move || markdown(part)))?;
-    let parts: Vec<&str> = parts.iter().map(|part| part.trim()).collect();
-    Some((parts.join("\n\n"), is_main))
+    Some((joined(&parts), is_main))
+}
+
+/// Parts as one text. The blanks in front of a first line stay: it may be code.
+fn joined(parts: &[String]) -> String {
+    let edges = parts.iter().map(|part| {
+        let part = part.trim_end();
+        let blank = part.len() - part.trim_start().len();
+        let line = part[..blank].rfind('\n').map_or(0, |at| at + 1);
+        &part[line..]
+    });
+    edges.collect::<Vec<&str>>().join("\n\n")
 }
 
 fn main_content(page: &TamePage) -> Option<String> {
@@ -261,10 +271,24 @@ do not mean anything at all but are there all the same, because a page has words
             let whole = tidy(&markdown(&page.html));
             for cut in page.cuts.iter().take(6) {
                 let (before, behind) = page.html.split_at(*cut);
-                let parts = format!("{}\n\n{}", markdown(before).trim(), markdown(behind).trim());
+                let parts = joined(&[markdown(before), markdown(behind)]);
                 proptest::prop_assert_eq!(tidy(&parts), &*whole, "{}", cut);
             }
         }
+    }
+
+    #[test]
+    fn a_part_that_begins_with_code_keeps_its_blanks() {
+        let filler = format!("<p>{}</p>", "word ".repeat(1_700));
+        let page = tame_as(&format!("{filler}<pre>   a\n b</pre>{filler}"), None, true);
+        let at = page.html.find("<pre>").unwrap();
+        assert!(page.cuts.contains(&at));
+        let (before, behind) = page.html.split_at(at);
+        let parts = joined(&[markdown(before), markdown(behind)]);
+        assert!(parts.contains("   a\n b"), "{parts}");
+        assert_eq!(tidy(&parts), tidy(&markdown(&page.html)));
+        let odd = ["\n \n  x\n\n".to_owned(), String::new(), "  y ".to_owned()];
+        assert_eq!(joined(&odd), "  x\n\n\n\n  y");
     }
 
     #[test]
