@@ -14,6 +14,7 @@ pub(crate) fn capabilities() -> Value {
             "workspaceFolders": true,
             "didChangeConfiguration": {},
             "didChangeWatchedFiles": {"dynamicRegistration": true},
+            "diagnostics": {"refreshSupport": true},
             "symbol": {"symbolKind": kinds},
             "workspaceEdit": {
                 "documentChanges": true,
@@ -24,6 +25,8 @@ pub(crate) fn capabilities() -> Value {
         "textDocument": {
             "synchronization": {"didSave": true},
             "publishDiagnostics": {"versionSupport": true, "tagSupport": {"valueSet": [1, 2]}},
+            // Some servers offer only those who can be asked to register it that they may be asked.
+            "diagnostic": {"dynamicRegistration": true},
             "hover": {"contentFormat": ["markdown", "plaintext"]},
             "definition": {"linkSupport": true},
             "implementation": {"linkSupport": true},

@@ -4,8 +4,8 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -20,17 +20,21 @@ use tokio::{
 use crate::{
     LspConnection, LspError, LspEvents, PositionEncoding, TextPosition,
     capabilities::capabilities,
+    pull::{PullMethod, PullRounds},
     report::{DocumentReport, KnownProblems},
-    types::{Position, diagnostics},
+    types::{Diagnostic, Position, diagnostics},
     uri,
 };
 
 /// Nothing has come for this long: what came is what there is. Servers push an empty list first, at times.
-const SILENCE: Duration = Duration::from_millis(300);
-/// How long it is waited before a server that could not say now what it found is asked again.
+pub(crate) const SILENCE: Duration = Duration::from_millis(300);
+
+/// How long it is waited before a server that could not say something now is asked again.
 const AGAIN: Duration = Duration::from_millis(20);
 /// Codes of servers that were interrupted by a change, and can be asked again.
 const INTERRUPTED: [i64; 3] = [-32800, -32801, -32802];
+/// How many registrations of one server are kept.
+const MOST_REGISTRATIONS: usize = 64;
 
 /// How a server is spoken to.
 #[derive(Debug, Clone)]
@@ -54,7 +58,7 @@ pub struct LspDocument {
     pub version: i64,
     /// What the server found in it.
     pub report: DocumentReport,
-    known: KnownProblems,
+    pub(crate) known: KnownProblems,
     /// When it was last used; the least used one is closed first.
     used: u64,
 }
@@ -63,35 +67,44 @@ pub struct LspDocument {
 #[derive(Clone)]
 pub struct LspClient {
     connection: LspConnection,
-    state: Arc<State>,
+    pub(crate) state: Arc<State>,
     encoding: PositionEncoding,
     capabilities: Arc<Value>,
 }
 
-struct State {
+pub(crate) struct State {
     documents: Mutex<Documents>,
-    settings: Value,
+    pub(crate) settings: Value,
     root: String,
     /// Something came.
-    news: Notify,
+    pub(crate) news: Notify,
     /// What goes on in the server, by token.
     progress: Mutex<BTreeMap<String, String>>,
-    /// It is asked for problems: it said so at the beginning, or registered it later.
-    pulls: AtomicBool,
+    /// How it is asked for problems, if it said so at the beginning…
+    pulls: OnceLock<PullMethod>,
+    /// …and under which ids it registered that later. One may come before the one it replaces goes.
+    pull_registrations: Mutex<BTreeSet<String>>,
+    pull_rounds: Mutex<PullRounds>,
+    /// How often it said that it would answer something else now.
+    pub(crate) refreshes: AtomicU64,
 }
 
 #[derive(Default)]
-struct Documents {
-    open: HashMap<PathBuf, LspDocument>,
+pub(crate) struct Documents {
+    pub(crate) open: HashMap<PathBuf, LspDocument>,
     clock: u64,
     /// When something about problems last came.
     last: Option<Instant>,
+    /// When it was last asked for all of them.
+    pub(crate) pulled_at: Option<Instant>,
     /// What the problems that it was asked for call their source.
-    pulled_sources: BTreeSet<Option<String>>,
+    pub(crate) pulled_sources: BTreeSet<Option<String>>,
+    /// Though it is asked, it says other things by itself.
+    tells_more: bool,
 }
 
 impl State {
-    fn documents(&self) -> MutexGuard<'_, Documents> {
+    pub(crate) fn documents(&self) -> MutexGuard<'_, Documents> {
         self.documents
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -99,6 +112,29 @@ impl State {
 
     fn progress(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn pull_rounds(&self) -> MutexGuard<'_, PullRounds> {
+        self.pull_rounds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it is asked for problems; `None` if it says them by itself.
+    fn pulls(&self) -> Option<PullMethod> {
+        let registered = self.pull_registrations.lock();
+        let registered = registered.unwrap_or_else(PoisonError::into_inner);
+        let registered = (!registered.is_empty()).then_some(PullMethod::Protocol);
+        registered.or(self.pulls.get().copied())
+    }
+
+    /// When it has been silent for long enough, or since `earliest`; `None` for one that says nothing unasked.
+    pub(crate) fn unasked_rest(&self, earliest: Instant) -> Option<Instant> {
+        let documents = self.documents();
+        let last = documents.last.map(|last| last + SILENCE);
+        documents
+            .tells_more
+            .then(|| last.map_or(earliest, |last| last.max(earliest)))
     }
 
     fn publish(&self, params: &Value) {
@@ -115,6 +151,7 @@ impl State {
         let Documents {
             open,
             pulled_sources,
+            tells_more,
             ..
         } = &mut *documents;
         let Some(document) = open.get_mut(&path) else {
@@ -124,12 +161,18 @@ impl State {
         if version.is_some_and(|version| version != document.version) {
             return;
         }
-        document.known.push(diagnostics(params.get("diagnostics")));
-        document.report.problems = document.known.all(pulled_sources);
+        let found = diagnostics(params.get("diagnostics"));
         // Of a server that is asked, what it says unasked is a part.
-        if !self.pulls.load(Ordering::Relaxed) {
-            document.report.version = Some(document.version);
+        match self.pulls() {
+            Some(PullMethod::Protocol) => {
+                let is_other = |one: &Diagnostic| !pulled_sources.contains(&one.source);
+                *tells_more |= found.iter().any(is_other);
+            }
+            Some(PullMethod::TsServer) => {}
+            None => document.report.version = Some(document.version),
         }
+        document.known.push(found);
+        document.report.problems = document.known.all(pulled_sources);
     }
 
     /// Takes note of what a server wants to be asked for from now on.
@@ -140,11 +183,19 @@ impl State {
             "unregisterations" // as the protocol spells it
         };
         let all = params.get(field).and_then(Value::as_array);
-        let mut methods = all.into_iter().flatten();
-        if methods.any(|one| one["method"] == "textDocument/diagnostic") {
-            self.pulls.store(is_on, Ordering::Relaxed);
-            self.news.notify_waiters();
+        let all = all.into_iter().flatten();
+        let ids = all.filter(|one| one["method"] == "textDocument/diagnostic");
+        let registered = self.pull_registrations.lock();
+        let mut registered = registered.unwrap_or_else(PoisonError::into_inner);
+        for id in ids.map(|one| one["id"].to_string()) {
+            // A server that registers without end must not fill the memory.
+            match is_on && registered.len() < MOST_REGISTRATIONS {
+                true => registered.insert(id),
+                false => registered.remove(&id),
+            };
         }
+        drop(registered);
+        self.news.notify_waiters();
     }
 
     fn note_progress(&self, params: &Value) {
@@ -209,8 +260,9 @@ impl LspEvents for State {
                 self.register(params, false);
                 Some(Value::Null)
             }
-            // Everything is asked for anew anyway. A server may end of being told that this is not known.
             "workspace/diagnostic/refresh" => {
+                self.refreshes.fetch_add(1, Ordering::Relaxed);
+                self.documents().last = Some(Instant::now());
                 self.news.notify_waiters();
                 Some(Value::Null)
             }
@@ -236,7 +288,10 @@ impl LspClient {
             root: root.clone(),
             news: Notify::new(),
             progress: Mutex::default(),
-            pulls: AtomicBool::new(false),
+            pulls: OnceLock::new(),
+            pull_registrations: Mutex::default(),
+            pull_rounds: Mutex::default(),
+            refreshes: AtomicU64::new(0),
         });
         let events: Arc<dyn LspEvents> = Arc::<State>::clone(&state);
         let connection = LspConnection::new(input, output, events);
@@ -263,8 +318,8 @@ impl LspClient {
             encoding,
             capabilities: Arc::new(capabilities),
         };
-        if client.offers("diagnosticProvider") {
-            client.state.pulls.store(true, Ordering::Relaxed);
+        if let Some(method) = PullMethod::of(&client.capabilities) {
+            client.state.pulls.get_or_init(|| method);
         }
         let connection = &client.connection;
         connection.notify("initialized", json!({}))?;
@@ -398,6 +453,17 @@ impl LspClient {
         open
     }
 
+    /// Is it asked for problems, rather than saying them by itself?
+    pub fn is_asked(&self) -> bool {
+        self.state.pulls().is_some()
+    }
+
+    /// Has it said, since it was last asked for problems, that there may be others?
+    pub fn knows_more(&self) -> bool {
+        let documents = self.state.documents();
+        self.is_asked() && documents.pulled_at < documents.last
+    }
+
     /// Waits until what is known of problems is of these documents as they are now, and nothing more comes, or
     /// until that moment. Did it come to rest?
     pub async fn settled(&self, changed: &[PathBuf], until: Instant) -> bool {
@@ -410,8 +476,8 @@ impl LspClient {
                 return false;
             }
             // A server may say only after its start that it is to be asked.
-            if self.state.pulls.load(Ordering::Relaxed) {
-                return self.pulled(changed, until).await;
+            if let Some(method) = self.state.pulls() {
+                return self.pulled(method, changed, until).await;
             }
             let busy = self.busy_with().is_some();
             let rest = {
@@ -435,86 +501,28 @@ impl LspClient {
         }
     }
 
-    /// The same for a server that is asked: what it says while something goes on in it is not its last word.
-    async fn pulled(&self, changed: &[PathBuf], until: Instant) -> bool {
-        loop {
-            let news = self.state.news.notified();
-            tokio::pin!(news);
-            news.as_mut().enable();
-            if !self.pull(changed, until).await {
-                return false;
-            }
-            if self.busy_with().is_none() {
-                return true;
-            }
-            tokio::select! {
-                waited = timeout_at(until, news) => if waited.is_err() {
-                    return false;
-                },
-                () = self.closed() => return false,
-            }
-        }
-    }
-
-    /// Asks for the problems of every document that is open. Have all been said, of the texts as they are?
-    async fn pull(&self, changed: &[PathBuf], until: Instant) -> bool {
-        let mut open: Vec<(PathBuf, LspDocument)> = self.documents();
-        // What was changed first: there may not be time for all.
-        open.sort_by_key(|(path, _)| !changed.contains(path));
-        let mut is_whole = true;
-        for (path, asked) in open {
-            let Some(found) = self.pull_one(&path, until).await else {
-                return false;
-            };
-            let mut documents = self.state.documents();
-            let Documents {
-                open,
-                pulled_sources,
-                ..
-            } = &mut *documents;
-            match open.get_mut(&path) {
-                Some(document) if document.version == asked.version => {
-                    pulled_sources.extend(found.iter().map(|one| one.source.clone()));
-                    document.known.pull(found);
-                    document.report = DocumentReport {
-                        problems: document.known.all(pulled_sources),
-                        version: Some(document.version),
-                    };
-                }
-                Some(_) => is_whole = false,
-                None => {}
-            }
-        }
-        is_whole
-    }
-
-    async fn pull_one(&self, path: &Path, until: Instant) -> Option<Vec<crate::types::Diagnostic>> {
-        loop {
-            let params = json!({"textDocument": {"uri": uri::of(path)}});
-            let left = until.saturating_duration_since(Instant::now());
-            let asked = self
-                .connection
-                .request("textDocument/diagnostic", params, left);
-            match asked.await {
-                Ok(answer) => return Some(diagnostics(answer.get("items"))),
-                Err(LspError::Refused { code, .. })
-                    if INTERRUPTED.contains(&code) && Instant::now() + AGAIN < until =>
-                {
-                    tokio::time::sleep(AGAIN).await;
-                }
-                Err(_) => return None,
-            }
-        }
-    }
-
-    /// Asks the server something.
+    /// Asks the server something. One that was interrupted by a change is asked again.
     pub async fn request(
         &self,
         method: &str,
         params: Value,
         within: Duration,
     ) -> Result<Value, LspError> {
-        self.connection.request(method, params, within).await
+        let until = Instant::now() + within;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let asked = self.connection.request(method, params.clone(), left).await;
+            match asked {
+                Err(LspError::Refused { code, .. }) if INTERRUPTED.contains(&code) => {
+                    if Instant::now() + AGAIN >= until {
+                        return Err(LspError::TimedOut(within));
+                    }
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(LspError::TimedOut(_)) => return Err(LspError::TimedOut(within)),
+                answered => return answered,
+            }
+        }
     }
 
     /// What requests about a place take.

@@ -6,7 +6,8 @@
 //!   not lose a list
 //! - [`uri`]: paths as addresses; [`position`]: places in a text, as servers and as people count them
 //! - [`connection`]: requests and their answers, what a server asks and tells
-//! - [`client`]: a server with its documents; `report`: what it found in them; `capabilities`: what we say of ourselves
+//! - [`client`]: a server with its documents; `pull`: asking for problems; `report`: what it found in them;
+//!   `capabilities`: what we say of ourselves
 //! - [`edits`]: what a server wants changed, as whole new texts
 //!
 //! It starts no process and touches no file.
@@ -18,6 +19,7 @@ pub mod client;
 pub mod connection;
 pub mod edits;
 pub mod position;
+mod pull;
 mod report;
 pub mod types;
 pub mod uri;

@@ -16,7 +16,7 @@ use super::{
     file_looks::{FileLooks, FileStamp, Looked, look_at},
     problem_report::{ProblemReport, ReportedFile},
     problems::{Comparison, Difference, compare},
-    server::{ServerKey, ServerState},
+    server::{OpenDocuments, Server, ServerKey, ServerState},
     servers::LanguageServers,
     setup::Reported,
 };
@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LATE: Duration = Duration::from_millis(300);
 /// How long after a change new problems are taken for its consequences.
 const AFTERMATH: Duration = Duration::from_secs(60);
+/// How long servers take to see that a file is there or gone: they look for that by themselves.
+const NEW_FILES: Duration = Duration::from_millis(500);
 /// How many documents are open in a server.
 const MOST_OPEN: usize = 50;
 /// How many changed files are reported to a server at once.
@@ -101,8 +103,12 @@ impl LanguageServers {
         if !changed.is_empty() {
             state.changed_at = Some(Instant::now());
         }
+        let until = Instant::now() + PATIENCE;
+        if !changed.is_empty() {
+            self.learn_baselines(&mut state, until).await;
+        }
         let clients = self.give(&mut state, &changed);
-        self.wait(&mut state, &clients, &changed).await;
+        self.wait(&mut state, &clients, &changed, until).await;
         let report = state.news(&clients, reported);
         report.text(&self.setup.workspace)
     }
@@ -122,6 +128,41 @@ impl LanguageServers {
                     && !followed.changed
                     && document.report.version.is_some()
                     && document.text == followed.text
+                {
+                    followed.base = Some(document.report.problems);
+                }
+            }
+        }
+    }
+
+    /// Asks servers about the documents whose problems are not known yet, before they learn what was changed: only so
+    /// can it be said what the change did to the others.
+    async fn learn_baselines(&self, state: &mut FollowState, until: Instant) {
+        for server in self.started() {
+            let ServerState::Ready(client) = server.state() else {
+                continue;
+            };
+            let key = (server.entry.name.clone(), server.root.clone());
+            let documents = &mut state.documents;
+            let is_unknown = |path: &PathBuf, text: &Arc<str>| {
+                let one = documents.get(path).filter(|one| one.server == key);
+                one.is_some_and(|one| one.base.is_none() && one.base_text == *text)
+            };
+            let open = client.documents();
+            let unknown = open
+                .iter()
+                .filter(|(path, one)| is_unknown(path, &one.text));
+            if !client.is_asked() || unknown.count() == 0 {
+                continue;
+            }
+            if !client.settled(&[], until).await {
+                continue;
+            }
+            for (path, document) in client.documents() {
+                if let Some(followed) = documents.get_mut(&path)
+                    && followed.base.is_none()
+                    && document.report.version.is_some()
+                    && document.text == followed.base_text
                 {
                     followed.base = Some(document.report.problems);
                 }
@@ -238,6 +279,7 @@ impl LanguageServers {
                 continue;
             };
             let ServerState::Ready(client) = server.state() else {
+                server.open_once_ready(state.before_changes(&server, &paths));
                 continue;
             };
             paths.sort();
@@ -273,11 +315,17 @@ impl LanguageServers {
         state: &mut FollowState,
         clients: &[ReadyServer],
         changed: &BTreeMap<PathBuf, u32>,
+        until: Instant,
     ) {
-        let until = Instant::now() + PATIENCE;
+        let is_files = changed.values().any(|kind| *kind != CHANGED);
+        let files_until = Instant::now() + NEW_FILES;
         for server in clients {
-            let was_unsettled = state.unsettled.contains(&server.key);
+            let was_unsettled = state.unsettled.contains(&server.key) || server.client.knows_more();
             if changed.is_empty() && !was_unsettled {
+                // What later problems are compared with. No call waits for that.
+                if let Some(known) = self.known(&server.key) {
+                    known.look(&server.client);
+                }
                 continue;
             }
             // What came late is looked at, and hardly waited for.
@@ -289,7 +337,13 @@ impl LanguageServers {
             let waiting = state.documents.iter();
             let waiting = waiting.filter(|(_, one)| one.changed && one.server == server.key);
             let waiting: Vec<PathBuf> = waiting.map(|(path, _)| path.clone()).collect();
-            if server.client.settled(&waiting, until).await {
+            let mut is_settled = server.client.settled(&waiting, until).await;
+            if is_settled && is_files && server.client.is_asked() {
+                // Which files there are is looked at a moment later.
+                tokio::time::sleep_until(files_until.min(until)).await;
+                is_settled = server.client.settled(&waiting, until).await;
+            }
+            if is_settled {
                 state.unsettled.remove(&server.key);
             } else {
                 state.unsettled.insert(server.key.clone());
@@ -310,6 +364,18 @@ struct ReadyServer {
 }
 
 impl FollowState {
+    /// The documents of a server as they were before they were changed: how they are opened first.
+    fn before_changes(&self, server: &Server, paths: &[(u64, PathBuf)]) -> OpenDocuments {
+        let known = paths.iter().rev().take(MOST_OPEN);
+        known
+            .filter_map(|(_, path)| {
+                let language = server.entry.language(path)?.to_owned();
+                let text = Arc::clone(&self.documents.get(path)?.base_text);
+                Some((path.clone(), language, text))
+            })
+            .collect()
+    }
+
     /// What is new in the documents of servers that came to rest.
     fn news(&mut self, clients: &[ReadyServer], reported: Reported) -> ProblemReport {
         let mut report = ProblemReport::default();

@@ -5,11 +5,14 @@ use std::{
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use haft_lsp::{LspClient, LspOptions};
+use haft_lsp::{LspClient, LspDocument, LspOptions};
 use haft_sandbox::{
     CommandOutput, ConfinedProcess, ConfinedProgram, Mechanism, Network, Sandbox, SandboxError,
     SandboxProfile, Workspace,
@@ -38,6 +41,8 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 const LOOKED_AT: Duration = Duration::from_secs(5);
 /// How long what a server said last may take to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a server may take to look at the documents that it was given first.
+const FIRST_LOOK: Duration = Duration::from_secs(60);
 /// How much of what it writes to standard error is kept.
 const MOST_SAID: usize = 4096;
 
@@ -57,6 +62,10 @@ pub(crate) struct Server {
     said: Arc<Mutex<String>>,
     /// Documents that it was given time to look at.
     looked_at: Mutex<BTreeSet<PathBuf>>,
+    /// What is opened as soon as it can be.
+    opened_first: Mutex<OpenDocuments>,
+    /// It is being asked about documents of which nothing is known.
+    is_looking: Arc<AtomicBool>,
 }
 
 #[derive(Clone)]
@@ -91,6 +100,8 @@ impl Server {
             end: Notify::new(),
             said: Arc::default(),
             looked_at: Mutex::default(),
+            opened_first: Mutex::default(),
+            is_looking: Arc::default(),
         });
         let task = Life {
             server: Arc::clone(&server),
@@ -186,6 +197,31 @@ impl Server {
         looked_at.insert(path.to_path_buf())
     }
 
+    /// These documents are opened when it runs, so that it knows them before they are changed.
+    pub(crate) fn open_once_ready(&self, documents: OpenDocuments) {
+        let first = self.opened_first.lock();
+        *first.unwrap_or_else(PoisonError::into_inner) = documents;
+    }
+
+    /// Asks it, in the background, about the open documents of which nothing is known yet.
+    pub(crate) fn look(&self, client: &LspClient) {
+        let is_known = |(_, document): &(_, LspDocument)| document.report.version.is_some();
+        if client.documents().iter().all(is_known) || self.is_looking.swap(true, Ordering::Relaxed)
+        {
+            return;
+        }
+        let (client, is_looking) = (client.clone(), Arc::clone(&self.is_looking));
+        haft_contract::spawn_boxed(async move {
+            let until = Instant::now() + FIRST_LOOK;
+            // More of them may be opened meanwhile.
+            while client.settled(&[], until).await
+                && client.is_asked()
+                && !client.documents().iter().all(is_known)
+            {}
+            is_looking.store(false, Ordering::Relaxed);
+        });
+    }
+
     /// The last line it wrote to standard error.
     fn last_words(&self) -> String {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,7 +249,7 @@ enum Over {
 }
 
 /// Documents with their languages and texts.
-type OpenDocuments = Vec<(PathBuf, String, Arc<str>)>;
+pub(crate) type OpenDocuments = Vec<(PathBuf, String, Arc<str>)>;
 
 impl Life {
     async fn live(self) {
@@ -314,9 +350,12 @@ impl Life {
             begun = self.begin() => begun?,
             () = server.end.notified() => return Ok(Over::Ended),
         };
-        for (path, language, text) in open.drain(..) {
+        let first = server.opened_first.lock();
+        let first = std::mem::take(&mut *first.unwrap_or_else(PoisonError::into_inner));
+        for (path, language, text) in open.drain(..).chain(first) {
             let _ = client.set_text(&path, &language, &text); // it may die at once
         }
+        server.look(&client);
         server
             .state
             .send_replace(ServerState::Ready(client.clone()));

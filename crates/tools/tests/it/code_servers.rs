@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Processes of a server that works in this folder, or has its cache there, by a word of their command lines.
-fn processes_in(root: &Path, word: &str) -> Vec<i32> {
+pub(crate) fn processes_in(root: &Path, word: &str) -> Vec<i32> {
     // The folder may be gone with its test.
     let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
     let all = fs::read_dir("/proc").unwrap().flatten();
@@ -42,7 +42,7 @@ fn signal(pids: &[i32], name: &str) {
     assert!(sent.success());
 }
 
-async fn nothing_runs(root: &Path, word: &str) {
+pub(crate) async fn nothing_runs(root: &Path, word: &str) {
     let gone = async {
         while !processes_in(root, word).is_empty() {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -51,7 +51,7 @@ async fn nothing_runs(root: &Path, word: &str) {
     timeout(LONG, gone).await.expect("a process is left");
 }
 
-fn python() -> [(&'static str, &'static str); 3] {
+pub(crate) fn python() -> [(&'static str, &'static str); 3] {
     [("a.py", A), ("b.py", B), ("pyrightconfig.json", "{}")]
 }
 
@@ -464,7 +464,7 @@ async fn a_command_that_breaks_an_open_file_and_a_new_file_that_is_wrong_are_rep
 }
 
 /// The TypeScript that a project would have installed.
-fn with_typescript(code: &Code) {
+pub(crate) fn with_typescript(code: &Code) {
     let modules = code.session.project.path("node_modules");
     fs::create_dir_all(&modules).unwrap();
     let typescript = servers().join("../typescript").canonicalize().unwrap();
@@ -555,55 +555,6 @@ async fn ten_real_packages_under_one_lock_file_have_one_server() {
     });
     assert_eq!(started.len(), 1, "{started:?}");
     code.close().await;
-}
-
-#[tokio::test]
-async fn rust_analyzer_answers_and_reports_what_an_edit_breaks() {
-    let version = haft_testkit::command("rust-analyzer")
-        .arg("--version")
-        .output();
-    if !version.is_ok_and(|ran| ran.status.success()) {
-        // Not even by `.ci/run`, which then says so: rustup cannot provide it everywhere.
-        if servers().join("../../no-rust-analyzer").exists() {
-            eprintln!("SKIPPED: rust-analyzer: rustup does not have it here");
-            return;
-        }
-        return haft_testkit::skip("rust-analyzer is not installed (.ci/run does it by rustup)");
-    }
-    let manifest = "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
-    let lock = "version = 3\n\n[[package]]\nname = \"small\"\nversion = \"0.1.0\"\n";
-    let code = Code::new([
-        ("Cargo.toml", manifest),
-        ("Cargo.lock", lock),
-        (
-            "src/lib.rs",
-            "pub mod a;\n\npub fn twice() -> u32 {\n    a::one() + a::one()\n}\n",
-        ),
-        ("src/a.rs", "pub fn one() -> u32 {\n    1\n}\n"),
-    ]);
-    let find =
-        json!({"operation": "findReferences", "filePath": "src/a.rs", "line": 1, "symbol": "one"});
-    // It answers before it knows everything, and says so.
-    let asking = async {
-        loop {
-            match code.lsp(find.clone()).await {
-                Ok(found) if found.contains("src/lib.rs:4:8") => return found,
-                Ok(_) => {}
-                Err(error) => assert!(error.contains("try again"), "{error}"),
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    };
-    let found = timeout(LONG, asking).await.expect("it finds nothing");
-    assert!(
-        found.starts_with("src/a.rs:1:8: pub fn one() -> u32 {"),
-        "{found}"
-    );
-    // Nothing of it is in the project.
-    assert!(!code.session.project.path("target").exists());
-    let root = code.session.project.root().canonicalize().unwrap();
-    code.close().await;
-    nothing_runs(&root, "rust-analyzer").await;
 }
 
 #[tokio::test]

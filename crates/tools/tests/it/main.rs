@@ -28,6 +28,7 @@
 mod again;
 mod cards;
 mod code;
+mod code_problems;
 mod code_servers;
 mod contract;
 mod effects;

@@ -1,0 +1,323 @@
+//! Problems of servers that are asked for them, which is faster than waiting for what they say by themselves: most
+//! servers pause for 200 to 300 ms after a change before they look at it, in case that a person goes on typing.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    LspClient, LspDocument,
+    client::{Documents, SILENCE},
+    report::DocumentReport,
+    types::{Diagnostic, diagnostics},
+    uri,
+};
+
+/// How often a server is asked again that says each time that it knows more now.
+const MOST_REFRESHES: usize = 5;
+/// How long all answers together may take.
+const ROUND: Duration = Duration::from_secs(60);
+/// The command by which typescript-language-server passes a question on to tsserver.
+pub(crate) const TSSERVER: &str = "typescript.tsserverRequest";
+
+/// How a server is asked for problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PullMethod {
+    /// `textDocument/diagnostic`.
+    Protocol,
+    /// As tsserver is asked, through typescript-language-server, which knows no other way.
+    TsServer,
+}
+
+/// Which questions about all documents are asked, and which were.
+#[derive(Debug, Default)]
+pub(crate) struct PullRounds {
+    /// How often someone wanted answers.
+    wanted: u64,
+    /// The last of these that has been answered.
+    done: u64,
+    /// All answers came then, of the texts as they were.
+    was_whole: bool,
+    is_running: bool,
+    /// What was changed before the next round.
+    changed: BTreeSet<PathBuf>,
+}
+
+impl PullMethod {
+    /// What a server that began with these capabilities offers.
+    pub(crate) fn of(capabilities: &Value) -> Option<Self> {
+        if !matches!(
+            capabilities["diagnosticProvider"],
+            Value::Null | Value::Bool(false)
+        ) {
+            return Some(Self::Protocol);
+        }
+        let commands = capabilities["executeCommandProvider"]["commands"].as_array();
+        let mut commands = commands.into_iter().flatten();
+        commands
+            .any(|command| command == TSSERVER)
+            .then_some(Self::TsServer)
+    }
+}
+
+impl LspClient {
+    /// Asks until the answers are of the documents as they are and the server has come to rest.
+    pub(crate) async fn pulled(
+        &self,
+        method: PullMethod,
+        changed: &[PathBuf],
+        until: Instant,
+    ) -> bool {
+        let began = Instant::now();
+        let mut refreshes_left = MOST_REFRESHES;
+        loop {
+            let news = self.state.news.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            let refreshes = self.state.refreshes.load(Ordering::Relaxed);
+            // What goes on because of the question does not count: some servers report that, too.
+            let was_busy = self.busy_with().is_some();
+            if !self.pull_until(method, changed, until).await {
+                return false;
+            }
+            if refreshes != self.state.refreshes.load(Ordering::Relaxed) && refreshes_left > 0 {
+                refreshes_left -= 1;
+                continue;
+            }
+            let mut wait_until = until;
+            // What it answers while something goes on in it is not its last word.
+            if !was_busy {
+                // Such as what a compiler finds after a save: it begins a moment later.
+                let Some(rest) = self.state.unasked_rest(began + SILENCE) else {
+                    return true;
+                };
+                if self.busy_with().is_none() {
+                    if rest <= Instant::now() {
+                        return true;
+                    }
+                    wait_until = rest.min(until);
+                }
+            }
+            tokio::select! {
+                waited = timeout_at(wait_until, news) => if waited.is_err() && wait_until >= until {
+                    return false;
+                },
+                () = self.closed() => return false,
+            }
+        }
+    }
+
+    /// Waits for the answers to questions that are asked from now on. Those go on when no one waits any more: to be
+    /// asked again and again by someone without patience is what some servers do not bear.
+    async fn pull_until(&self, method: PullMethod, changed: &[PathBuf], until: Instant) -> bool {
+        let round = {
+            let mut rounds = self.state.pull_rounds();
+            rounds.wanted += 1;
+            rounds.changed.extend(changed.iter().cloned());
+            if !std::mem::replace(&mut rounds.is_running, true) {
+                let client = self.clone();
+                tokio::spawn(async move { client.pull_rounds(method).await });
+            }
+            rounds.wanted
+        };
+        loop {
+            let news = self.state.news.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            {
+                let rounds = self.state.pull_rounds();
+                if rounds.done >= round {
+                    return rounds.was_whole;
+                }
+            }
+            tokio::select! {
+                waited = timeout_at(until, news) => if waited.is_err() {
+                    return false;
+                },
+                () = self.closed() => return false,
+            }
+        }
+    }
+
+    /// Asks as long as someone wants answers that are newer than those there are.
+    async fn pull_rounds(&self, method: PullMethod) {
+        loop {
+            let (round, changed) = {
+                let mut rounds = self.state.pull_rounds();
+                (rounds.wanted, std::mem::take(&mut rounds.changed))
+            };
+            let was_whole = self.pull(method, &changed, Instant::now() + ROUND).await;
+            let is_last = {
+                let mut rounds = self.state.pull_rounds();
+                (rounds.done, rounds.was_whole) = (round, was_whole);
+                rounds.is_running = rounds.wanted > round;
+                !rounds.is_running
+            };
+            self.state.news.notify_waiters();
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Asks for the problems of every document that is open. Have all been said, of the texts as they are?
+    async fn pull(&self, method: PullMethod, changed: &BTreeSet<PathBuf>, until: Instant) -> bool {
+        let mut open: Vec<(PathBuf, LspDocument)> = self.documents();
+        // What was changed first: there may not be time for all.
+        open.sort_by_key(|(path, _)| !changed.contains(path));
+        let mut is_whole = true;
+        let began = Instant::now();
+        for (path, asked) in open {
+            let found = match method {
+                PullMethod::Protocol => self.ask(&path, until).await,
+                PullMethod::TsServer => {
+                    let with_hints = changed.contains(&path);
+                    self.ask_tsserver(&path, with_hints, until).await
+                }
+            };
+            let Some(found) = found else {
+                return false;
+            };
+            let mut documents = self.state.documents();
+            let Documents {
+                open,
+                pulled_sources,
+                ..
+            } = &mut *documents;
+            match open.get_mut(&path) {
+                Some(document) if document.version == asked.version => {
+                    pulled_sources.extend(found.iter().map(|one| one.source.clone()));
+                    document.known.pull(found);
+                    document.report = DocumentReport {
+                        problems: document.known.all(pulled_sources),
+                        version: Some(document.version),
+                    };
+                }
+                Some(_) => is_whole = false,
+                None => {}
+            }
+        }
+        if is_whole {
+            self.state.documents().pulled_at = Some(began);
+        }
+        is_whole
+    }
+
+    async fn ask(&self, path: &Path, until: Instant) -> Option<Vec<Diagnostic>> {
+        let params = json!({"textDocument": {"uri": uri::of(path)}});
+        let answer = self.ask_until("textDocument/diagnostic", params, until);
+        Some(diagnostics(answer.await?.get("items")))
+    }
+
+    /// The three questions that tsserver's own look at a file consists of; hints cost as much as all else.
+    async fn ask_tsserver(
+        &self,
+        path: &Path,
+        with_hints: bool,
+        until: Instant,
+    ) -> Option<Vec<Diagnostic>> {
+        let questions = [
+            "syntacticDiagnosticsSync",
+            "semanticDiagnosticsSync",
+            "suggestionDiagnosticsSync",
+        ];
+        let mut found = Vec::new();
+        for question in &questions[..if with_hints { 3 } else { 2 }] {
+            let params = json!({
+                "command": TSSERVER,
+                "arguments": [question, {"file": uri::of(path)}],
+            });
+            let answer = self.ask_until("workspace/executeCommand", params, until);
+            let answer = answer.await?;
+            // Without one, it could not look.
+            let body = answer.get("body")?.as_array()?;
+            let ignored = &self.state.settings["diagnostics"]["ignoredCodes"];
+            let ignored = ignored.as_array().map(Vec::as_slice).unwrap_or_default();
+            let counts = |one: &&Value| !ignored.contains(&one["code"]);
+            let body = body.iter().filter(counts).map(of_tsserver).collect();
+            found.extend(diagnostics(Some(&Value::Array(body))));
+        }
+        Some(found)
+    }
+
+    async fn ask_until(&self, method: &str, params: Value, until: Instant) -> Option<Value> {
+        let left = until.saturating_duration_since(Instant::now());
+        self.request(method, params, left).await.ok()
+    }
+}
+
+/// A problem as tsserver says it, as the protocol does.
+fn of_tsserver(problem: &Value) -> Value {
+    // From 1, in units of UTF-16.
+    let place = |end: &str| {
+        let from_zero = |field: &str| {
+            let number = problem[end][field].as_u64();
+            number.unwrap_or(1).saturating_sub(1)
+        };
+        json!({"line": from_zero("line"), "character": from_zero("offset")})
+    };
+    let tags = [("reportsUnnecessary", 1), ("reportsDeprecated", 2)];
+    let tags = tags
+        .into_iter()
+        .filter(|(field, _)| problem[*field] == true);
+    json!({
+        "range": {"start": place("start"), "end": place("end")},
+        "severity": match problem["category"].as_str() {
+            Some("warning") => 2,
+            Some("suggestion") => 4,
+            Some("message") => 3,
+            _ => 1,
+        },
+        "code": problem["code"],
+        "source": problem["source"].as_str().unwrap_or("typescript"),
+        "message": problem["text"],
+        "tags": tags.map(|(_, tag)| tag).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_offers_says_how_it_is_asked() {
+        let tsserver = json!({"executeCommandProvider": {"commands": ["a", TSSERVER]}});
+        let cases = [
+            ("nothing", json!({}), None),
+            ("switched off", json!({"diagnosticProvider": false}), None),
+            (
+                "the protocol's way",
+                json!({"diagnosticProvider": {"interFileDependencies": true}}),
+                Some(PullMethod::Protocol),
+            ),
+            ("tsserver", tsserver, Some(PullMethod::TsServer)),
+            (
+                "other commands",
+                json!({"executeCommandProvider": {"commands": ["a"]}}),
+                None,
+            ),
+        ];
+        for (what, capabilities, expected) in cases {
+            assert_eq!(PullMethod::of(&capabilities), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_problem_of_tsserver_is_one_of_the_protocol() {
+        let said = json!({
+            "start": {"line": 2, "offset": 7}, "end": {"line": 2, "offset": 9},
+            "text": "Unused", "code": 6133, "category": "suggestion", "reportsUnnecessary": true,
+        });
+        let found = diagnostics(Some(&json!([of_tsserver(&said)]))).remove(0);
+        assert_eq!(found.range.start.line, 1);
+        assert_eq!(found.range.start.character, 6);
+        assert_eq!((found.severity, found.tags), (Some(4), vec![1]));
+        assert_eq!(found.source.as_deref(), Some("typescript"));
+    }
+}
