@@ -172,7 +172,10 @@ impl WaitingShell {
                 step: world.mechanism().name().to_owned(),
                 error: "it ended without a word".to_owned(),
             }),
-            _ => Err(Fallen::Shell(io::ErrorKind::BrokenPipe.into())),
+            _ => Err(Fallen::Shell(io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "what was to confine it ended without a word",
+            ))),
         }
     }
 }
@@ -294,8 +297,16 @@ impl SandboxInstance {
     ) -> Result<(WaitingShell, Standing), SandboxError> {
         let mut shell = self.shell().map_err(SandboxError::Program)?;
         let sent = shell.guard.send_files(files);
-        sent.and_then(|()| shell.guard.send(order))
-            .map_err(SandboxError::Program)?;
+        let sent = sent.and_then(|()| shell.guard.send(order));
+        let is_gone = |error: &io::Error| {
+            let kind = error.kind();
+            kind == io::ErrorKind::BrokenPipe || kind == io::ErrorKind::ConnectionReset
+        };
+        match sent {
+            // A guard that cannot confine so says why, and is gone before it has read what it is to start.
+            Err(error) if !is_gone(&error) => return Err(SandboxError::Program(error)),
+            _ => {}
+        }
         match timeout(PATIENCE, shell.rise(self)).await {
             Ok(Ok(standing)) if self.is_current() => Ok((shell, standing)),
             // What it hides or protects was replaced meanwhile.
