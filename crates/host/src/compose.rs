@@ -82,11 +82,17 @@ pub(crate) struct Additions {
 
 /// The tools of a session of this configuration, without a model: for those who bring calls.
 pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<Haft, OpenError> {
-    let permitted = Permitted::load(config)?;
+    #[cfg_attr(
+        not(feature = "code"),
+        expect(unused_mut, reason = "plugins bring servers")
+    )]
+    let mut permitted = Permitted::load(config)?;
     let config = &SessionConfig {
         environment: permitted.environment.clone(),
         ..config.clone()
     };
+    #[cfg(feature = "code")]
+    crate::language_servers::take_plugins(config, &mut permitted);
     let events = Arc::new(Events::new(parts.events));
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
     let approver = questions::approver(&parts.asked, &questions, permitted.patience);

@@ -58,16 +58,24 @@ pub fn found_language_servers(
     permitted: &Permitted,
 ) -> FoundLanguageServers {
     let mut permitted = permitted.clone();
-    if !config.bare {
-        let places = extensions::places(config, &permitted, &mut Vec::new());
-        permitted.plugin_servers = plugins::additions(&places, &permitted).language_servers;
-    }
+    take_plugins(config, &mut permitted);
     let setup = setup(config, &permitted);
     FoundLanguageServers {
         servers: haft_tools::installed_servers(&setup),
         trusted: setup.trusted,
         problems: setup.problems(),
     }
+}
+
+/// Takes over the language servers that plugins bring, for tools without a conversation: of all that plugins have,
+/// these are the only part that tools need.
+pub(crate) fn take_plugins(config: &SessionConfig, permitted: &mut Permitted) {
+    if config.bare {
+        return;
+    }
+    // What else is wrong with plugins is no matter of these tools.
+    let places = extensions::places(config, permitted, &mut Vec::new());
+    permitted.plugin_servers = plugins::additions(&places, permitted).language_servers;
 }
 
 /// `lsp` of the settings. What a project names to be started counts once it is trusted; what would let servers take

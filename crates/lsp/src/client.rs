@@ -352,6 +352,11 @@ impl LspClient {
         self.connection.is_closed()
     }
 
+    /// What was wrong with what it wrote, where that is why it is not listened to any more.
+    pub fn why_closed(&self) -> Option<String> {
+        self.connection.why_closed()
+    }
+
     /// Waits until it has ended.
     pub async fn closed(&self) {
         self.connection.closed().await;

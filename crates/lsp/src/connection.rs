@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     io,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::{mpsc, oneshot, watch},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use crate::wire;
@@ -22,6 +22,12 @@ use crate::wire;
 /// How many messages may wait for a server that reads none, and how many bytes. One that lets more wait hangs.
 const MOST_UNSENT: usize = 4096;
 const MOST_UNSENT_BYTES: usize = 64 << 20;
+
+/// What a server may say unasked, in messages and bytes, in so much time. One that says more floods: what it says
+/// is worth nothing, and to read it would keep a processor busy.
+const MOST_UNASKED: usize = 50_000;
+const MOST_UNASKED_BYTES: usize = 128 << 20;
+const UNASKED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +68,7 @@ struct Inner {
     waiting: Arc<Waiting>,
     next: AtomicI64,
     closed: watch::Sender<bool>,
+    why_closed: Arc<OnceLock<String>>,
 }
 
 #[derive(Default)]
@@ -96,11 +103,14 @@ impl LspConnection {
         let closed = watch::Sender::new(false);
         tokio::spawn(write(output, queue, Arc::clone(&unsent_bytes)));
         let close = closed.clone();
+        let why_closed = Arc::<OnceLock<String>>::default();
+        let why = Arc::clone(&why_closed);
         let answers = unsent.downgrade();
         let reader = Arc::clone(&waiting);
         tokio::spawn(async move {
             if let Err(error) = read(input, &reader, &answers, &*events).await {
                 tracing::debug!(%error, "a language server cannot be read any more");
+                why.get_or_init(|| error.to_string());
             }
             // First, so that no one who learns that there is no answer takes it for one that runs.
             close.send_replace(true);
@@ -112,6 +122,7 @@ impl LspConnection {
             waiting,
             next: AtomicI64::new(1),
             closed,
+            why_closed,
         }))
     }
 
@@ -155,6 +166,11 @@ impl LspConnection {
     /// Has the server ended?
     pub fn is_closed(&self) -> bool {
         *self.0.closed.borrow()
+    }
+
+    /// What was wrong with what it wrote, where that is why it is not listened to any more.
+    pub fn why_closed(&self) -> Option<String> {
+        self.0.why_closed.get().cloned()
     }
 
     /// Waits until the server has ended.
@@ -217,6 +233,35 @@ async fn write(
     }
 }
 
+/// What came unasked lately.
+struct Unasked {
+    since: Instant,
+    messages: usize,
+    bytes: usize,
+}
+
+impl Default for Unasked {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            messages: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl Unasked {
+    /// Takes note of a message. Is it too much?
+    fn is_flood(&mut self, length: usize) -> bool {
+        if self.since.elapsed() > UNASKED_WITHIN {
+            *self = Self::default();
+        }
+        self.messages += 1;
+        self.bytes += length;
+        self.messages > MOST_UNASKED || self.bytes > MOST_UNASKED_BYTES
+    }
+}
+
 async fn read(
     input: impl AsyncRead + Unpin,
     waiting: &Waiting,
@@ -224,10 +269,16 @@ async fn read(
     events: &dyn LspEvents,
 ) -> io::Result<()> {
     let mut input = BufReader::new(input);
-    while let Some(message) = wire::read(&mut input).await? {
+    let mut unasked = Unasked::default();
+    while let Some((message, length)) = wire::read_sized(&mut input).await? {
         let method = message.get("method").and_then(Value::as_str);
         let id = message.get("id").filter(|id| !id.is_null());
         let params = message.get("params").unwrap_or(&Value::Null);
+        if method.is_some() && unasked.is_flood(length) {
+            return Err(io::Error::other(
+                "it floods: no one can read all that it sends",
+            ));
+        }
         match (method, id) {
             (Some(method), None) => events.on_notification(method, params),
             (Some(method), Some(id)) => {

@@ -20,6 +20,13 @@ pub fn frame(message: &Value) -> Vec<u8> {
 
 /// The next message; `None` at the end. What is no frame is an error, after which nothing can be read any more.
 pub async fn read(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Value>> {
+    Ok(read_sized(input).await?.map(|(message, _)| message))
+}
+
+/// The same, with its length in bytes.
+pub(crate) async fn read_sized(
+    input: &mut (impl AsyncBufRead + Unpin),
+) -> io::Result<Option<(Value, usize)>> {
     let mut length = None;
     loop {
         let mut line = Vec::new();
@@ -67,7 +74,7 @@ pub async fn read(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<
     if body.len() < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Some(serde_json::from_slice(&body)?))
+    Ok(Some((serde_json::from_slice(&body)?, length)))
 }
 
 fn bad(text: &str) -> io::Error {

@@ -363,3 +363,47 @@ fn where_the_sandbox_is_gone_after_the_decision_nothing_runs_unconfined() {
         assert_eq!(said.matches(WARNED_NOTHING).count(), 1, "{user:?}: {said}");
     }
 }
+
+/// A language server that answers whatever it is asked.
+const SERVER: &str = r#"#!/bin/bash
+say() { printf 'Content-Length: %s\r\n\r\n%s' "${#1}" "$1"; }
+hear() { while IFS= read -r line; do case "$line" in Content-Length*) n=${line#*: }; n=${n%$'\r'};; $'\r') break;; esac; done; IFS= read -r -N "$n" body; }
+hear; say '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"documentSymbolProvider":true}}}'
+while hear; do
+  id=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' <<<"$body")
+  [ -n "$id" ] && say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":[{\"name\":\"f\",\"kind\":12,\"range\":{\"start\":{\"line\":0,\"character\":0},\"end\":{\"line\":0,\"character\":1}}}]}"
+done
+"#;
+
+#[test]
+fn a_language_server_that_nothing_confines_is_started_only_if_the_user_says_so() {
+    use std::os::unix::fs::PermissionsExt;
+    for user in users::all() {
+        let home = home(user);
+        home.write("work/a.mine", "a\n");
+        home.folder("home/.claude");
+        home.write("home/server", SERVER);
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(home.path("home/server"), mode).unwrap();
+        let trusted = run(home.haft().args(["permissions", "trust", "--yes"]), b"");
+        assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+        let entry =
+            json!({"command": home.path("home/server"), "extensionToLanguage": {".mine": "mine"}});
+        let ask = |allowed: bool| {
+            let settings = json!({"lsp": {"mine": entry, "allowUnsandboxed": allowed}});
+            home.write("home/.claude/settings.json", &settings.to_string());
+            let call = json!({"name": "LSP", "input": {"operation": "documentSymbol", "filePath": "a.mine"}});
+            let ran = weak(&home, NOTHING, &["exec"], &format!("{call}\n"));
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+            serde_json::from_str::<Value>(ran.stdout.trim()).unwrap()
+        };
+        let refused = ask(false);
+        assert_eq!(refused["is_error"], true, "{user:?}: {refused}");
+        assert!(
+            content(&refused).contains("cannot be confined here, so it is not started")
+                && content(&refused).contains("lsp.allowUnsandboxed"),
+            "{user:?}: {refused}"
+        );
+        assert_eq!(content(&ask(true)), "function f 1", "{user:?}");
+    }
+}

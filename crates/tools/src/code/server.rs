@@ -240,7 +240,8 @@ struct Life {
 
 /// Why a server does not run any more.
 enum Over {
-    Died,
+    /// Or was given up, for what it wrote.
+    Died(Option<String>),
     /// It took so many MB.
     TooLarge(u64),
     Idle,
@@ -298,11 +299,11 @@ impl Life {
                         () = server.end.notified() => return,
                     }
                 }
-                Over::Died => {
+                Over::Died(fault) => {
                     let now = Instant::now();
                     deaths.retain(|death| now.duration_since(*death) < REMEMBERED);
                     deaths.push_back(now);
-                    let words = match server.last_words() {
+                    let words = match fault.unwrap_or_else(|| server.last_words()) {
                         words if words.is_empty() => String::new(),
                         words => format!(" ({words})"),
                     };
@@ -362,7 +363,7 @@ impl Life {
         let over = self.attend(&client, &process).await;
         *open = self.documents(&client);
         let grace = server.entry.shutdown;
-        if !matches!(over, Over::Died) {
+        if !matches!(over, Over::Died(_)) {
             client.shut_down(grace).await;
         }
         process.kill(match client.is_closed() {
@@ -391,7 +392,7 @@ impl Life {
         loop {
             let idle_at = self.server.last_used() + IDLE;
             tokio::select! {
-                () = client.closed() => return Over::Died,
+                () = client.closed() => return Over::Died(client.why_closed()),
                 () = self.server.again.notified() => return Over::Again,
                 () = self.server.end.notified() => return Over::Ended,
                 () = tokio::time::sleep_until(idle_at) => {

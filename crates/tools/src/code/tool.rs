@@ -83,7 +83,11 @@ impl Operation {
     }
 
     fn asks_about_code(self) -> bool {
-        !matches!(self, Self::Diagnostics | Self::CodeActions | Self::Restart)
+        // What stands in a file a server can say as soon as it has it.
+        !matches!(
+            self,
+            Self::Diagnostics | Self::CodeActions | Self::DocumentSymbol | Self::Restart
+        )
     }
 
     fn name(self) -> String {

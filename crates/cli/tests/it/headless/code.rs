@@ -2,7 +2,7 @@ use std::{
     ffi::OsString,
     fs,
     io::{BufRead, BufReader, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::Stdio,
 };
 
@@ -170,24 +170,131 @@ fn a_server_that_a_project_names_runs_once_that_is_trusted_and_not_after_it_chan
     assert_eq!(ask(), "function second 1");
 }
 
-#[test]
-fn doctor_lists_servers_of_plugins_and_what_is_wrong_with_entries() {
-    let dir = tempdir().unwrap();
-    let root = dir.path().join("work");
-    let plugin = dir.path().join("kit");
+/// A folder to work in, and a home where a plugin is enabled that brings a server, and one that cannot be had.
+fn with_plugin(dir: &Path) -> (PathBuf, PathBuf) {
+    let root = dir.join("work");
+    let plugin = dir.join("kit");
     fs::create_dir_all(&root).unwrap();
     stand_in(&plugin.join("bin/ls"));
-    let entry = json!({"command": "${CLAUDE_PLUGIN_ROOT}/bin/ls", "extensionToLanguage": {".mine": "mine"}});
+    let entry = json!({
+        "command": "${CLAUDE_PLUGIN_ROOT}/bin/ls", "args": ["kit"],
+        "extensionToLanguage": {".mine": "mine"},
+    });
     let far = json!({"command": "x", "transport": "socket", "extensionToLanguage": {".x": "x"}});
     let servers = json!({"mine": entry, "far": far});
     fs::write(plugin.join(".lsp.json"), servers.to_string()).unwrap();
-    let user = dir.path().join("home/.claude");
+    let user = dir.join("home/.claude");
     fs::create_dir_all(user.join("plugins")).unwrap();
     let enabled = json!({"enabledPlugins": {"kit@here": true}});
     fs::write(user.join("settings.json"), enabled.to_string()).unwrap();
     let installed = json!({"plugins": {"kit@here": [{"installPath": plugin}]}});
     let list = user.join("plugins/installed_plugins.json");
     fs::write(list, installed.to_string()).unwrap();
+    (root, plugin)
+}
+
+#[test]
+fn exec_has_the_servers_of_plugins_where_the_directory_is_trusted() {
+    let dir = tempdir().unwrap();
+    let (root, _) = with_plugin(dir.path());
+    let home = dir.path().join("home");
+    fs::write(root.join("a.mine"), "a\n").unwrap();
+    let ask = |flags: &[&str]| {
+        let mut command = haft(&root);
+        let mut session = Conversation::of(command.env("HOME", &home).args(flags));
+        let answer = session.ask(&symbols("a.mine"));
+        session.end();
+        text(&answer)
+    };
+    assert!(ask(&[]).contains("not trusted"), "{}", ask(&[]));
+    let mut trust = haft(&root);
+    let trusted = answer(
+        trust
+            .env("HOME", &home)
+            .args(["permissions", "trust", "--yes"]),
+    );
+    assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+    assert_eq!(ask(&[]), "function kit 1");
+}
+
+/// A server that says without end what no one asked for, once it is asked something.
+const FLOODING: &str = r#"#!/usr/bin/env python3
+import json, os, sys
+out, source = sys.stdout.buffer, sys.stdin.buffer
+def frame(message):
+    body = json.dumps(message).encode()
+    return b"Content-Length: %d\r\n\r\n" % len(body) + body
+while True:
+    length = 0
+    while (line := source.readline()) != b"\r\n":
+        if not line:
+            sys.exit()
+        if line.lower().startswith(b"content-length:"):
+            length = int(line.split(b":")[1])
+    asked = json.loads(source.read(length))
+    if "id" not in asked:
+        continue
+    result = None
+    if asked["method"] == "initialize":
+        result = {"capabilities": {"documentSymbolProvider": True}}
+    elif asked["method"] == "textDocument/documentSymbol":
+        if os.path.exists("flood"):
+            said = {"type": 3, "message": "x" * 100_000}
+            many = frame({"jsonrpc": "2.0", "method": "window/logMessage", "params": said}) * 10
+            while True:
+                out.write(many)
+                os.write(2, b"and this\n")
+        place = {"line": 0, "character": 0}
+        result = [{"name": "f", "kind": 12, "range": {"start": place, "end": place}}]
+    out.write(frame({"jsonrpc": "2.0", "id": asked["id"], "result": result}))
+    out.flush()
+"#;
+
+#[test]
+fn a_server_that_floods_is_named_and_the_session_goes_on() {
+    use std::os::unix::fs::PermissionsExt;
+    let has_python = haft_testkit::command("python3").arg("--version").output();
+    if !has_python.is_ok_and(|ran| ran.status.success()) {
+        return haft_testkit::skip("python3 is not installed");
+    }
+    let dir = tempdir().unwrap();
+    let (root, home) = (dir.path().join("work"), dir.path().join("home"));
+    fs::create_dir_all(home.join(".claude")).unwrap();
+    fs::create_dir_all(&root).unwrap();
+    let root = root.canonicalize().unwrap();
+    let server = home.join("server");
+    fs::write(&server, FLOODING).unwrap();
+    fs::set_permissions(&server, fs::Permissions::from_mode(0o755)).unwrap();
+    let entry = json!({"command": server, "extensionToLanguage": {".mine": "mine"}});
+    let settings = json!({"lsp": {"mine": entry}});
+    fs::write(home.join(".claude/settings.json"), settings.to_string()).unwrap();
+    fs::write(root.join("a.mine"), "a\n").unwrap();
+    let mut trust = haft(&root);
+    let trust = trust.env("HOME", &home);
+    let trusted = answer(trust.args(["permissions", "trust", "--yes"]));
+    assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+    let mut session = Conversation::of(haft(&root).env("HOME", &home));
+    assert_eq!(text(&session.ask(&symbols("a.mine"))), "function f 1");
+    fs::write(root.join("flood"), "").unwrap();
+    let flooded = session.ask(&symbols("a.mine"));
+    assert_eq!(flooded["is_error"], true, "{flooded}");
+    let said = text(&flooded);
+    assert!(
+        said.contains("mine died (it floods") && said.contains("try again"),
+        "{said}"
+    );
+    // Other tools work, and so does the server once it behaves.
+    let read = json!({"name": "Read", "input": {"file_path": root.join("a.mine")}});
+    assert_eq!(session.ask(&read)["is_error"], false);
+    fs::remove_file(root.join("flood")).unwrap();
+    assert_eq!(text(&session.ask(&symbols("a.mine"))), "function f 1");
+    session.end();
+}
+
+#[test]
+fn doctor_lists_servers_of_plugins_and_what_is_wrong_with_entries() {
+    let dir = tempdir().unwrap();
+    let (root, plugin) = with_plugin(dir.path());
     let mut doctor = haft(&root);
     doctor.env("HOME", dir.path().join("home")).arg("doctor");
     let shown = answer(&mut doctor).stdout;
