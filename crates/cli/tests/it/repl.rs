@@ -191,3 +191,39 @@ open('mine', 'w').close()
     allowed.end();
     assert_eq!(fs::read_to_string(&settings).unwrap(), "{}");
 }
+
+#[test]
+fn what_is_hidden_since_it_began_ends_it_and_it_is_said_why() {
+    if !has_python() {
+        return;
+    }
+    let dir = tempdir().unwrap();
+    let (project, home) = (dir.path().join("project"), dir.path().join("home"));
+    fs::create_dir_all(&project).unwrap();
+    fs::create_dir_all(home.join(".claude")).unwrap();
+    let secret = project.canonicalize().unwrap().join("key.txt");
+    fs::write(&secret, "s3cret").unwrap();
+    let mut command = haft(&project);
+    command
+        .env("HOME", &home)
+        .arg("--allowedTools=REPL(python)");
+    let mut allowed = Conversation::of(&mut command);
+    allowed.ask(&python("x = 41"));
+    let rules = json!({"permissions": {"deny": [format!("Read(/{})", secret.display())]}});
+    fs::write(home.join(".claude/settings.json"), rules.to_string()).unwrap();
+    // Settings are looked at anew from time to time.
+    let mut answer = Value::Null;
+    until_blocking("the rule counts", || {
+        answer = allowed.ask(&python("'x' in dir()"));
+        text(&answer).contains("=> False")
+    });
+    let said = text(&answer);
+    assert!(
+        said.contains("was ended, because since it began a rule hides")
+            && said.contains("key.txt")
+            && said.contains("without its state"),
+        "{said}"
+    );
+    assert_eq!(answer["structured"]["stateLost"], true, "{answer}");
+    allowed.end();
+}

@@ -23,6 +23,11 @@
       }
     }
   };
+  // So that nothing printed is still on its way when the code is over, or when it ends the interpreter.
+  for (const stream of [process.stdout, process.stderr]) {
+    if (stream._handle && stream._handle.setBlocking) stream._handle.setBlocking(true);
+  }
+  const printed = (stream) => new Promise((resolve) => stream.write('', () => resolve()));
   const send = (message) => write(4, JSON.stringify(message) + '\n');
   const cut = (text) => {
     if (text.length <= mostText) return text;
@@ -68,13 +73,16 @@
   };
 
   // `{a: 1}` is an object and no block, where it can be one.
+  const options = { filename: 'repl' };
+  const loader = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+  if (loader) options.importModuleDynamically = loader;
   const compiled = (code) => {
     if (/^\s*\{/.test(code) && !/;\s*$/.test(code)) {
       try {
-        return new vm.Script(`(${code.trim()}\n)`, { filename: 'repl' });
+        return new vm.Script(`(${code.trim()}\n)`, options);
       } catch {}
     }
-    return new vm.Script(code, { filename: 'repl' });
+    return new vm.Script(code, options);
   };
 
   const evaluate = (code) =>
@@ -120,6 +128,7 @@
       if (error !== null && error !== undefined) {
         const inner = error.err instanceof Error ? error.err : error;
         answer.error = interrupted ? 'Interrupted' : inWords(inner);
+        if (/import statement outside a module/.test(answer.error)) answer.error += '\nUse `await import("…")` or `require("…")`.';
         answer.interrupted = Boolean(interrupted);
       } else if (value !== undefined && !show(value)) {
         answer.value = written(value);
@@ -128,6 +137,9 @@
       answer.error = `The value cannot be shown: ${second && second.message}`;
     }
     answer.left_out = Math.max(0, state.images - mostImages);
+    try {
+      await Promise.all([printed(process.stdout), printed(process.stderr)]);
+    } catch {} // the code may have closed or replaced them
     write(2, request.mark);
     send(answer);
   };

@@ -103,6 +103,10 @@ def _haft_main():
     sys.meta_path.insert(0, Figures())
     # There is no display; what it starts draws without one, too.
     os.environ.setdefault("MPLBACKEND", "Agg")
+    # It complains where it cannot keep its caches in the home.
+    if not os.path.exists(os.path.expanduser("~/.config/matplotlib/matplotlibrc")):
+        temporary = os.environ.get("TMPDIR", "/tmp")
+        os.environ.setdefault("MPLCONFIGDIR", os.path.join(temporary, "matplotlib"))
     for name, number in (("stdout", 1), ("stderr", 2)):
         stream = open(number, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)
         stream.reconfigure(write_through=True)

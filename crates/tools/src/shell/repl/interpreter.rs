@@ -92,16 +92,31 @@ impl ReplTerms {
         }
     }
 
-    /// Would one that was started under these terms be held to those, too? Where its guard sees what it opens,
-    /// files that are protected since are protected from it.
-    fn hold_for(&self, now: &Self, mediated: bool) -> bool {
-        let within = |few: &[PathBuf], many: &[PathBuf]| few.iter().all(|one| many.contains(one));
-        self.profile == now.profile
-            && self.network == now.network
-            && within(&self.writable, &now.writable)
-            && within(&now.hidden, &self.hidden)
-            && (mediated || within(&now.protected, &self.protected))
-            && within(&now.closed, &self.closed)
+    /// Why one that was started under these terms would not be held to those; `None` if it would. Where its guard
+    /// sees what it opens, files that are protected since are protected from it. What is hidden since it could have
+    /// open already, and would go on seeing.
+    fn why_not_for(&self, now: &Self, mediated: bool) -> Option<String> {
+        let missing = |few: &[PathBuf], many: &[PathBuf]| {
+            let found = few.iter().find(|one| !many.contains(one));
+            found.map(|path| path.display().to_string())
+        };
+        if self.profile != now.profile {
+            return Some("commands are confined in another way".to_owned());
+        }
+        if self.network != now.network {
+            return Some("what commands may reach in the network is other".to_owned());
+        }
+        if let Some(path) = missing(&now.hidden, &self.hidden) {
+            return Some(format!("a rule hides {path} from commands"));
+        }
+        if let Some(path) = missing(&self.writable, &now.writable) {
+            return Some(format!("{path} may not be written any more"));
+        }
+        let protected = missing(&now.protected, &self.protected).filter(|_| !mediated);
+        let closed = missing(&now.closed, &self.closed);
+        protected
+            .or(closed)
+            .map(|path| format!("{path} is protected from commands"))
     }
 }
 
@@ -176,10 +191,10 @@ impl Interpreter {
         }
     }
 
-    /// May it be used under this confinement?
-    pub(super) fn fits(&self, confinement: &Confinement) -> bool {
-        self.limits
-            .hold_for(&ReplTerms::of(confinement), self.is_mediated())
+    /// Why it may not be used under this confinement; `None` if it may.
+    pub(super) fn misfit(&self, confinement: &Confinement) -> Option<String> {
+        let now = ReplTerms::of(confinement);
+        self.limits.why_not_for(&now, self.is_mediated())
     }
 
     pub(super) fn is_alive(&self) -> bool {

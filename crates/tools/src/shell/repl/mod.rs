@@ -162,15 +162,18 @@ impl Tool for Repl {
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
         };
         let mut notes = Vec::new();
+        let mut was_lost = false;
         if let Some(found) = held.take() {
             if input.restart {
                 found.end().await;
             } else if !found.is_alive() {
+                was_lost = true;
                 notes.push(format!("The interpreter had ended since: {BEGINS_ANEW}"));
-            } else if !found.fits(&confinement) {
+            } else if let Some(why) = found.misfit(&confinement) {
                 found.end().await;
+                was_lost = true;
                 notes.push(format!(
-                    "What may be touched has changed since the interpreter began: {BEGINS_ANEW}"
+                    "The interpreter was ended, because since it began {why}: {BEGINS_ANEW}"
                 ));
             } else {
                 *held = Some(found);
@@ -215,7 +218,11 @@ impl Tool for Repl {
             let uncovered = report.uncovered.and_then(|why| shell.uncovered(&why));
             notes.extend(uncovered);
         }
-        Ok(answer(input, outcome, longest, notes, is_new))
+        let mut output = answer(input, outcome, longest, notes, is_new);
+        if let Some(structured) = output.structured.as_mut().filter(|_| was_lost) {
+            structured["stateLost"] = json!(true);
+        }
+        Ok(output)
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {

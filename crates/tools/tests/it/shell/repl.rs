@@ -563,3 +563,34 @@ async fn one_that_is_not_installed_is_named() {
     );
     assert!(began.elapsed() < LONG);
 }
+
+#[tokio::test]
+async fn what_is_printed_belongs_to_its_call_however_much_it_is() {
+    for (language, code) in [
+        ("python", "print('x' * 3_000_000)"),
+        ("node", "console.log('x'.repeat(3_000_000))"),
+    ] {
+        if !is_there(language) {
+            continue;
+        }
+        let terminal = Terminal::new();
+        let heard = run(&terminal, language, code).await;
+        assert!(heard.text.starts_with("xxx"), "{language}");
+        let heard = run(&terminal, language, "1 + 1").await;
+        assert_eq!(heard.text, "=> 2", "{language}");
+    }
+}
+
+#[tokio::test]
+async fn modules_are_imported_in_node() {
+    if !is_there("node") {
+        return;
+    }
+    let terminal = Terminal::new();
+    let heard = run(&terminal, "node", "import('path').then((path) => path.sep)").await;
+    assert!(heard.text.starts_with("=> Promise"), "{}", heard.text);
+    let heard = run(&terminal, "node", "(await import('path')).sep").await;
+    assert_eq!(heard.text, "=> '/'");
+    let heard = run(&terminal, "node", "import path from 'path'").await;
+    assert!(heard.text.contains("Use `await import("), "{}", heard.text);
+}
