@@ -105,6 +105,17 @@ impl Session {
         (answer["is_error"] == true, text)
     }
 
+    /// Runs a command, in the background.
+    fn background(&mut self, command: &str) {
+        let input = json!({"command": command, "run_in_background": true});
+        let line = json!({"name": "Bash", "input": input}).to_string() + "\n";
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).unwrap();
+        let mut answer = String::new();
+        self.stdout.read_line(&mut answer).unwrap();
+        assert!(answer.contains("Started background task"), "{answer}");
+    }
+
     fn good(&mut self, input: &Value) -> String {
         let (failed, text) = self.call(input);
         assert!(!failed, "{input}: {text}");
@@ -145,6 +156,43 @@ fn reference(text: &str, words: &str) -> String {
         .next()
         .unwrap()
         .to_owned()
+}
+
+#[test]
+fn a_server_that_a_command_started_needs_no_permission() {
+    let has_python = haft_testkit::command("python3").arg("--version").output();
+    if !has_python.is_ok_and(|ran| ran.status.success()) {
+        return haft_testkit::skip("python3 is not installed");
+    }
+    let files = [
+        ("index.html", "<title>Shop</title><h1>Open</h1>"),
+        (
+            "serve.py",
+            "import http.server, socketserver\n\
+             with socketserver.TCPServer((\"127.0.0.1\", 0), http.server.SimpleHTTPRequestHandler) as server:\n\
+             \x20   open(\"port.part\", \"w\").write(str(server.server_address[1]))\n\
+             \x20   import os; os.rename(\"port.part\", \"port\")\n\
+             \x20   server.serve_forever()\n",
+        ),
+    ];
+    let rules = json!({"permissions": {"allow": ["Bash(python3 *)"]}});
+    let Some(mut session) = Session::start(&rules, &files) else {
+        return;
+    };
+    session.background("python3 serve.py");
+    let port = session.work().join("port");
+    haft_testkit::until_blocking("it serves", || port.exists());
+    let port: u16 = fs::read_to_string(port).unwrap().parse().unwrap();
+    let open = json!({"action": "navigate", "url": format!("http://localhost:{port}/")});
+    let shown = session.good(&open);
+    assert!(shown.contains("- heading \"Open\" [level=1]"), "{shown}");
+    // One that no command of the session opened is another matter.
+    let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = other.local_addr().unwrap().port();
+    let open = json!({"action": "navigate", "url": format!("http://localhost:{port}/")});
+    let refused = session.bad(&open);
+    assert!(refused.contains("localhost"), "{refused}");
+    session.end();
 }
 
 /// Vectors 1, 2, 10 and 19: a file of the project is shown, acted on and read again.

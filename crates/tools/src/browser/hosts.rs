@@ -97,6 +97,11 @@ impl PageHosts {
         self.questions.open_for(cx, named);
     }
 
+    /// Processes of the session listen on these ports now.
+    pub(super) fn note_ports(&self, ports: BTreeSet<u16>) {
+        self.known().ports = ports;
+    }
+
     /// The call is over: what pages do from now on is judged by its rules, and asks no one.
     pub(super) fn close(&self) {
         self.questions.close();

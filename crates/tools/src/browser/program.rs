@@ -129,6 +129,10 @@ pub(super) async fn start(
 ) -> Result<Started, ToolError> {
     let failed =
         |error: io::Error| ToolError::Failed(format!("The browser was not started: {error}"));
+    // A window needs the display, and our sandbox has no way to it.
+    if program.headed {
+        return in_its_own(program, shell, gate);
+    }
     let scratch = shell.scratch_for("browser");
     let Pipes {
         theirs: (commands, answers),
@@ -138,7 +142,7 @@ pub(super) async fn start(
     confined.arguments = program.arguments(&scratch, PROXY_PORT);
     // Our own sandbox holds all of it; its own would need rights that it does not have in there.
     confined.arguments.push("--no-sandbox".into());
-    confined.env = environment(&scratch, program.headed);
+    confined.env = environment(&scratch, false);
     // Nothing of what it says there is of use, and it would wait when a pipe is full.
     let nowhere = || {
         let null = fs::File::options().read(true).write(true).open("/dev/null");
@@ -172,7 +176,15 @@ fn in_its_own(
     shell: &Shell,
     gate: Arc<dyn Gate>,
 ) -> Result<Started, ToolError> {
-    if rustix::process::geteuid().is_root() {
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root && program.headed {
+        return Err(ToolError::Failed(format!(
+            "{} was not started: a browser with a window (`browser.headed`) runs outside of haft's sandbox, and has no \
+             sandbox of its own for root. Leave `browser.headed` out, or work as another user.",
+            program.path.display()
+        )));
+    }
+    if is_root {
         return Err(ToolError::Failed(format!(
             "{} was not started: it cannot be confined well enough here, and has no sandbox of its own for root. `haft \
              doctor` says what is missing.",

@@ -90,6 +90,9 @@ impl BrowserSession {
             .map_err(|error| {
                 let hint = match process.is_confined() {
                     true => "",
+                    false if program.headed => {
+                        " It has a window (`browser.headed`): is there a display (DISPLAY or WAYLAND_DISPLAY)?"
+                    }
                     false => " It runs without haft's sandbox here (`haft doctor`); its own may not be installed.",
                 };
                 ToolError::Failed(format!(
@@ -99,10 +102,16 @@ impl BrowserSession {
             })?;
         let count = self.started.fetch_add(1, Ordering::Relaxed) + 1;
         if !process.is_confined() && count == 1 {
-            self.say(
-                "The browser runs in its own sandbox, not in haft's, which cannot be had here: it sees your files, \
-                 though pages do not (`haft doctor`).",
-            );
+            self.say(match program.headed {
+                true => {
+                    "The browser has a window, so it runs in its own sandbox, not in haft's: it sees your files, \
+                     though pages do not."
+                }
+                false => {
+                    "The browser runs in its own sandbox, not in haft's, which cannot be had here: it sees your \
+                     files, though pages do not (`haft doctor`)."
+                }
+            });
         }
         *running = Some(Running {
             browser: browser.clone(),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{BrowserProgram, BrowserSession, actions, answer, files};
-use crate::{ShellProgram, web::harmless};
+use crate::{ShellProgram, shell::Shell, web::harmless};
 
 pub(super) const NAME: &str = "Browser";
 
@@ -312,6 +312,15 @@ impl Tool for Browser {
         let mut whole = serde_json::to_value(input).ok()?;
         if page == "about:blank" {
             return None;
+        }
+        // A server that a command has started since is one of this session's.
+        if haft_browser::is_loopback_url(&page)
+            && let (Ok(session), Ok(shell)) = (
+                cx.services.get::<BrowserSession>(),
+                cx.services.get::<Shell>(),
+            )
+        {
+            session.hosts.note_ports(shell.listening().await);
         }
         whole["page"] = json!(page);
         Some(whole)
