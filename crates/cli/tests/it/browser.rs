@@ -195,6 +195,21 @@ fn a_server_that_a_command_started_needs_no_permission() {
     session.end();
 }
 
+#[test]
+fn a_window_that_cannot_be_had_is_said_to_be_why() {
+    let displays = ["DISPLAY", "WAYLAND_DISPLAY"];
+    if displays.iter().any(|name| std::env::var_os(name).is_some()) {
+        return haft_testkit::skip("a browser without a display: there is one");
+    }
+    let settings = json!({"browser": {"headed": true}});
+    let Some(mut session) = Session::start(&settings, &[("a.html", "<h1>Hi</h1>")]) else {
+        return;
+    };
+    let refused = session.bad(&json!({"action": "navigate", "url": "a.html"}));
+    assert!(refused.contains("`browser.headed`"), "{refused}");
+    session.end();
+}
+
 /// Vectors 1, 2, 10 and 19: a file of the project is shown, acted on and read again.
 #[test]
 fn a_page_of_the_project_is_looked_at_and_acted_on() {
