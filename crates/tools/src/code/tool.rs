@@ -83,11 +83,7 @@ impl Operation {
     }
 
     fn asks_about_code(self) -> bool {
-        // What stands in a file a server can say as soon as it has it.
-        !matches!(
-            self,
-            Self::Diagnostics | Self::CodeActions | Self::DocumentSymbol | Self::Restart
-        )
+        !matches!(self, Self::Diagnostics | Self::CodeActions | Self::Restart)
     }
 
     fn name(self) -> String {

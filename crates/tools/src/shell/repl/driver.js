@@ -76,6 +76,11 @@
   const options = { filename: 'repl' };
   const loader = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
   if (loader) options.importModuleDynamically = loader;
+  // That this is new to node is of no use to who wrote the code.
+  const emitWarning = process.emitWarning;
+  process.emitWarning = (warning, ...rest) => {
+    if (!/USE_MAIN_CONTEXT_DEFAULT_LOADER/.test(String(warning))) emitWarning.call(process, warning, ...rest);
+  };
   const compiled = (code) => {
     if (/^\s*\{/.test(code) && !/;\s*$/.test(code)) {
       try {

@@ -173,7 +173,7 @@ impl Tool for Repl {
                 found.end().await;
                 was_lost = true;
                 notes.push(format!(
-                    "The interpreter was ended, because since it began {why}: {BEGINS_ANEW}"
+                    "What may be touched has changed since the interpreter began ({why}): {BEGINS_ANEW}"
                 ));
             } else {
                 *held = Some(found);
