@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::setting::{Setting, entry, text};
+use crate::setting::{Setting, entry, has_python, text};
 
 fn hostile(mode: &str) -> Value {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hostile.py");
@@ -34,6 +34,9 @@ async fn good_still_answers(setting: &Setting) {
 
 #[tokio::test]
 async fn answers_to_what_was_not_asked_change_nothing() {
+    if !has_python() {
+        return;
+    }
     let setting = beside("ids", 60).await;
     assert_eq!(setting.status("s"), ("connected".to_owned(), None));
     for _ in 0..20 {
@@ -46,6 +49,9 @@ async fn answers_to_what_was_not_asked_change_nothing() {
 
 #[tokio::test]
 async fn a_list_without_an_end_is_cut() {
+    if !has_python() {
+        return;
+    }
     let setting = beside("endless", 60).await;
     let list = setting.servers.list();
     let tools = list
@@ -60,6 +66,9 @@ async fn a_list_without_an_end_is_cut() {
 
 #[tokio::test]
 async fn names_that_could_act_on_a_terminal_or_on_rules_are_made_plain() {
+    if !has_python() {
+        return;
+    }
     let setting = beside("names", 60).await;
     assert_eq!(setting.status("s").0, "connected");
     let (tools, _) = setting.servers.tools();
@@ -83,6 +92,9 @@ async fn names_that_could_act_on_a_terminal_or_on_rules_are_made_plain() {
 
 #[tokio::test]
 async fn schemas_that_lead_back_to_themselves_or_are_none_are_survived() {
+    if !has_python() {
+        return;
+    }
     let setting = beside("schemas", 60).await;
     assert_eq!(setting.status("s").0, "connected");
     let (tools, _) = setting.servers.tools();
@@ -115,6 +127,9 @@ async fn schemas_that_lead_back_to_themselves_or_are_none_are_survived() {
 
 #[tokio::test]
 async fn a_server_that_dies_at_any_step_says_so_and_hurts_no_other() {
+    if !has_python() {
+        return;
+    }
     for step in ["initialize", "tools-list", "prompts-list"] {
         for how in ["die", "half"] {
             let setting = beside(&format!("{how}-{step}"), 60).await;
@@ -130,6 +145,9 @@ async fn a_server_that_dies_at_any_step_says_so_and_hurts_no_other() {
 
 #[tokio::test]
 async fn a_server_that_dies_in_a_call_ends_the_call() {
+    if !has_python() {
+        return;
+    }
     for mode in ["die-tools-call", "half-tools-call"] {
         let setting = beside(mode, 60).await;
         let failed = setting.call("mcp__s__t", json!({})).await.unwrap_err();
@@ -144,6 +162,9 @@ async fn a_server_that_dies_in_a_call_ends_the_call() {
 
 #[tokio::test]
 async fn what_is_too_deep_to_be_read_ends_its_request_at_once() {
+    if !has_python() {
+        return;
+    }
     let setting = beside("deep-tools-call", 60).await;
     let failed = setting.call("mcp__s__t", json!({})).await.unwrap_err();
     assert!(failed.to_string().contains("cannot be read"), "{failed}");
@@ -155,6 +176,9 @@ async fn what_is_too_deep_to_be_read_ends_its_request_at_once() {
 
 #[tokio::test]
 async fn a_server_that_is_mute_about_prompts_keeps_its_tools() {
+    if !has_python() {
+        return;
+    }
     let setting = beside("mute-prompts-list", 9).await;
     assert_eq!(setting.status("s"), ("connected".to_owned(), None));
     let said = setting.call("mcp__s__t", json!({})).await.unwrap();
@@ -172,6 +196,9 @@ async fn a_server_that_is_mute_about_prompts_keeps_its_tools() {
 /// Answers that no one reads must not pile up, nor news of lists.
 #[tokio::test]
 async fn a_flood_of_questions_and_news_is_thinned_out() {
+    if !has_python() {
+        return;
+    }
     let setting = Setting::new(&json!({"s": entry(&[]), "good": entry(&[])}));
     let setting = setting.settled().await;
     assert_eq!(setting.act("pings").await, "asked");

@@ -52,6 +52,16 @@ pub(crate) struct Setting {
     pub(crate) servers: Arc<Servers>,
 }
 
+/// Can servers of ours run, which are in Python?
+pub(crate) fn has_python() -> bool {
+    let found = haft_testkit::command("python3").arg("--version").output();
+    let has = found.is_ok_and(|ran| ran.status.success());
+    if !has {
+        haft_testkit::skip("python3 is not installed");
+    }
+    has
+}
+
 /// The entry of a server that runs in these modes.
 pub(crate) fn entry(modes: &[&str]) -> Value {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");

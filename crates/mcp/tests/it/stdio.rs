@@ -12,7 +12,7 @@ use haft_mcp::client::{ApprovedTools, ServerEntry, ToolApprovals};
 use serde_json::{Value, json};
 use tokio::{sync::Notify, time::timeout};
 
-use crate::setting::{Setting, entry, text};
+use crate::setting::{Setting, entry, has_python, text};
 
 async fn one(modes: &[&str]) -> Setting {
     Setting::new(&json!({"s": entry(modes)})).settled().await
@@ -20,6 +20,9 @@ async fn one(modes: &[&str]) -> Setting {
 
 #[tokio::test]
 async fn a_server_is_connected_listed_page_by_page_and_called() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&[]).await;
     assert_eq!(setting.status("s"), ("connected".to_owned(), None));
     let list = setting.servers.list();
@@ -46,6 +49,9 @@ async fn a_server_is_connected_listed_page_by_page_and_called() {
 
 #[tokio::test]
 async fn the_stateless_revision_is_spoken_where_a_server_knows_it() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&["modern"]).await;
     assert_eq!(
         setting.servers.list().servers[0].revision,
@@ -70,6 +76,9 @@ async fn the_stateless_revision_is_spoken_where_a_server_knows_it() {
 
 #[tokio::test]
 async fn a_server_that_ends_when_it_is_asked_about_revisions_is_greeted_the_old_way() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&["strict"]).await;
     assert_eq!(setting.status("s").0, "connected");
     assert!(setting.person.warnings.lock().unwrap().is_empty());
@@ -77,6 +86,9 @@ async fn a_server_that_ends_when_it_is_asked_about_revisions_is_greeted_the_old_
 
 #[tokio::test]
 async fn a_revision_that_no_one_knows_is_a_failure() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&["odd"]).await;
     let (status, error) = setting.status("s");
     assert_eq!(status, "failed");
@@ -85,6 +97,9 @@ async fn a_revision_that_no_one_knows_is_a_failure() {
 
 #[tokio::test]
 async fn one_bad_server_hurts_no_other() {
+    if !has_python() {
+        return;
+    }
     let named = json!({
         "good": entry(&[]),
         "dead": entry(&["dies"]),
@@ -120,6 +135,9 @@ async fn one_bad_server_hurts_no_other() {
 
 #[tokio::test]
 async fn what_a_server_does_wrong_is_survived_and_said() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&[]).await;
     assert_eq!(setting.act("nonsense").await, "still here");
     let huge = setting.act("huge").await;
@@ -143,6 +161,9 @@ async fn what_a_server_does_wrong_is_survived_and_said() {
 /// What people are shown of a server that does not work, or talks too much.
 #[tokio::test]
 async fn the_last_lines_that_a_server_writes_or_logs_are_kept() {
+    if !has_python() {
+        return;
+    }
     let log = |setting: &Setting| setting.servers.list().servers[0].log.clone();
     let dead = one(&["dies"]).await;
     assert_eq!(dead.status("s").0, "failed");
@@ -162,6 +183,9 @@ async fn the_last_lines_that_a_server_writes_or_logs_are_kept() {
 
 #[tokio::test]
 async fn a_crash_is_reported_once_and_the_server_started_again() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&[]).await;
     let before = setting.call("mcp__s__pid", json!({})).await.unwrap();
     let crashed = setting.act("crash").await;
@@ -202,6 +226,9 @@ impl ToolApprovals for SlowPerson {
 
 #[tokio::test]
 async fn a_server_that_crashes_while_a_person_is_asked_about_it_is_started_again() {
+    if !has_python() {
+        return;
+    }
     let person = Arc::new(SlowPerson::default());
     let approvals = Arc::clone(&person) as Arc<dyn ToolApprovals>;
     let named = json!({"s": entry(&[])});
@@ -221,6 +248,9 @@ async fn a_server_that_crashes_while_a_person_is_asked_about_it_is_started_again
 
 #[tokio::test]
 async fn progress_is_reported_and_an_interrupt_ends_a_call() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&[]).await;
     let (output, mut updates) = setting
         .call_in("mcp__s__act", json!({"what": "progress"}))
@@ -256,6 +286,9 @@ async fn progress_is_reported_and_an_interrupt_ends_a_call() {
 
 #[tokio::test]
 async fn a_call_without_a_word_ends_at_its_limit() {
+    if !has_python() {
+        return;
+    }
     let mut slow = entry(&[]);
     slow["timeout"] = json!(1000);
     let setting = Setting::new(&json!({"s": slow})).settled().await;
@@ -273,6 +306,9 @@ async fn a_call_without_a_word_ends_at_its_limit() {
 
 #[tokio::test]
 async fn what_a_server_asks_is_answered() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&[]).await;
     let roots: Value = serde_json::from_str(&setting.act("roots").await).unwrap();
     assert_eq!(
@@ -290,6 +326,9 @@ async fn what_a_server_asks_is_answered() {
 
 #[tokio::test]
 async fn a_changed_list_is_asked_for_again_and_the_last_one_is_kept() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&[]).await;
     let (_, mut seen) = setting.servers.tools();
     setting.act("grow").await;
@@ -318,6 +357,9 @@ async fn a_changed_list_is_asked_for_again_and_the_last_one_is_kept() {
 
 #[tokio::test]
 async fn servers_are_switched_off_on_and_set_while_a_session_runs() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&[]).await;
     setting.servers.toggle("s", false).await.unwrap();
     assert_eq!(setting.status("s").0, "disabled");
@@ -345,6 +387,9 @@ async fn servers_are_switched_off_on_and_set_while_a_session_runs() {
 
 #[tokio::test]
 async fn prompts_and_resources_are_there_for_people_and_models() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&[]).await;
     let prompts = setting.servers.prompts();
     assert_eq!(prompts[0].command, "mcp__s__greet");
@@ -414,6 +459,9 @@ async fn prompts_and_resources_are_there_for_people_and_models() {
 
 #[tokio::test]
 async fn hundreds_of_calls_leave_nothing_behind() {
+    if !has_python() {
+        return;
+    }
     let setting = one(&[]).await;
     let files = || fs::read_dir("/proc/self/fd").unwrap().count();
     let connection = setting
