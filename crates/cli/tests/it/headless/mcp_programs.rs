@@ -130,7 +130,7 @@ fn a_long_result_is_kept_in_a_file_and_shown_in_part() {
     };
     let (whole, messages) = run(None);
     assert_eq!(whole, [true, false, true]);
-    // What is worth a warning, 10,000 tokens, a person is told.
+    // From 10,000 tokens on a person is warned.
     let is_warning = |one: &Value| {
         let text = "the result of mcp__s__act is long: 90009 characters";
         one["type"] == "system" && one.to_string().contains(text)

@@ -202,24 +202,24 @@ fn vector_29_what_is_no_time_is_refused_before_any_hook() {
     assert!(!desk.project.path().join("fired").exists());
 }
 
-/// What programs are told of the calls of one turn, in their order.
+/// What programs receive of the calls of one turn, in their order.
 fn structured(desk: &Desk, calls: &[Value]) -> Vec<Value> {
     let mut talk = Talk::new(&mut desk.haft(&json!([calls, [text("done")]])));
     talk.user("go");
     let heard = talk.hear_until("result");
     assert_eq!(talk.end().1, 0);
     let results = heard.iter().filter(|one| one["type"] == "user");
-    let told: Vec<Value> = results.map(|one| one["tool_use_result"].clone()).collect();
-    assert_eq!(told.len(), calls.len(), "{heard:#?}");
-    told
+    let received: Vec<Value> = results.map(|one| one["tool_use_result"].clone()).collect();
+    assert_eq!(received.len(), calls.len(), "{heard:#?}");
+    received
 }
 
 #[test]
-fn what_programs_are_told_of_schedules() {
+fn what_programs_receive_of_schedules() {
     let desk = Desk::new();
     let once =
         json!({"cron": "9  12 * * *", "prompt": "once", "recurring": false, "durable": true});
-    let told = structured(
+    let received = structured(
         &desk,
         &[
             cron(false, "own"),
@@ -227,7 +227,7 @@ fn what_programs_are_told_of_schedules() {
             call("CronList", json!({})),
         ],
     );
-    let (own, once) = (&told[0], &told[1]);
+    let (own, once) = (&received[0], &received[1]);
     for made in [own, once] {
         let id = made["id"].as_str().unwrap();
         assert!(id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -249,7 +249,7 @@ fn what_programs_are_told_of_schedules() {
         "nextFireAt": "2026-11-16T12:09:00+00:00",
     });
     assert_eq!(once, &expected);
-    let jobs = told[2]["jobs"].as_array().unwrap();
+    let jobs = received[2]["jobs"].as_array().unwrap();
     let mut listed = own.clone();
     listed["cron"] = json!("7 * * * *");
     listed["prompt"] = json!("own");
@@ -260,9 +260,9 @@ fn what_programs_are_told_of_schedules() {
     );
     // It is there for the next session, which ends it.
     let delete = call("CronDelete", json!({"id": once["id"]}));
-    let told = structured(&desk, &[delete, call("CronList", json!({}))]);
-    assert_eq!(told[0], json!({"id": once["id"]}));
-    assert_eq!(told[1], json!({"jobs": []}));
+    let received = structured(&desk, &[delete, call("CronList", json!({}))]);
+    assert_eq!(received[0], json!({"id": once["id"]}));
+    assert_eq!(received[1], json!({"jobs": []}));
 }
 
 #[test]
@@ -289,15 +289,15 @@ fn a_wakeup_is_held_to_its_bounds_and_all_are_forgotten_at_once() {
         .collect();
     calls.push(call("ScheduleWakeup", json!({"stop": true, "noop": true})));
     calls.push(call("ScheduleWakeup", json!({"stop": true})));
-    let told = structured(&desk, &calls);
+    let received = structured(&desk, &calls);
     const MONDAY: u64 = 1_794_823_210;
-    for ((given, seconds, was_clamped), told) in asked.iter().zip(&told) {
+    for ((given, seconds, was_clamped), received) in asked.iter().zip(&received) {
         let expected = json!({
             "scheduledFor": (MONDAY + seconds) * 1000,
             "clampedDelaySeconds": seconds,
             "wasClamped": was_clamped,
         });
-        assert_eq!(told, &expected, "{given}");
+        assert_eq!(received, &expected, "{given}");
     }
     let stopped = |count: usize| json!({"stopped": true, "cancelledWakeups": count});
     assert_eq!(told[asked.len()..], [stopped(asked.len()), stopped(0)]);
