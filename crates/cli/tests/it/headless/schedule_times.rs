@@ -300,7 +300,7 @@ fn a_wakeup_is_held_to_its_bounds_and_all_are_forgotten_at_once() {
         assert_eq!(received, &expected, "{given}");
     }
     let stopped = |count: usize| json!({"stopped": true, "cancelledWakeups": count});
-    assert_eq!(told[asked.len()..], [stopped(asked.len()), stopped(0)]);
+    assert_eq!(received[asked.len()..], [stopped(asked.len()), stopped(0)]);
 }
 
 #[test]
