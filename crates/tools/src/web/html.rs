@@ -47,10 +47,10 @@ pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
         false => beside([|| small(&page)]).and_then(|mut one| one.pop()),
     };
     // It comes from elsewhere, and must not fail for it: then there is at least the text.
-    let (text, is_main) = converted.unwrap_or_else(|| (bare(&page.html), false));
+    let (text, is_main) = converted.unwrap_or_else(|| (tidy(&bare(&page.html)), false));
     HtmlText {
         title: unescaped(&page.title),
-        text: tidy(&text),
+        text: text.trim().into(),
         is_main,
     }
 }
@@ -75,8 +75,8 @@ fn threads() -> usize {
 
 fn small(page: &TamePage) -> (String, bool) {
     match main_content(page) {
-        Some(content) => (markdown(&content), true),
-        None => (markdown(&page.html), false),
+        Some(content) => (tidy(&markdown(&content)), true),
+        None => (tidy(&markdown(&page.html)), false),
     }
 }
 
@@ -94,7 +94,7 @@ fn large(page: &TamePage, threads: usize) -> Option<(String, bool)> {
             let Some(part) = parts.get(at) else {
                 return converted;
             };
-            converted.push((at, markdown(part)));
+            converted.push((at, tidy(&markdown(part))));
         }
     };
     let threads = threads.min(MOST_THREADS).min(parts.len());
@@ -119,7 +119,7 @@ fn parts(page: &TamePage, shown: Range<usize>) -> Vec<&str> {
     parts
 }
 
-/// Parts as one text. The blanks in front of a first line stay: it may be code.
+/// Parts as one text, those that are empty left out. The blanks in front of a first line stay: it may be code.
 fn joined(parts: &[String]) -> String {
     let edges = parts.iter().map(|part| {
         let part = part.trim_end();
@@ -127,7 +127,8 @@ fn joined(parts: &[String]) -> String {
         let line = part[..blank].rfind('\n').map_or(0, |at| at + 1);
         &part[line..]
     });
-    edges.collect::<Vec<&str>>().join("\n\n")
+    let some = edges.filter(|part| !part.is_empty());
+    some.collect::<Vec<&str>>().join("\n\n")
 }
 
 fn main_content(page: &TamePage) -> Option<String> {
@@ -187,11 +188,11 @@ fn unescaped(text: &str) -> String {
     text
 }
 
-/// At most one empty line in a row, none with blanks only.
+/// At most one empty line in a row, none with blanks only. The blanks in front of the first line stay.
 fn tidy(text: &str) -> String {
     let mut tidy = String::with_capacity(text.len());
     let mut empty = 0;
-    for line in text.trim().lines() {
+    for line in text.trim_end().lines() {
         let is_empty = line.trim().is_empty();
         empty = if is_empty { empty + 1 } else { 0 };
         if empty > 1 {
@@ -316,7 +317,7 @@ do not mean anything at all but are there all the same, because a page has words
         assert!(parts.contains("   a\n b"), "{parts}");
         assert_eq!(tidy(&parts), tidy(&markdown(&page.html)));
         let odd = ["\n \n  x\n\n".to_owned(), String::new(), "  y ".to_owned()];
-        assert_eq!(joined(&odd), "  x\n\n\n\n  y");
+        assert_eq!(joined(&odd), "  x\n\n  y");
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! ([`haft_sandbox::network::AllowedAddresses`]); the connection goes to one of those.
 //!
 //! - `download`: from an address to bytes, redirects included; `cache`: pages that were fetched before
-//! - `page`: from bytes to text; `html`: from HTML to Markdown; `tame`: HTML that can do no harm to its reader
+//! - `page`: from bytes to text; `html`: from HTML to Markdown; `tame`: HTML that can do no harm to its
+//!   reader; `tags`: what it is made of
 //! - `marked`: how a model reads a stranger's text
 
 mod address;
@@ -19,6 +20,7 @@ mod marked;
 mod page;
 mod search;
 mod session;
+mod tags;
 mod tame;
 
 #[cfg(feature = "browser")]

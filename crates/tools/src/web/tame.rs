@@ -5,9 +5,11 @@
 //! length. What comes out is nested well, at most [`DEEPEST`] deep, and has only those tags and attributes that
 //! text can be made of.
 
-use std::{collections::HashSet, ops::Range};
+use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use url::Url;
+
+use super::tags::{RawTag, TagKind, find_end, next_attribute, read_tag};
 
 /// In larger pages the main content is not searched for, which would take longer than all the rest: it is where the
 /// page says it is.
@@ -35,67 +37,10 @@ pub(super) struct TamePage {
     pub(super) cuts: Vec<usize>,
 }
 
-/// Left out with all that is in them.
-const DROPPED: [&str; 12] = [
-    "script", "style", "svg", "iframe", "template", "noembed", "noframes", "object", "canvas",
-    "select", "datalist", "xmp",
-];
-/// Left out themselves; what is in them stays.
-const UNWRAPPED: [&str; 13] = [
-    "noscript",
-    "plaintext",
-    "math",
-    "font",
-    "form",
-    "frameset",
-    "frame",
-    "base",
-    "applet",
-    "marquee",
-    "nobr",
-    "listing",
-    "button",
-];
-const VOID: [&str; 14] = [
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
-    "track", "wbr",
-];
 const ATTRIBUTES: [&str; 17] = [
     "href", "src", "alt", "title", "class", "id", "lang", "colspan", "rowspan", "start", "content",
     "name", "property", "datetime", "role", "itemprop", "hidden",
 ];
-/// What is in these reads the same without them.
-const CONTAINERS: [&str; 6] = ["html", "body", "main", "article", "section", "div"];
-/// A paragraph ends where one of these begins.
-const ENDS_PARAGRAPH: [&str; 26] = [
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "details",
-    "div",
-    "dl",
-    "fieldset",
-    "figure",
-    "footer",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hr",
-    "main",
-    "nav",
-    "ol",
-    "p",
-    "pre",
-    "section",
-    "table",
-    "ul",
-];
-
 /// Makes a page tame. Links are made whole by its address.
 pub(super) fn tame(html: &str, base: Option<&Url>) -> TamePage {
     tame_as(html, base, html.len() > LARGE)
@@ -134,11 +79,11 @@ struct Tamer<'a> {
     base: Option<&'a Url>,
     out: String,
     /// The elements that are open.
-    open: Vec<OpenElement>,
+    open: Vec<OpenElement<'a>>,
     /// Elements of these names are not closed any more: looking for their end again would be for nothing.
     unclosed: HashSet<String>,
     /// Names of elements that were too deep to be opened.
-    beyond: Vec<String>,
+    beyond: Vec<Cow<'a, str>>,
     tags: usize,
     text_bytes: usize,
     title: String,
@@ -149,24 +94,17 @@ struct Tamer<'a> {
     in_others: usize,
 }
 
-struct OpenElement {
-    name: String,
+struct OpenElement<'a> {
+    name: Cow<'a, str>,
+    kind: TagKind,
     /// Where its tag begins in what comes out.
     start: usize,
-}
-
-/// A tag as it is written.
-struct RawTag<'a> {
-    name: String,
-    is_end: bool,
-    attributes: &'a str,
-    behind: &'a str,
 }
 
 impl<'a> Tamer<'a> {
     /// The next text and the tag behind it; false at the end.
     fn step(&mut self) -> bool {
-        let at = self.rest.find('<').unwrap_or(self.rest.len());
+        let at = memchr::memchr(b'<', self.rest.as_bytes()).unwrap_or(self.rest.len());
         let (text, rest) = self.rest.split_at(at);
         self.text_bytes += text.len();
         self.out.push_str(text);
@@ -182,7 +120,7 @@ impl<'a> Tamer<'a> {
                     return false;
                 };
                 self.rest = tag.behind;
-                self.take(&tag);
+                self.take(tag);
             }
             _ => {
                 self.out.push_str("&lt;");
@@ -200,15 +138,16 @@ impl<'a> Tamer<'a> {
         self.rest = from.find(end).map_or("", |at| &from[at + end.len()..]);
     }
 
-    fn take(&mut self, tag: &RawTag<'a>) {
-        let name = tag.name.as_str();
-        if name.is_empty() || UNWRAPPED.contains(&name) {
+    fn take(&mut self, tag: RawTag<'a>) {
+        let name = &*tag.name;
+        let kind = TagKind::of(name);
+        if name.is_empty() || kind.is_unwrapped {
             return;
         }
         if tag.is_end {
             return self.close(name);
         }
-        if DROPPED.contains(&name) {
+        if kind.is_dropped {
             self.skip_to_end(name);
             return;
         }
@@ -224,14 +163,14 @@ impl<'a> Tamer<'a> {
             self.out.push('\n');
             return;
         }
-        self.close_implied(name);
-        if VOID.contains(&name) {
-            self.write_start(tag);
+        self.close_implied(name, kind);
+        if kind.is_void {
+            self.write_start(&tag);
             return;
         }
         if self.open.len() >= DEEPEST {
             if self.beyond.len() < MOST_TAGS {
-                self.beyond.push(tag.name.clone());
+                self.beyond.push(tag.name);
             }
             return;
         }
@@ -240,14 +179,15 @@ impl<'a> Tamer<'a> {
         if self.is_large
             && self.in_others == 0
             && start - last >= BETWEEN_CUTS
-            && ENDS_PARAGRAPH.contains(&name)
+            && kind.ends_paragraph
         {
             self.cuts.push(start);
         }
-        self.write_start(tag);
-        self.in_others += usize::from(!CONTAINERS.contains(&name));
+        self.write_start(&tag);
+        self.in_others += usize::from(!kind.is_container);
         self.open.push(OpenElement {
-            name: tag.name.clone(),
+            name: tag.name,
+            kind,
             start,
         });
     }
@@ -280,9 +220,9 @@ impl<'a> Tamer<'a> {
 
     fn close_from(&mut self, at: usize) {
         while self.open.len() > at {
-            if let Some(OpenElement { name, start }) = self.open.pop() {
+            if let Some(OpenElement { name, kind, start }) = self.open.pop() {
                 self.write_end(&name);
-                self.in_others -= usize::from(!CONTAINERS.contains(&name.as_str()));
+                self.in_others -= usize::from(!kind.is_container);
                 let range = start..self.out.len();
                 let is_main = name == "main" || name == "article";
                 if is_main
@@ -299,7 +239,7 @@ impl<'a> Tamer<'a> {
     }
 
     /// What ends where this begins.
-    fn close_implied(&mut self, name: &str) {
+    fn close_implied(&mut self, name: &str, kind: TagKind) {
         let (ended, within): (&[&str], &[&str]) = match name {
             "li" => (&["li"], &["ul", "ol", "menu"]),
             "dt" | "dd" => (&["dt", "dd"], &["dl"]),
@@ -311,7 +251,7 @@ impl<'a> Tamer<'a> {
             _ => (&[], &[]),
         };
         for at in (0..self.open.len()).rev() {
-            let open = self.open[at].name.as_str();
+            let open = &*self.open[at].name;
             if ended.contains(&open) {
                 self.close_from(at);
                 break;
@@ -320,7 +260,7 @@ impl<'a> Tamer<'a> {
                 break;
             }
         }
-        if ENDS_PARAGRAPH.contains(&name) && self.open.last().is_some_and(|open| open.name == "p") {
+        if kind.ends_paragraph && self.open.last().is_some_and(|open| open.name == "p") {
             self.close_from(self.open.len() - 1);
         }
     }
@@ -336,7 +276,7 @@ impl<'a> Tamer<'a> {
                 continue;
             };
             // Those of other elements serve only to find the main content.
-            let names_code = *name == "class" && matches!(tag.name.as_str(), "code" | "pre");
+            let names_code = *name == "class" && matches!(&*tag.name, "code" | "pre");
             let marks_only = ["class", "id", "role", "itemprop"].contains(name);
             if self.is_large && marks_only && !names_code {
                 continue;
@@ -350,12 +290,15 @@ impl<'a> Tamer<'a> {
                     Some(whole) => whole,
                     None => continue,
                 },
-                _ => value.to_owned(),
+                _ => Cow::Borrowed(value),
             };
             self.out.push(' ');
             self.out.push_str(name);
             self.out.push_str("=\"");
-            self.out.push_str(&value.replace('"', "&quot;"));
+            match value.contains('"') {
+                true => self.out.push_str(&value.replace('"', "&quot;")),
+                false => self.out.push_str(&value),
+            }
             self.out.push('"');
         }
         self.out.push('>');
@@ -368,7 +311,7 @@ impl<'a> Tamer<'a> {
     }
 
     /// A link as a whole address; `None` for what is none: places in the page, scripts, whole pictures.
-    fn whole(&self, link: &str) -> Option<String> {
+    fn whole<'l>(&self, link: &'l str) -> Option<Cow<'l, str>> {
         let link = link.trim();
         let starts = |with: &str| {
             link.get(..with.len())
@@ -378,90 +321,14 @@ impl<'a> Tamer<'a> {
             return None;
         }
         if starts("http://") || starts("https://") || starts("mailto:") {
-            return Some(link.to_owned());
+            return Some(Cow::Borrowed(link));
         }
-        match self.base {
-            Some(base) => base
-                .join(&link.replace("&amp;", "&"))
-                .ok()
-                .map(String::from),
-            None => Some(link.to_owned()),
-        }
+        let Some(base) = self.base else {
+            return Some(Cow::Borrowed(link));
+        };
+        let whole = base.join(&link.replace("&amp;", "&")).ok()?;
+        Some(Cow::Owned(whole.into()))
     }
-}
-
-/// Reads a tag behind its `<`; `None` if it does not end.
-fn read_tag(inside: &str) -> Option<RawTag<'_>> {
-    let (is_end, inside) = match inside.strip_prefix('/') {
-        Some(inside) => (true, inside),
-        None => (false, inside),
-    };
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == ':';
-    let end = inside.find(|c| !is_name(c)).unwrap_or(inside.len());
-    let name = inside[..end.min(40)].to_ascii_lowercase();
-    let bytes = inside.as_bytes();
-    let mut at = end;
-    loop {
-        match *bytes.get(at)? {
-            b'>' => break,
-            // A quote begins a value only behind a `=`.
-            quote @ (b'"' | b'\'') if inside[..at].trim_end().ends_with('=') => {
-                let behind = &bytes[at + 1..];
-                at += 2 + behind.iter().position(|byte| *byte == quote)?;
-            }
-            _ => at += 1,
-        }
-    }
-    Some(RawTag {
-        name,
-        is_end,
-        attributes: &inside[end..at],
-        behind: &inside[at + 1..],
-    })
-}
-
-/// The next attribute: its name, its value, and what comes behind it.
-fn next_attribute(text: &str) -> Option<(&str, &str, &str)> {
-    let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
-    if text.is_empty() {
-        return None;
-    }
-    // A `=` in front is part of a name.
-    let skipped = usize::from(text.starts_with('='));
-    let end = text[skipped..].find(|c: char| c.is_ascii_whitespace() || c == '=' || c == '/');
-    let end = end.map_or(text.len(), |at| at + skipped);
-    let (name, rest) = text.split_at(end);
-    let Some(value) = rest.trim_start().strip_prefix('=') else {
-        return Some((name, "", rest));
-    };
-    let value = value.trim_start();
-    let quoted = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-    if let Some(quote) = quoted {
-        let value = &value[1..];
-        let end = value.find(quote).unwrap_or(value.len());
-        return Some((name, &value[..end], value.get(end + 1..).unwrap_or("")));
-    }
-    let end = value.find(|c: char| c.is_ascii_whitespace());
-    let (value, rest) = value.split_at(end.unwrap_or(value.len()));
-    Some((name, value, rest))
-}
-
-/// Where the end tag of this name is.
-fn find_end(text: &str, name: &str) -> Option<usize> {
-    let mut from = 0;
-    while let Some(at) = text[from..].find("</") {
-        let at = from + at;
-        let rest = &text[at + 2..];
-        let is_it = rest
-            .get(..name.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(name));
-        let behind = rest.as_bytes().get(name.len());
-        if is_it && behind.is_none_or(|byte| byte.is_ascii_whitespace() || b"/>".contains(byte)) {
-            return Some(at);
-        }
-        from = at + 2;
-    }
-    None
 }
 
 #[cfg(test)]
@@ -566,7 +433,7 @@ mod tests {
                 rest = tag.behind;
                 if tag.is_end {
                     proptest::prop_assert_eq!(open.pop(), Some(name));
-                } else if !VOID.contains(&name) {
+                } else if !TagKind::of(name).is_void {
                     open.push(name);
                 }
             }
