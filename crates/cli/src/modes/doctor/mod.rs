@@ -5,6 +5,8 @@
 //! put in its place. What the sandbox holds is found out by trying, and whether the model's server answers by
 //! asking it for its list.
 
+mod findings;
+
 use std::{
     env,
     os::unix::fs::PermissionsExt,
@@ -23,8 +25,8 @@ use haft_sandbox::{Mechanism, Setup};
 #[cfg(feature = "search")]
 use haft_search::{IndexStatus, SearchEngine};
 use rustix::fs::Access;
-use serde_json::{Value, json};
 
+use self::findings::{CheckState, Findings, Row, Section};
 use crate::{
     VERSION,
     args::SessionArgs,
@@ -85,53 +87,6 @@ async fn look(config: &SessionConfig) -> anyhow::Result<Findings> {
         findings.sections.push(servers);
     }
     Ok(findings)
-}
-
-struct Findings {
-    sections: Vec<Section>,
-}
-
-struct Section {
-    name: &'static str,
-    rows: Vec<Row>,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Row {
-    name: String,
-    state: CheckState,
-    text: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CheckState {
-    /// As it should be.
-    Good,
-    /// Worth a look.
-    Note,
-    /// Something that was asked for cannot be had.
-    Bad,
-}
-
-impl CheckState {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Good => "ok",
-            Self::Note => "note",
-            Self::Bad => "bad",
-        }
-    }
-}
-
-impl Row {
-    fn new(name: impl Into<String>, state: CheckState, text: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            state,
-            text: text.into(),
-        }
-    }
 }
 
 /// Where pages would be looked at.
@@ -560,67 +515,6 @@ async fn guarantees() -> Vec<Row> {
         Row::new(finding.profile, state, text)
     }));
     rows
-}
-
-impl Findings {
-    /// Those with something in them.
-    fn sections(&self) -> impl Iterator<Item = &Section> {
-        self.sections
-            .iter()
-            .filter(|section| !section.rows.is_empty())
-    }
-
-    fn is_good(&self) -> bool {
-        let mut rows = self.sections().flat_map(|section| &section.rows);
-        !rows.any(|row| row.state == CheckState::Bad)
-    }
-
-    fn exit(&self) -> Exit {
-        if self.is_good() {
-            Exit::Success
-        } else {
-            Exit::Usage
-        }
-    }
-
-    fn text(&self, style: Style) -> String {
-        let mut text = String::new();
-        for section in self.sections() {
-            text += &format!("{}\n", style.bold(section.name));
-            let width = section.rows.iter().map(|row| row.name.chars().count());
-            let width = width.max().unwrap_or_default();
-            for Row {
-                name,
-                state,
-                text: said,
-            } in &section.rows
-            {
-                let name = format!("{name:width$}");
-                let mark = match state {
-                    CheckState::Good => ' ',
-                    CheckState::Note => '-',
-                    CheckState::Bad => '!',
-                };
-                text += &format!("{mark} {}  {}\n", style.dim(&name), show::clean(said));
-            }
-        }
-        text.trim_end().to_owned()
-    }
-
-    fn json(&self) -> Value {
-        let sections: Vec<Value> = self
-            .sections()
-            .map(|section| {
-                let rows: Vec<Value> = section
-                    .rows
-                    .iter()
-                    .map(|row| json!({"name": row.name, "state": row.state.name(), "text": row.text}))
-                    .collect();
-                json!({"name": section.name, "rows": rows})
-            })
-            .collect();
-        json!({"ok": self.is_good(), "sections": sections})
-    }
 }
 
 #[cfg(test)]
