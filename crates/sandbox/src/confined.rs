@@ -46,8 +46,8 @@ use tokio::{
 };
 
 use crate::{
-    CommandEnd, CommandOutput, ExitKind, Mechanism, NameJudge, Process, Running, Sandbox,
-    SandboxError, SandboxProfile,
+    CommandEnd, CommandNetwork, CommandOutput, ExitKind, Mechanism, NameJudge, Process, Running,
+    Sandbox, SandboxError, SandboxProfile,
     network::Gate,
     protocol::{FILES, Order},
     sandbox::ProgramPurpose,
@@ -110,6 +110,7 @@ pub struct ConfinedProcess {
     scratch: PathBuf,
     /// Where the guard is, to find what is below it.
     guard: Option<u32>,
+    network: Option<CommandNetwork>,
     /// Without it, the program ends.
     _alive: oneshot::Sender<()>,
 }
@@ -162,6 +163,7 @@ impl Sandbox {
         let scratch = scratch.path().to_path_buf();
         let mechanism = world.mechanism();
         let guard = standing.pid();
+        let network = standing.network.clone();
         let mut fences = std::mem::take(&mut standing.fences).into_iter();
         let mut output = |pipe: Option<OwnedFd>| {
             let fence = fences.next();
@@ -190,6 +192,7 @@ impl Sandbox {
             mechanism,
             scratch,
             guard,
+            network,
             _alive: alive,
         })
     }
@@ -204,6 +207,11 @@ impl ConfinedProcess {
     /// Where its temporary files are.
     pub fn scratch(&self) -> &Path {
         &self.scratch
+    }
+
+    /// The network that it has for itself: see [`Running::network`].
+    pub fn network(&self) -> Option<&CommandNetwork> {
+        self.network.as_ref()
     }
 
     /// For other tasks.

@@ -21,7 +21,6 @@ use rustix::{
     io::Errno,
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
-    process::{Signal, pidfd_send_signal},
 };
 use tokio::{
     net::{UnixStream, unix::pipe},
@@ -38,7 +37,7 @@ use crate::{
     protocol::{self, Keeper, News, Order, Plan},
     sandbox::{PAUSE, SILENT},
     scratch::{self, Scratch},
-    tree,
+    waiting_shell::{Fallen, Standing, WaitingShell},
 };
 
 /// How many shells wait for a command.
@@ -84,124 +83,6 @@ impl Drop for Link {
     fn drop(&mut self) {
         if !self.last {
             let _ = protocol::send(&self.waiter, b"bye", &[]);
-        }
-    }
-}
-
-/// A shell that waits for its command.
-pub(crate) struct WaitingShell {
-    pub(crate) guard: GuardLink,
-    pub(crate) output: pipe::Receiver,
-    standing: Option<Standing>,
-}
-
-/// A guard that stands, with its shell.
-pub(crate) struct Standing {
-    /// Its process.
-    handle: OwnedFd,
-    pub(crate) mediated: bool,
-    /// Where the guard vouches for what the command wrote, if it has to: for each pipe.
-    pub(crate) fences: Vec<UnixStream>,
-    /// The proxy listens in its network.
-    _accepting: Option<Accepting>,
-}
-
-impl Standing {
-    /// The number of the guard's process; `None` when it is gone.
-    pub(crate) fn pid(&self) -> Option<u32> {
-        tree::number(&self.handle)
-    }
-
-    /// Ends the guard. Where it has a process space of its own, the kernel ends all that is in there.
-    pub(crate) fn kill(&self) {
-        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
-    }
-}
-
-impl WaitingShell {
-    /// Waits until the guard stands and has its shell.
-    pub(crate) async fn stand(&mut self, world: &SandboxInstance) -> io::Result<Standing> {
-        match self.standing.take() {
-            Some(standing) => Ok(standing),
-            None => self.rise(world).await.map_err(Fallen::into),
-        }
-    }
-
-    async fn rise(&mut self, world: &SandboxInstance) -> Result<Standing, Fallen> {
-        match self.guard.next().await {
-            Some(News::Standing {
-                apart,
-                mediated,
-                fences,
-            }) => {
-                world.apart.store(apart, Ordering::Relaxed);
-                let handle = self.guard.file().ok_or(io::ErrorKind::NotFound);
-                let fences: io::Result<Vec<_>> = (0..fences)
-                    .map(|_| stream(self.guard.file().ok_or(io::ErrorKind::NotFound)?))
-                    .collect();
-                let listener = self.guard.file().map(TcpListener::from);
-                let accepting = world.proxy.as_ref().zip(listener);
-                let accepting = accepting.map(|(proxy, listener)| proxy.accept_from(listener));
-                Ok(Standing {
-                    handle: handle.map_err(|kind| Fallen::Shell(kind.into()))?,
-                    mediated,
-                    fences: fences.map_err(Fallen::Shell)?,
-                    _accepting: accepting.transpose().map_err(Fallen::Shell)?,
-                })
-            }
-            Some(News::Unable {
-                step,
-                error,
-                passing,
-            }) if passing && step.starts_with('/') => {
-                // Something was moved meanwhile: another sandbox may have it.
-                let text = format!("{step}: {error}");
-                Err(Fallen::Shell(io::Error::new(
-                    io::ErrorKind::BrokenPipe,
-                    text,
-                )))
-            }
-            Some(News::Unable {
-                step,
-                error,
-                passing,
-            }) if passing || step.is_empty() => Err(Fallen::Shell(io::Error::other(error))),
-            Some(News::Unable { step, error, .. }) => Err(Fallen::Confinement { step, error }),
-            // It says nothing when it cannot do its work.
-            None if world.mechanism() == Mechanism::Bubblewrap => Err(Fallen::Confinement {
-                step: world.mechanism().name().to_owned(),
-                error: "it ended without a word".to_owned(),
-            }),
-            _ => Err(Fallen::Shell(io::Error::new(
-                io::ErrorKind::BrokenPipe,
-                "what was to confine it ended without a word",
-            ))),
-        }
-    }
-}
-
-fn stream(file: OwnedFd) -> io::Result<UnixStream> {
-    let stream = BlockingStream::from(file);
-    stream.set_nonblocking(true)?;
-    UnixStream::from_std(stream)
-}
-
-/// Why a guard does not stand.
-enum Fallen {
-    /// Its command cannot be confined so.
-    Confinement { step: String, error: String },
-    /// That says nothing about what can be had here.
-    Shell(io::Error),
-}
-
-impl From<Fallen> for io::Error {
-    fn from(fallen: Fallen) -> Self {
-        match fallen {
-            // It could be done before: what is there has changed meanwhile, so that it is tried anew.
-            Fallen::Confinement { step, error } => {
-                Self::new(io::ErrorKind::BrokenPipe, format!("{step}: {error}"))
-            }
-            Fallen::Shell(error) => error,
         }
     }
 }
@@ -374,6 +255,17 @@ impl SandboxInstance {
     /// What the proxy decided lately.
     pub(crate) fn network_log(&self) -> Vec<GateLogEntry> {
         self.proxy.as_ref().map(Proxy::log).unwrap_or_default()
+    }
+
+    /// Can commands here not reach what waits?
+    pub(crate) fn note_apart(&self, apart: bool) {
+        self.apart.store(apart, Ordering::Relaxed);
+    }
+
+    /// Lets the proxy serve one more listener, that of a command with a network for itself.
+    pub(crate) fn accept_from(&self, listener: TcpListener) -> io::Result<Option<Accepting>> {
+        let proxy = self.proxy.as_ref();
+        proxy.map(|proxy| proxy.accept_from(listener)).transpose()
     }
 
     /// Hands a command to a shell that waits, and lets another one get ready.

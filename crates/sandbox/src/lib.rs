@@ -19,6 +19,7 @@
 //! # Layout
 //! - [`Sandbox`], [`Running`]: what is started and what runs; [`SandboxProfile`]: what it may touch
 //! - [`ConfinedProgram`], [`ConfinedProcess`]: programs that are confined for long, with open files of their own
+//! - [`CommandNetwork`]: what listens in the network that a command has for itself
 //! - [`guarded`]: programs that run beside ours, unconfined, and end with it
 //! - [`network`]: the proxy through which a command talks to those it may
 //! - [`probe`]: finds out by trying what holds here
@@ -29,6 +30,7 @@
 
 mod available;
 pub mod child;
+mod command_network;
 mod confined;
 mod error;
 mod fork;
@@ -48,8 +50,10 @@ mod sandbox;
 mod scratch;
 mod sockets;
 mod tree;
+mod waiting_shell;
 
 pub use available::{available, is_doubtful, strongest};
+pub use command_network::{CommandNetwork, NetworkId};
 pub use confined::{ConfinedControl, ConfinedProcess, ConfinedProgram};
 pub use error::SandboxError;
 pub use fork::take_variables;
@@ -63,7 +67,7 @@ pub use running::{CommandEnd, ExitKind, RefusedWrite, Running};
 pub use sandbox::{
     Line, Mechanism, ProfileEnvironment, Sandbox, Setup, SilenceLimits, system_shell,
 };
-pub use tree::Process;
+pub use tree::{PinnedProcess, Process};
 
 /// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.
 pub const PROXY_PORT: u16 = 3128;

@@ -21,7 +21,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Mechanism, NameUse, SandboxProfile};
+use crate::{Mechanism, NameUse, NetworkId, SandboxProfile};
 
 /// The longest packet: what is longer (a large environment) goes through a file.
 const PACKET: usize = 4096;
@@ -119,8 +119,8 @@ pub(crate) enum Order {
 /// What the guard of a command tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum News {
-    /// A handle of the guard's own process comes along, the fences, and where it has a network of its own
-    /// with a proxy, a listening socket.
+    /// A handle of the guard's own process comes along, the fences, the link on which it makes sockets, and
+    /// where it has a network of its own with a proxy, a listening socket.
     Standing {
         /// No command can reach what waits or what other commands run.
         apart: bool,
@@ -129,6 +129,8 @@ pub(crate) enum News {
         /// Files are hidden from the command: what it writes may be used once its guard has vouched for it,
         /// on one fence for each pipe. None: nothing is hidden.
         fences: usize,
+        /// The network that the command has for itself; with it comes the link.
+        network: Option<NetworkId>,
     },
     /// There is no shell, and no command will run.
     Unable {
@@ -163,6 +165,14 @@ pub(crate) const COVERED: u8 = b'c';
 pub(crate) const COVERED_TO_THE_END: u8 = b'e';
 /// Something hidden could be read.
 pub(crate) const UNCOVERED: u8 = b'u';
+
+/// What our process asks a guard for, in a byte: a socket in the network of its command.
+pub(crate) const SOCKET_V4: u8 = b'4';
+pub(crate) const SOCKET_V6: u8 = b'6';
+/// The first byte of the answer, which comes with the socket.
+pub(crate) const SOCKET_MADE: u8 = b's';
+/// Or with the number of the error behind it.
+pub(crate) const SOCKET_FAILED: u8 = b'f';
 
 /// Bytes of the system that need not be text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,11 +5,12 @@ use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    CommandOutput, Mechanism, NameJudge, Process,
+    CommandNetwork, CommandOutput, Mechanism, NameJudge, Process,
     guard_link::GuardLink,
-    instance::{SandboxInstance, Standing, WaitingShell},
+    instance::SandboxInstance,
     protocol::{News, Order},
     tree,
+    waiting_shell::{Standing, WaitingShell},
 };
 
 /// A command that runs. When this is dropped, all of it ends.
@@ -143,6 +144,12 @@ impl Running {
     /// that, what it made must be looked at afterwards.
     pub fn is_mediated(&self) -> bool {
         self.standing.mediated
+    }
+
+    /// The network that it has for itself: `None` if it has that of the machine, or none in which anything could
+    /// listen.
+    pub fn network(&self) -> Option<&CommandNetwork> {
+        self.standing.network.as_ref()
     }
 
     /// Waits until the command's own process ended; what it started may still run, and hold the pipe.

@@ -17,11 +17,12 @@ use tokio::sync::Mutex;
 
 use crate::{
     NameJudge, Running, SandboxError, SandboxProfile,
-    instance::{SandboxInstance, Standing, WaitingShell},
+    instance::SandboxInstance,
     network::{Gate, GateLogEntry},
     protocol::{Order, Plan},
     scratch::{self, Scratch},
     sockets,
+    waiting_shell::{Standing, WaitingShell},
 };
 
 /// What a session's commands need.

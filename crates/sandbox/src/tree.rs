@@ -21,6 +21,24 @@ pub struct Process {
     pub name: String,
 }
 
+/// A process that was seen, held so that no other can be taken for it: as long as it [`is_there`](Self::is_there), its
+/// number is its own.
+#[derive(Debug)]
+pub struct PinnedProcess(OwnedFd);
+
+impl PinnedProcess {
+    /// The process that has this number now; `None` if none has.
+    pub fn of(pid: u32) -> Option<Self> {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        pidfd_open(pid, PidfdFlags::empty()).ok().map(Self)
+    }
+
+    /// Does its number still belong to it?
+    pub fn is_there(&self) -> bool {
+        number(&self.0).is_some()
+    }
+}
+
 #[derive(Debug)]
 struct ProcessEntry {
     parent: u32,
@@ -229,6 +247,20 @@ mod tests {
     fn a_handle_tells_its_process() {
         let own = pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).unwrap();
         assert_eq!(number(&own), Some(std::process::id()));
+    }
+
+    #[test]
+    fn a_pinned_process_is_there_until_its_number_may_be_another_s() {
+        let mut child = haft_testkit::command("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pinned = PinnedProcess::of(child.id()).unwrap();
+        assert!(pinned.is_there());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(!pinned.is_there());
+        assert!(PinnedProcess::of(u32::MAX).is_none());
     }
 
     #[test]

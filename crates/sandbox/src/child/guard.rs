@@ -3,6 +3,8 @@
 //! All orphans of the command become children of the guard, whatever they do to get away (it is their
 //! subreaper), so that nothing needs to be remembered: what is below the guard belongs to the command.
 
+mod wait;
+
 use std::{
     fs::File,
     io::{self, Read, Write},
@@ -18,7 +20,6 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create, tell},
     process::{
         PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal,
@@ -26,9 +27,11 @@ use rustix::{
     },
 };
 
+use self::wait::Happened;
 use super::{
     confine::{self, Confinement, Held},
     cover::Cover,
+    guard_sockets::GuardSockets,
     keeper::{Step, step},
     mounts, program,
     shell::{GuardedShell, ShellRequest},
@@ -101,6 +104,8 @@ struct Guard<'a> {
     cover: Option<Cover>,
     /// Where our process asks whether they are: one for each pipe that it reads.
     fences: Vec<UnixStream>,
+    /// Where our process asks for sockets in the command's network.
+    sockets: Option<GuardSockets>,
     /// One that no longer is, because of which the command is ended.
     uncovered: Option<PathBuf>,
     /// What the command was kept from writing, once there are no more calls.
@@ -129,36 +134,6 @@ enum Watched {
     Gone,
     /// The one that wanted it is gone.
     Unwanted,
-}
-
-/// What a guard watches.
-enum Watch {
-    Socket,
-    Keeper,
-    Shell,
-    Report,
-    Call,
-    Cover,
-    Fence(usize),
-}
-
-/// What it saw.
-#[derive(Default)]
-struct Happened {
-    /// Our process said something, or is gone.
-    heard: bool,
-    keeper_gone: bool,
-    shell_ended: bool,
-    /// The shell said something.
-    told: bool,
-    /// The command made a call that is ours to carry out.
-    called: bool,
-    /// No process is left that could.
-    no_more_calls: bool,
-    /// Something changed beside a hidden file.
-    changed: bool,
-    /// Our process has read something that the command wrote, and asks on these fences.
-    asked: Vec<usize>,
 }
 
 impl<'a> Guard<'a> {
@@ -203,15 +178,21 @@ impl<'a> Guard<'a> {
             (Some(_), false) => 1,
             (Some(_), true) => program::FENCES,
         };
+        let (sockets, network, link) = match step("", || GuardSockets::of(plan))? {
+            Some((sockets, network, link)) => (Some(sockets), Some(network), Some(link)),
+            None => (None, None, None),
+        };
         let standing = News::Standing {
             apart: own || held.apart,
             mediated: held.mediated,
             fences,
+            network,
         };
         let pairs: Result<Vec<_>, Step> = (0..fences).map(|_| step("", UnixStream::pair)).collect();
         let (fences, theirs): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
         let mut files = vec![itself.as_fd()];
         files.extend(theirs.iter().map(AsFd::as_fd));
+        files.extend(link.iter().map(AsFd::as_fd));
         files.extend(listener.iter().map(AsFd::as_fd));
         step("", || {
             protocol::send(&socket, &protocol::frame(&standing)?, &files)
@@ -222,6 +203,7 @@ impl<'a> Guard<'a> {
             confinement,
             cover,
             fences,
+            sockets,
             uncovered: None,
             refused: Vec::new(),
             shell,
@@ -261,6 +243,7 @@ impl<'a> Guard<'a> {
                 no_more_calls,
                 changed,
                 asked,
+                wants_socket,
             } = self.wait(pause)?;
             if keeper_gone {
                 return Ok(Watched::Unwanted);
@@ -276,6 +259,13 @@ impl<'a> Guard<'a> {
             if !asked.is_empty() && !self.vouch(&asked)? {
                 self.kill();
                 continue;
+            }
+            if wants_socket {
+                if let Some(sockets) = &mut self.sockets
+                    && !sockets.give()
+                {
+                    self.sockets = None;
+                }
             }
             if called {
                 self.mediate()?;
@@ -333,65 +323,6 @@ impl<'a> Guard<'a> {
                 look = (look * 2).min(LOOK_AT_MOST);
             }
         }
-    }
-
-    /// Waits for our process, the keeper's end, the shell's end, the shell's word, a call of the command's.
-    fn wait(&self, pause: Option<Duration>) -> io::Result<Happened> {
-        let pause = pause.map(|pause| Timespec {
-            tv_sec: pause.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: pause.subsec_nanos().into(),
-        });
-        let mut watched: Vec<(Watch, PollFd<'_>)> = Vec::new();
-        let mut watch =
-            |what, file| watched.push((what, PollFd::from_borrowed_fd(file, PollFlags::IN)));
-        watch(Watch::Socket, self.socket.as_fd());
-        if let Some(keeper) = &self.keeper {
-            watch(Watch::Keeper, keeper.as_fd());
-        }
-        if let Some(mediator) = self.shell.mediator.as_ref().filter(|one| !one.is_busy()) {
-            watch(Watch::Call, mediator.listener().as_fd());
-        }
-        if self.uncovered.is_none() {
-            if let Some(cover) = &self.cover {
-                watch(Watch::Cover, cover.watch().as_fd());
-            }
-            for (number, fence) in self.fences.iter().enumerate() {
-                watch(Watch::Fence(number), fence.as_fd());
-            }
-        }
-        if !self.ended {
-            watch(Watch::Shell, self.shell.handle.as_fd());
-            if self.shell.told == ShellRequest::Nothing
-                && let Some(report) = &self.shell.report
-            {
-                watch(Watch::Report, report.as_fd());
-            }
-        }
-        let (what, mut files): (Vec<_>, Vec<_>) = watched.into_iter().unzip();
-        match poll(&mut files, pause.as_ref()) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => return Ok(Happened::default()),
-            Err(error) => return Err(error.into()),
-        }
-        let mut happened = Happened::default();
-        for (what, file) in what.iter().zip(&files) {
-            let events = file.revents();
-            let any = !events.is_empty();
-            match what {
-                Watch::Socket => happened.heard = any,
-                Watch::Keeper => happened.keeper_gone = any,
-                Watch::Shell => happened.shell_ended = any,
-                Watch::Report => happened.told = any,
-                Watch::Cover => happened.changed = any,
-                Watch::Fence(number) if any => happened.asked.push(*number),
-                Watch::Fence(_) => {}
-                Watch::Call => {
-                    happened.called = events.contains(PollFlags::IN);
-                    happened.no_more_calls = any && !happened.called;
-                }
-            }
-        }
-        Ok(happened)
     }
 
     /// Can a hidden file be read now? Once it can, nothing of the command's output is passed on.

@@ -10,6 +10,7 @@ mod confine;
 mod cover;
 mod filter;
 mod guard;
+mod guard_sockets;
 mod keeper;
 mod mediate;
 mod mounts;

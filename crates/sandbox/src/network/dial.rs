@@ -15,6 +15,7 @@ use super::{
     Gate, GateLogEntry, GateRequest, GateVerdict, Host, ProxyLimits, Resolve, addresses_of,
     log::Log,
 };
+use crate::CommandNetwork;
 
 /// What the connections of a proxy share.
 pub(super) struct Dialer {
@@ -82,24 +83,40 @@ impl Dialer {
                 because: "The client left before it was decided.".to_owned(),
             },
         };
-        let (because, reach) = match verdict {
-            GateVerdict::Allow { because, reach } => (because, reach),
-            GateVerdict::Refuse { because } => return Err(self.refused(entry, because)),
-        };
         let deadline = Instant::now() + self.limits.connect;
-        let addresses = match addresses_of(&host, &*self.resolver, deadline).await {
-            Ok(addresses) => addresses,
-            Err(error) => {
-                let text = format!("The host {host} cannot be resolved: {error}.\n");
-                (entry.allowed, entry.because) = (true, because);
-                self.log.add(entry);
-                return Err(Failure::Unresolved(text));
+        let (because, reach, addresses, network) = match verdict {
+            GateVerdict::Refuse { because } => return Err(self.refused(entry, because)),
+            GateVerdict::Allow { because, reach } => {
+                match addresses_of(&host, &*self.resolver, deadline).await {
+                    Ok(addresses) => (because, reach, addresses, None),
+                    Err(error) => {
+                        let text = format!("The host {host} cannot be resolved: {error}.\n");
+                        (entry.allowed, entry.because) = (true, because);
+                        self.log.add(entry);
+                        return Err(Failure::Unresolved(text));
+                    }
+                }
+            }
+            GateVerdict::AllowAt {
+                because,
+                reach,
+                addresses,
+                network,
+            } => {
+                let outside = addresses
+                    .iter()
+                    .find(|address| !address.to_canonical().is_loopback());
+                if let Some(outside) = outside {
+                    let because = format!("{outside} is not on this machine.");
+                    return Err(self.refused(entry, because));
+                }
+                (because, reach, addresses, network)
             }
         };
         if let Err(because) = reach.check_all(&host, &addresses) {
             return Err(self.refused(entry, because));
         }
-        let (outcome, address) = connect(&addresses, port, deadline).await;
+        let (outcome, address) = connect(&addresses, port, network.as_ref(), deadline).await;
         entry.allowed = true;
         entry.because = because;
         entry.address = Some(address);
@@ -107,7 +124,7 @@ impl Dialer {
         outcome.map_err(|error| {
             let text = format!(
                 "The host {host} cannot be reached at {address}: {}.\n",
-                error.kind()
+                reason(&error)
             );
             Failure::Unreachable(text, error.kind())
         })
@@ -117,6 +134,14 @@ impl Dialer {
         let failure = Failure::Refused(refusal(&entry.host, entry.port, &because));
         self.log.add(GateLogEntry { because, ..entry });
         failure
+    }
+}
+
+/// What the system says, or what we know of it.
+fn reason(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(_) => error.kind().to_string(),
+        None => error.to_string(),
     }
 }
 
@@ -137,6 +162,7 @@ fn refusal(host: &str, port: u16, because: &str) -> String {
 async fn connect(
     addresses: &[IpAddr],
     port: u16,
+    network: Option<&CommandNetwork>,
     deadline: Instant,
 ) -> (io::Result<TcpStream>, SocketAddr) {
     let mut last = (
@@ -149,7 +175,10 @@ async fn connect(
         let left = deadline.saturating_duration_since(Instant::now());
         let rest = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
         let turn = Instant::now() + left / rest;
-        let outcome = timeout_at(turn, TcpStream::connect(address)).await;
+        let outcome = match network {
+            None => timeout_at(turn, TcpStream::connect(address)).await,
+            Some(network) => timeout_at(turn, network.connect(address)).await,
+        };
         let outcome = outcome.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         if let Ok(server) = &outcome {
             // Small pieces are passed on at once. Only speed depends on it.

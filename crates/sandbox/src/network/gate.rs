@@ -1,8 +1,9 @@
 //! Who decides whether a request goes out.
 
-use std::pin::Pin;
+use std::{net::IpAddr, pin::Pin};
 
 use super::{AllowedAddresses, Host, HostRules, Judged};
+use crate::CommandNetwork;
 
 /// A future in a box, so that the traits here can stand behind `dyn`.
 pub type GateFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -35,6 +36,18 @@ pub enum GateVerdict {
         because: String,
         /// Where the host may be.
         reach: AllowedAddresses,
+    },
+    /// It may go to these addresses of loopback, which stand for the host, and to no others: here, or in the network
+    /// that a command has for itself.
+    AllowAt {
+        /// Who says so.
+        because: String,
+        /// Where the host may be. It holds for these addresses too.
+        reach: AllowedAddresses,
+        /// Tried in this order.
+        addresses: Vec<IpAddr>,
+        /// In which network they are; `None`: in that of this process.
+        network: Option<CommandNetwork>,
     },
     /// It may not.
     Refuse {

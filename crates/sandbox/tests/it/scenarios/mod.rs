@@ -7,6 +7,7 @@
 
 mod control;
 mod devices;
+mod dialled;
 mod environment;
 mod files;
 mod hidden;

@@ -1,0 +1,105 @@
+//! What a guard waits for.
+
+use std::{io, os::fd::AsFd, time::Duration};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{super::shell::ShellRequest, Guard};
+
+/// What a guard watches.
+enum Watch {
+    Socket,
+    Keeper,
+    Shell,
+    Report,
+    Call,
+    Cover,
+    Fence(usize),
+    Sockets,
+}
+
+/// What it saw.
+#[derive(Default)]
+pub(super) struct Happened {
+    /// Our process said something, or is gone.
+    pub(super) heard: bool,
+    pub(super) keeper_gone: bool,
+    pub(super) shell_ended: bool,
+    /// The shell said something.
+    pub(super) told: bool,
+    /// The command made a call that is ours to carry out.
+    pub(super) called: bool,
+    /// No process is left that could.
+    pub(super) no_more_calls: bool,
+    /// Something changed beside a hidden file.
+    pub(super) changed: bool,
+    /// Our process has read something that the command wrote, and asks on these fences.
+    pub(super) asked: Vec<usize>,
+    /// It wants a socket in the network of the command.
+    pub(super) wants_socket: bool,
+}
+
+impl Guard<'_> {
+    /// Waits for our process, the keeper's end, the shell's end, the shell's word, a call of the command's.
+    pub(super) fn wait(&self, pause: Option<Duration>) -> io::Result<Happened> {
+        let pause = pause.map(|pause| Timespec {
+            tv_sec: pause.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: pause.subsec_nanos().into(),
+        });
+        let mut watched: Vec<(Watch, PollFd<'_>)> = Vec::new();
+        let mut watch =
+            |what, file| watched.push((what, PollFd::from_borrowed_fd(file, PollFlags::IN)));
+        watch(Watch::Socket, self.socket.as_fd());
+        if let Some(keeper) = &self.keeper {
+            watch(Watch::Keeper, keeper.as_fd());
+        }
+        if let Some(mediator) = self.shell.mediator.as_ref().filter(|one| !one.is_busy()) {
+            watch(Watch::Call, mediator.listener().as_fd());
+        }
+        if let Some(sockets) = &self.sockets {
+            watch(Watch::Sockets, sockets.link());
+        }
+        if self.uncovered.is_none() {
+            if let Some(cover) = &self.cover {
+                watch(Watch::Cover, cover.watch().as_fd());
+            }
+            for (number, fence) in self.fences.iter().enumerate() {
+                watch(Watch::Fence(number), fence.as_fd());
+            }
+        }
+        if !self.ended {
+            watch(Watch::Shell, self.shell.handle.as_fd());
+            if self.shell.told == ShellRequest::Nothing
+                && let Some(report) = &self.shell.report
+            {
+                watch(Watch::Report, report.as_fd());
+            }
+        }
+        let (what, mut files): (Vec<_>, Vec<_>) = watched.into_iter().unzip();
+        match poll(&mut files, pause.as_ref()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(Happened::default()),
+            Err(error) => return Err(error.into()),
+        }
+        let mut happened = Happened::default();
+        for (what, file) in what.iter().zip(&files) {
+            let events = file.revents();
+            let any = !events.is_empty();
+            match what {
+                Watch::Socket => happened.heard = any,
+                Watch::Keeper => happened.keeper_gone = any,
+                Watch::Shell => happened.shell_ended = any,
+                Watch::Report => happened.told = any,
+                Watch::Cover => happened.changed = any,
+                Watch::Fence(number) if any => happened.asked.push(*number),
+                Watch::Fence(_) => {}
+                Watch::Sockets => happened.wants_socket = any,
+                Watch::Call => {
+                    happened.called = events.contains(PollFlags::IN);
+                    happened.no_more_calls = any && !happened.called;
+                }
+            }
+        }
+        Ok(happened)
+    }
+}

@@ -1,0 +1,69 @@
+//! Sockets for our process in the network of a command, made by its guard: see `command_network`.
+
+use std::{
+    io::{self, Read},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::net::UnixStream,
+    },
+};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::{
+    Mechanism, Network, NetworkId, SandboxProfile,
+    protocol::{self, Plan, SOCKET_FAILED, SOCKET_MADE, SOCKET_V4, SOCKET_V6},
+};
+
+/// The guard's end of what our process asks on.
+pub(super) struct GuardSockets(UnixStream);
+
+impl GuardSockets {
+    /// For a command that has a network for itself in which it can listen, with the end for our process.
+    pub(super) fn of(plan: &Plan) -> io::Result<Option<(Self, NetworkId, UnixStream)>> {
+        let listens = matches!(
+            &plan.profile,
+            SandboxProfile::Workspace(workspace) if workspace.network == Network::Proxy
+        );
+        if !listens || plan.mechanism >= Mechanism::Reduced {
+            return Ok(None);
+        }
+        // Without it, no one could say where a socket leads.
+        let Some(id) = NetworkId::own() else {
+            return Ok(None);
+        };
+        let (ours, theirs) = UnixStream::pair()?;
+        Ok(Some((Self(ours), id, theirs)))
+    }
+
+    pub(super) fn link(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Makes the socket that our process asks for. `false`: it asks for no more.
+    pub(super) fn give(&mut self) -> bool {
+        let mut kind = [0];
+        if !matches!(self.0.read(&mut kind), Ok(1)) {
+            return false;
+        }
+        let family = match kind {
+            [SOCKET_V4] => AddressFamily::INET,
+            [SOCKET_V6] => AddressFamily::INET6,
+            _ => return false,
+        };
+        // Our process connects it, and does not wait then.
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let sent = match socket_with(family, SocketType::STREAM, flags, None) {
+            Ok(socket) => {
+                let made = [SOCKET_MADE, 0, 0, 0, 0];
+                protocol::send(&self.0, &made, &[socket.as_fd()])
+            }
+            Err(error) => {
+                let mut answer = vec![SOCKET_FAILED];
+                answer.extend(error.raw_os_error().to_le_bytes());
+                protocol::send(&self.0, &answer, &[])
+            }
+        };
+        sent.is_ok()
+    }
+}
