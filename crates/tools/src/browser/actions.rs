@@ -1,6 +1,6 @@
 //! What each action does, and what is said of it.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use data_encoding::BASE64;
 use haft_browser::{
@@ -17,10 +17,7 @@ use super::{
     answer::{self, BrowserAnswer},
     tool::{BrowserAction, Input, NAME},
 };
-use crate::{
-    shell::{Shell, host_questions::Named},
-    web::PageAddress,
-};
+use crate::{shell::host_questions::Named, web::PageAddress};
 
 /// Characters of a snapshot that was asked for, of one after a navigation, of a difference.
 const WHOLE: usize = 20_000;
@@ -64,8 +61,6 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
         };
         return Ok(BrowserAnswer::said(closed).output(&[], None, None, &masked));
     }
-    let shell = cx.services.get::<Shell>()?;
-    let ports = shell.listening().await;
     let named = Named {
         card: Card::new(NAME, input.action.name()),
         asked: ToolUse {
@@ -74,7 +69,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
             input: serde_json::to_value(input).unwrap_or_default(),
         },
     };
-    session.hosts.open_for(cx, &named, ports.clone());
+    session.hosts.open_for(cx, &named).await;
     // However this ends, no question is asked in its name afterwards.
     let _closing = ClosesQuestions(&session);
     let (browser, count) = session.browser(cx).await?;
@@ -99,7 +94,6 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
         secrets: secrets.as_deref(),
         tabs: &tabs,
         tab: &tab,
-        ports: &ports,
     };
     let done = doing.act().await;
     let mut notes = browser.take_notes();
@@ -145,7 +139,6 @@ pub(super) struct Doing<'a> {
     secrets: Option<&'a PageSecrets>,
     tabs: &'a AgentTabs<'a>,
     pub(super) tab: &'a Tab,
-    ports: &'a BTreeSet<u16>,
 }
 
 impl Doing<'_> {
@@ -344,7 +337,7 @@ impl Doing<'_> {
         let arrival = match arrival {
             Ok(arrival) => arrival,
             Err(ChromiumError::Unreachable { error, url }) => {
-                return Err(self.unreachable(&error, &url));
+                return Err(self.unreachable(&error, &url).await);
             }
             Err(error) => return Err(failed(error)),
         };
@@ -360,7 +353,7 @@ impl Doing<'_> {
         self.show(tab, answer).await
     }
 
-    fn unreachable(&self, error: &str, url: &str) -> ToolError {
+    async fn unreachable(&self, error: &str, url: &str) -> ToolError {
         let address = PageAddress::read(url).ok();
         let port = address
             .as_ref()
@@ -373,12 +366,16 @@ impl Doing<'_> {
             let at = address
                 .map(|address| format!("{}:{port}", address.host))
                 .unwrap_or_default();
-            match self.ports.contains(&port) {
-                true => format!(
-                    "{at} cannot be reached: the command that listens there has a network of its own. Files of the \
-                     project are at http://haft.localhost/PATH."
-                ),
-                false => format!("Nothing listens at {at}. Is the dev server running?"),
+            let hosts = &self.session.hosts;
+            hosts.look().await;
+            if let Some(by) = hosts.server(url) {
+                format!(
+                    "{at} does not answer ({error}), though {by} listens there. What does its output say?"
+                )
+            } else if let Some(ended) = hosts.ended(url) {
+                ended
+            } else {
+                format!("Nothing listens at {at}. Is the dev server running?")
             }
         } else {
             format!("{error} at {url}.")

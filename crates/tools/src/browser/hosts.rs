@@ -9,10 +9,10 @@
 //! hand out libraries. It holds until the browser is closed: what ran in such a page may still run.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, HashSet},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use haft_browser::{BrowserRequest, Judging, RequestJudge, SERVED_HOST, Verdict, is_loopback_url};
@@ -23,7 +23,12 @@ use haft_sandbox::network::{
 
 use super::{files, tool::NAME};
 use crate::{
-    shell::host_questions::{HostQuestions, Named, bare, refuse},
+    shell::{
+        Shell,
+        host_questions::{HostQuestions, Named, bare, refuse},
+        ports,
+        session_ports::{PortServer, SessionPorts},
+    },
     web::{PageAddress, host_rules, is_named},
 };
 
@@ -69,8 +74,12 @@ struct KnownPages {
     cwd: PathBuf,
     /// Hosts on whose pages something was done, with permission.
     acted: HashSet<String>,
-    /// Ports that processes of the session listen on.
-    ports: BTreeSet<u16>,
+    /// What commands of the session listened on when that was last looked at.
+    ports: SessionPorts,
+    /// Who of them was the last to listen on a port.
+    served: BTreeMap<u16, String>,
+    /// Knows what they listen on now.
+    shell: Weak<Shell>,
     /// A page that may have read files of the project was shown.
     project_shown: bool,
 }
@@ -87,19 +96,67 @@ enum Place {
 
 impl PageHosts {
     /// From now on by the rules of this call, with questions in its name.
-    pub(super) fn open_for(&self, cx: &CallContext, named: &Named, ports: BTreeSet<u16>) {
+    pub(super) async fn open_for(&self, cx: &CallContext, named: &Named) {
         let mut permissions = cx.permissions.clone();
         permissions.hosts = permissions.hosts.for_tool(NAME);
-        let mut known = self.known();
-        known.permissions = Some(permissions);
-        known.cwd = cx.cwd.to_path_buf();
-        known.ports = ports;
+        {
+            let mut known = self.known();
+            known.permissions = Some(permissions);
+            known.cwd = cx.cwd.to_path_buf();
+            if let Ok(shell) = cx.services.get::<Shell>() {
+                known.shell = Arc::downgrade(&shell);
+            }
+        }
         self.questions.open_for(cx, named);
+        self.look().await;
     }
 
-    /// Processes of the session listen on these ports now.
-    pub(super) fn note_ports(&self, ports: BTreeSet<u16>) {
-        self.known().ports = ports;
+    /// Takes note of what a shell's commands listen on now.
+    pub(super) async fn look_at(&self, shell: &Shell) {
+        self.note(shell.listening().await);
+    }
+
+    /// The same for the shell of the calls.
+    pub(super) async fn look(&self) -> SessionPorts {
+        let shell = self.known().shell.upgrade();
+        match shell {
+            Some(shell) => self.note(shell.listening().await),
+            None => self.known().ports.clone(),
+        }
+    }
+
+    fn note(&self, ports: SessionPorts) -> SessionPorts {
+        let mut known = self.known();
+        let served = ports.all().map(|(port, by)| (port, by.to_owned()));
+        known.served.extend(served);
+        known.ports = ports.clone();
+        ports
+    }
+
+    /// Why nothing is to be found at an address of this machine where a command of the session was; `None` if there is
+    /// something, or never was.
+    pub(super) fn ended(&self, url: &str) -> Option<String> {
+        let address = PageAddress::read(url).ok()?;
+        let Place::Here(port) = place(&address.host, address.port) else {
+            return None;
+        };
+        let known = self.known();
+        let now = known.ports.server(&address.host, port);
+        if !matches!(now, PortServer::None) || ports::is_taken_here(port) {
+            return None;
+        }
+        let by = known.served.get(&port)?;
+        Some(nothing_any_more(&address.host, port, by))
+    }
+
+    /// Who of the session listens at an address of this machine.
+    pub(super) fn server(&self, url: &str) -> Option<String> {
+        let address = PageAddress::read(url).ok()?;
+        let known = self.known();
+        match known.ports.server(&address.host, address.port) {
+            PortServer::None => None,
+            _ => known.served.get(&address.port).cloned(),
+        }
     }
 
     /// The call is over: what pages do from now on is judged by its rules, and asks no one.
@@ -116,7 +173,12 @@ impl PageHosts {
     pub(super) fn permit(&self, url: &str, acting: bool) {
         if let Ok(address) = PageAddress::read(url) {
             let name = name_of(&address);
-            self.questions.allow(&name);
+            // What is permitted because a command of the session is there is so as long as it is.
+            let by_session = matches!(place(&address.host, address.port), Place::Here(port)
+                if self.is_served(&address.host, port));
+            if !by_session {
+                self.questions.allow(&name);
+            }
             if acting {
                 self.known().acted.insert(name);
             }
@@ -135,7 +197,7 @@ impl PageHosts {
             // A rule for all hosts was not made with this machine in mind.
             Place::Here(port) => {
                 was_allowed
-                    || self.known().ports.contains(&port)
+                    || self.is_served(&address.host, port)
                     || is_named(&hosts.lists(), &address.host, address.port)
             }
             Place::Special(_) => false,
@@ -202,13 +264,29 @@ impl PageHosts {
         let name = name_of(&address);
         match place {
             Place::Here(port) => {
-                let is_ours = self.known().ports.contains(&port)
-                    || is_named(&permissions.hosts.lists(), &address.host, address.port);
+                let ports = self.look().await;
+                match ports.server(&address.host, port) {
+                    PortServer::Machine(_) | PortServer::Command(..) => {
+                        self.known().project_shown = true;
+                        return Verdict::Pass;
+                    }
+                    PortServer::Unreachable(by) => return Verdict::Refuse(no_way(port, by)),
+                    PortServer::Several(by) => return Verdict::Refuse(several(port, &by)),
+                    PortServer::None => {}
+                }
+                let is_named = is_named(&permissions.hosts.lists(), &address.host, address.port);
+                if !is_named
+                    && !is_free
+                    && self.questions.said(&name) != Some(true)
+                    && let Some(ended) = self.ended(&request.url)
+                {
+                    return Verdict::Refuse(ended);
+                }
                 let reason = format!(
                     "a page wants to go to port {port} of this machine, on which no command of this session listens. \
                      A yes holds for this port and this session"
                 );
-                if is_ours || is_free || self.ask(&name, reason).await == Some(true) {
+                if is_named || is_free || self.ask(&name, reason).await == Some(true) {
                     self.known().project_shown = true;
                     return Verdict::Pass;
                 }
@@ -265,10 +343,9 @@ impl PageHosts {
     }
 
     async fn connection(&self, request: &GateRequest) -> GateVerdict {
-        let (permissions, project, ours) = {
+        let (permissions, project) = {
             let known = self.known();
-            let ours = known.ports.contains(&request.port);
-            (known.permissions.clone(), known.project_shown, ours)
+            (known.permissions.clone(), known.project_shown)
         };
         let Some(permissions) = permissions else {
             return refuse("no call is under way".to_owned());
@@ -291,20 +368,28 @@ impl PageHosts {
                 let loopback: [IpAddr; 2] =
                     [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
                 let reach = reach.with(loopback).with(request.host.address());
-                let reason = format!(
-                    "a page wants to talk to port {port} of this machine, on which no command of this session listens. \
-                     A yes holds for this port and this session"
-                );
-                let name = format!("localhost:{port}");
-                let ours =
-                    ours || is_named(&permissions.hosts.lists(), &request.host, request.port);
-                match ours || is_free || self.ask(&name, reason).await == Some(true) {
-                    true => {
-                        // It may show files of the project.
-                        self.known().project_shown = true;
-                        allow("It is of this session, or was allowed.", reach)
+                let ports = self.look().await;
+                let (addresses, network) = match ports.server(&request.host, port) {
+                    PortServer::Machine(addresses) => (addresses, None),
+                    PortServer::Command(network, addresses) => (addresses, Some(network.clone())),
+                    PortServer::Unreachable(by) => return refuse(no_way(port, by)),
+                    PortServer::Several(by) => return refuse(several(port, &by)),
+                    PortServer::None => {
+                        return match self.is_opened(request, &permissions).await {
+                            true => allow("It was allowed.", reach),
+                            false => {
+                                refuse(format!("Port {port} of this machine was not allowed."))
+                            }
+                        };
                     }
-                    false => refuse(format!("Port {port} of this machine was not allowed.")),
+                };
+                // It may show files of the project.
+                self.known().project_shown = true;
+                GateVerdict::AllowAt {
+                    because: "A command of this session listens there.".to_owned(),
+                    reach,
+                    addresses,
+                    network,
                 }
             }
             Place::Special(_) => {
@@ -340,6 +425,36 @@ impl PageHosts {
         }
     }
 
+    /// May a port of this machine be reached that no command of the session serves?
+    async fn is_opened(&self, request: &GateRequest, permissions: &PermissionSnapshot) -> bool {
+        let port = request.port;
+        let name = format!("localhost:{port}");
+        let is_open = permissions.mode == PermissionMode::BypassPermissions
+            || is_named(&permissions.hosts.lists(), &request.host, port)
+            || match self.questions.said(&name) {
+                Some(said) => said,
+                // A server that begins anew is not there for a moment, and no reason to ask.
+                None if self.known().served.contains_key(&port) => false,
+                None => {
+                    let reason = format!(
+                        "a page wants to talk to port {port} of this machine, on which no command of this session \
+                         listens. A yes holds for this port and this session"
+                    );
+                    self.ask(&name, reason).await == Some(true)
+                }
+            };
+        if is_open {
+            // It may show files of the project.
+            self.known().project_shown = true;
+        }
+        is_open
+    }
+
+    fn is_served(&self, host: &Host, port: u16) -> bool {
+        let known = self.known();
+        !matches!(known.ports.server(host, port), PortServer::None)
+    }
+
     async fn ask(&self, about: &str, reason: String) -> Option<bool> {
         self.questions.ask(NAME, about, reason).await
     }
@@ -355,6 +470,27 @@ fn name_of(address: &PageAddress) -> String {
         Place::Here(port) => format!("localhost:{port}"),
         _ => address.host_in_rules(),
     }
+}
+
+fn nothing_any_more(host: &Host, port: u16, by: &str) -> String {
+    format!(
+        "Nothing listens at {host}:{port} any more: {by} did, and it has ended or listens no longer. Start it again."
+    )
+}
+
+fn several(port: u16, by: &[&str]) -> String {
+    format!(
+        "Port {port} is served by {}, each in a network of its own, so which page is meant cannot be known. Stop one \
+         of them (TaskStop), or let one use another port.",
+        by.join(" and ")
+    )
+}
+
+fn no_way(port: u16, by: &str) -> String {
+    format!(
+        "{by} listens on port {port} in a network that it made itself, into which there is no way. Let it listen \
+         without one; files of the project are at http://haft.localhost/PATH."
+    )
 }
 
 fn place(host: &Host, port: u16) -> Place {
@@ -394,169 +530,5 @@ impl RequestJudge for PageHosts {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use haft_contract::{Card, HostLists, Hosts, JudgeHosts, ToolUse};
-
-    use super::*;
-
-    struct Examples;
-
-    impl JudgeHosts for Examples {
-        fn judge(&self, host: &str, _: u16) -> HostVerdict {
-            match host {
-                "good.example" => HostVerdict::Allowed,
-                "bad.example" => HostVerdict::Denied,
-                _ => HostVerdict::Ask,
-            }
-        }
-
-        fn lists(&self) -> HostLists {
-            HostLists::default()
-        }
-
-        fn for_tool(&self, tool: &str) -> Option<Hosts> {
-            assert_eq!(tool, "Browser");
-            Some(Hosts::by(OfBrowser))
-        }
-    }
-
-    /// The same, where a rule denies the browser one more.
-    struct OfBrowser;
-
-    impl JudgeHosts for OfBrowser {
-        fn judge(&self, host: &str, port: u16) -> HostVerdict {
-            match host {
-                "worse.example" => HostVerdict::Denied,
-                _ => Examples.judge(host, port),
-            }
-        }
-
-        fn lists(&self) -> HostLists {
-            HostLists::default()
-        }
-    }
-
-    fn hosts() -> PageHosts {
-        let (mut cx, _updates) = CallContext::for_test(Path::new("/"));
-        cx.permissions.mode = PermissionMode::Default;
-        cx.permissions.hosts = Hosts::by(Examples);
-        let hosts = PageHosts::default();
-        let asked = ToolUse {
-            id: String::new(),
-            name: "Browser".to_owned(),
-            input: serde_json::Value::Null,
-        };
-        let named = Named {
-            card: Card::new("Browser", "x"),
-            asked,
-        };
-        hosts.open_for(&cx, &named, BTreeSet::from([3000]));
-        hosts
-    }
-
-    async fn page(hosts: &PageHosts, url: &str) -> Verdict {
-        let request = BrowserRequest {
-            url: url.to_owned(),
-            method: "GET".to_owned(),
-            is_page: true,
-            from: String::new(),
-        };
-        RequestJudge::judge(hosts, &request).await
-    }
-
-    async fn passes(hosts: &PageHosts, host: &str, port: u16) -> bool {
-        let request = GateRequest {
-            host: Host::parse(host.as_bytes()).unwrap(),
-            port,
-            method: None,
-            url: None,
-        };
-        matches!(Gate::judge(hosts, request).await, GateVerdict::Allow { .. })
-    }
-
-    #[tokio::test]
-    async fn pages_go_where_rules_say_and_nowhere_else() {
-        let hosts = hosts();
-        assert_eq!(page(&hosts, "https://good.example/x").await, Verdict::Pass);
-        assert_eq!(page(&hosts, "http://localhost:3000/").await, Verdict::Pass);
-        for (url, why) in [
-            ("https://bad.example/", "a rule denies it"),
-            ("https://worse.example/", "a rule denies it"),
-            (
-                "https://new.example/",
-                "new.example was not allowed; WebFetch(domain:new.example) would allow it.",
-            ),
-            ("http://169.254.169.254/", "is private"),
-            ("http://10.0.0.1/", "is private"),
-            (
-                "http://localhost:3001/",
-                "Port 3001 of this machine was not allowed",
-            ),
-            ("http://user:pass@good.example/", "user information"),
-            ("file:///etc/passwd", "only http and https"),
-        ] {
-            let Verdict::Refuse(said) = page(&hosts, url).await else {
-                panic!("{url}");
-            };
-            assert!(said.contains(why), "{url}: {said}");
-        }
-        hosts.permit("https://new.example/", false);
-        assert_eq!(page(&hosts, "https://new.example/").await, Verdict::Pass);
-        assert!(!hosts.may_act("https://new.example/"));
-        hosts.permit("https://new.example/", true);
-        assert!(hosts.may_act("https://new.example/a"));
-    }
-
-    #[tokio::test]
-    async fn after_a_page_of_the_project_public_hosts_need_a_rule() {
-        let hosts = hosts();
-        assert!(passes(&hosts, "any.example", 443).await);
-        assert!(!passes(&hosts, "bad.example", 443).await);
-        assert!(!passes(&hosts, "worse.example", 443).await);
-        assert!(!passes(&hosts, "clients2.google.com", 443).await);
-        assert!(!passes(&hosts, "10.0.0.1", 443).await);
-        assert!(!passes(&hosts, "localhost", 22).await && passes(&hosts, "127.0.0.1", 3000).await);
-        assert!(!passes(&hosts, "haft.localhost", 80).await);
-        assert!(matches!(
-            page(&hosts, "http://haft.localhost/none").await,
-            Verdict::Serve(_)
-        ));
-        assert!(
-            !passes(&hosts, "any.example", 443).await,
-            "it could send files there"
-        );
-        assert!(
-            passes(&hosts, "good.example", 443).await && passes(&hosts, "unpkg.com", 443).await
-        );
-        hosts.begin();
-        assert!(passes(&hosts, "any.example", 443).await);
-    }
-
-    #[tokio::test]
-    async fn pages_of_others_load_nothing_from_this_machine() {
-        let hosts = hosts();
-        let part = |from: &str, url: &str| BrowserRequest {
-            url: url.to_owned(),
-            method: "GET".to_owned(),
-            is_page: false,
-            from: from.to_owned(),
-        };
-        let api = "http://localhost:3000/api";
-        for (from, passes) in [
-            ("http://localhost:3000/", true),
-            ("http://haft.localhost/a.html", true),
-            ("http://127.0.0.1:4000/", true),
-            ("about:blank", true),
-            ("https://good.example/", false),
-            ("https://localhost.example/", false),
-        ] {
-            let verdict = RequestJudge::judge(&hosts, &part(from, api)).await;
-            assert_eq!(verdict == Verdict::Pass, passes, "{from}: {verdict:?}");
-        }
-        let frame = part("https://good.example/", "https://worse.example/frame");
-        let verdict = RequestJudge::judge(&hosts, &frame).await;
-        assert!(matches!(verdict, Verdict::Refuse(_)), "{verdict:?}");
-    }
-}
+#[path = "hosts_tests.rs"]
+mod tests;

@@ -320,13 +320,13 @@ impl Tool for Browser {
                 cx.services.get::<Shell>(),
             )
         {
-            session.hosts.note_ports(shell.listening().await);
+            session.hosts.look_at(&shell).await;
         }
         whole["page"] = json!(page);
         Some(whole)
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         if let Some(problem) = input.problem() {
             return Err(ToolError::Refused(problem));
         }
@@ -334,6 +334,13 @@ impl Tool for Browser {
             (input.action, &input.url)
         {
             actions::readable(url)?;
+            // There is nothing to be permitted.
+            if let Ok(session) = cx.services.get::<BrowserSession>()
+                && !session.hosts.may_open(url, &cx.permissions)
+                && let Some(ended) = session.hosts.ended(url)
+            {
+                return Err(ToolError::Refused(ended));
+            }
         }
         if input.action == BrowserAction::Upload
             && let Some(page) = &input.page

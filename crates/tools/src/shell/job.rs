@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "browser")]
+use haft_sandbox::CommandNetwork;
 use haft_sandbox::{CommandEnd, CommandOutput, ExitKind, Mechanism, Process, Running, Sandbox};
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -34,6 +36,9 @@ pub(crate) struct Job {
     pub(crate) makes_none: bool,
     /// Other processes are hidden from it.
     pub(crate) sees_only_its_own: bool,
+    /// The network that it has for itself.
+    #[cfg(feature = "browser")]
+    pub(crate) network: Option<CommandNetwork>,
     stage: watch::Receiver<Stage>,
     orders: mpsc::UnboundedSender<Order>,
     cause: Mutex<Option<Cause>>,
@@ -97,6 +102,8 @@ impl Job {
         let output = running.output.take();
         let makes_none = running.is_mediated();
         let sees_only_its_own = running.mechanism() < Mechanism::Reduced;
+        #[cfg(feature = "browser")]
+        let network = running.network().cloned();
         let (orders, received) = mpsc::unbounded_channel();
         let (told, stage) = watch::channel(Stage::Running);
         let flooded = Arc::<AtomicBool>::default();
@@ -115,6 +122,8 @@ impl Job {
             capture,
             makes_none,
             sees_only_its_own,
+            #[cfg(feature = "browser")]
+            network,
             stage,
             orders,
             cause: Mutex::default(),

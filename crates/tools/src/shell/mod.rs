@@ -26,7 +26,7 @@ pub(crate) mod host_questions;
 mod job;
 mod limits;
 mod monitor;
-mod ports;
+pub(crate) mod ports;
 pub(crate) mod profile;
 mod program;
 mod read_tracking;
@@ -35,6 +35,8 @@ mod refused_writes;
 mod repl;
 mod run;
 mod service;
+#[cfg(feature = "browser")]
+pub(crate) mod session_ports;
 mod snapshot;
 mod task_output;
 mod task_stop;

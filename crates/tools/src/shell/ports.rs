@@ -3,27 +3,52 @@
 use std::{
     collections::{BTreeSet, HashSet},
     fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::{Path, PathBuf},
 };
+
+/// Where a process listens, in its own network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ListeningSocket {
+    /// Its address; unspecified: all of them.
+    pub(crate) address: IpAddr,
+    pub(crate) port: u16,
+}
 
 /// The ports that any of these processes listens on, in order. What has ended or may not be looked
 /// at listens on none.
 pub(crate) fn listening(pids: impl IntoIterator<Item = u32>) -> BTreeSet<u16> {
-    let mut ports = BTreeSet::new();
-    for pid in pids {
-        let process = PathBuf::from(format!("/proc/{pid}"));
-        let sockets = sockets(&process);
-        if sockets.is_empty() {
-            continue;
-        }
-        // By its own view: it may be in a network of its own.
-        for table in ["net/tcp", "net/tcp6"] {
-            let table = fs::read_to_string(process.join(table)).unwrap_or_default();
-            let of_it = listeners(&table).filter(|(inode, _)| sockets.contains(inode));
-            ports.extend(of_it.map(|(_, port)| port));
-        }
+    let sockets = pids.into_iter().flat_map(listening_sockets);
+    sockets.map(|socket| socket.port).collect()
+}
+
+/// What a process listens on, in order.
+pub(crate) fn listening_sockets(pid: u32) -> BTreeSet<ListeningSocket> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let sockets = sockets(&process);
+    if sockets.is_empty() {
+        return BTreeSet::new();
     }
-    ports
+    // By its own view: it may be in a network of its own.
+    let all = tables(&process);
+    let of_it = all.iter().flat_map(|table| listeners(table));
+    of_it
+        .filter(|(inode, _)| sockets.contains(inode))
+        .map(|(_, socket)| socket)
+        .collect()
+}
+
+/// Does anything in the network of this process listen on this port?
+#[cfg(feature = "browser")]
+pub(crate) fn is_taken_here(port: u16) -> bool {
+    let all = tables(Path::new("/proc/self"));
+    all.iter()
+        .flat_map(|table| listeners(table))
+        .any(|(_, socket)| socket.port == port)
+}
+
+fn tables(process: &Path) -> [String; 2] {
+    ["net/tcp", "net/tcp6"].map(|table| fs::read_to_string(process.join(table)).unwrap_or_default())
 }
 
 /// The inodes of a process's open sockets.
@@ -40,16 +65,36 @@ fn inode(link: &str) -> Option<u64> {
     number.parse().ok()
 }
 
-/// The inode and port of each listening socket in a table of the kernel.
-fn listeners(table: &str) -> impl Iterator<Item = (u64, u16)> {
+/// The inode of each listening socket in a table of the kernel, and where it listens.
+fn listeners(table: &str) -> impl Iterator<Item = (u64, ListeningSocket)> {
     const LISTEN: &str = "0A";
     table.lines().skip(1).filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
-        let (_, port) = local.rsplit_once(':')?;
-        let port = u16::from_str_radix(port, 16).ok()?;
-        (*state == LISTEN).then_some((inode.parse().ok()?, port))
+        let (address, port) = local.rsplit_once(':')?;
+        let socket = ListeningSocket {
+            address: address_in(address)?,
+            port: u16::from_str_radix(port, 16).ok()?,
+        };
+        (*state == LISTEN).then_some((inode.parse().ok()?, socket))
     })
+}
+
+/// An address as the kernel writes it: words of four bytes, each as a number of this machine.
+fn address_in(text: &str) -> Option<IpAddr> {
+    let word = |at: usize| {
+        let digits = text.get(at * 8..(at + 1) * 8)?;
+        Some(u32::from_str_radix(digits, 16).ok()?.to_ne_bytes())
+    };
+    match text.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let words = [word(0)?, word(1)?, word(2)?, word(3)?];
+            let bytes: [u8; 16] = words.concat().try_into().ok()?;
+            Some(Ipv6Addr::from(bytes).to_canonical())
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +141,9 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let child = holder(listener);
         assert_eq!(listening([child.0.id()]), BTreeSet::from([port]));
+        let address = Ipv4Addr::LOCALHOST.into();
+        let socket = ListeningSocket { address, port };
+        assert_eq!(listening_sockets(child.0.id()), BTreeSet::from([socket]));
         assert!(!listening([std::process::id()]).contains(&port));
         assert_eq!(listening([u32::MAX]), BTreeSet::new());
     }
@@ -107,7 +155,18 @@ mod tests {
            1: 0100007F:1F91 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 4712 1 0000000000000000 20 4 30 10 -1\n\
            2: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1\n\
            3: nonsense\n";
-        let found: Vec<(u64, u16)> = listeners(table).collect();
-        assert_eq!(found, [(4711, 8080), (4713, 22)]);
+        let socket = |address: &str, port| ListeningSocket {
+            address: address.parse().unwrap(),
+            port,
+        };
+        let found: Vec<(u64, ListeningSocket)> = listeners(table).collect();
+        let (v4, v6) = (socket("127.0.0.1", 8080), socket("::1", 22));
+        assert_eq!(found, [(4711, v4), (4713, v6)]);
+        let mapped = address_in("0000000000000000FFFF00000100007F");
+        assert_eq!(mapped, Some(Ipv4Addr::LOCALHOST.into()));
+        assert_eq!(address_in("00000000"), Some(Ipv4Addr::UNSPECIFIED.into()));
+        for nonsense in ["", "0100007", "0100007G", "0100007F0", "\u{e9}00007F"] {
+            assert_eq!(address_in(nonsense), None, "{nonsense}");
+        }
     }
 }

@@ -396,21 +396,6 @@ impl Shell {
         }
     }
 
-    /// The ports that commands in the background listen on.
-    #[cfg(feature = "browser")]
-    pub(crate) async fn listening(&self) -> std::collections::BTreeSet<u16> {
-        let mut pids = Vec::new();
-        for job in self.tasks.jobs() {
-            pids.extend(job.processes().await.iter().map(|process| process.pid));
-        }
-        if pids.is_empty() {
-            return std::collections::BTreeSet::new();
-        }
-        blocking(move || super::ports::listening(pids))
-            .await
-            .unwrap_or_default()
-    }
-
     /// The sandbox for commands under these settings: made when the first of them comes.
     pub(crate) async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
         let settings = ShellSettings {

@@ -167,12 +167,19 @@ impl Tasks {
         Ok(info.unwrap_or(before))
     }
 
-    /// The jobs of all tasks that still run.
+    /// The jobs of all tasks that still run, with the id and the command line of each.
     #[cfg(feature = "browser")]
-    pub(crate) fn jobs(&self) -> Vec<Arc<Job>> {
+    pub(crate) fn jobs(&self) -> Vec<(String, String, Arc<Job>)> {
         let kept = self.kept();
-        let jobs = kept.tasks.values().map(|task| Arc::clone(&task.job));
-        jobs.filter(|job| !matches!(job.stage(), Stage::Gone(_)))
+        let running = kept
+            .tasks
+            .iter()
+            .filter(|(_, task)| !matches!(task.job.stage(), Stage::Gone(_)));
+        running
+            .map(|(number, task)| {
+                let id = id(task.kind, *number);
+                (id, task.command.clone(), Arc::clone(&task.job))
+            })
             .collect()
     }
 

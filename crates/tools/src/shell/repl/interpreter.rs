@@ -13,6 +13,8 @@ use haft_contract::{CallContext, CallId, Confined, Confinement, NetworkAccess, T
 use haft_sandbox::{
     CommandEnd, ConfinedProcess, ConfinedProgram, ExitKind, Mechanism, NameJudge, Sandbox,
 };
+#[cfg(feature = "browser")]
+use haft_sandbox::{CommandNetwork, Process};
 use serde_json::json;
 use tokio::{
     io::AsyncWriteExt,
@@ -199,6 +201,12 @@ impl Interpreter {
 
     pub(super) fn is_alive(&self) -> bool {
         !self.process.control().has_ended()
+    }
+
+    /// What runs of it, and the network that it has for itself.
+    #[cfg(feature = "browser")]
+    pub(super) fn running(&self) -> (Vec<Process>, Option<CommandNetwork>) {
+        (self.process.processes(), self.process.network().cloned())
     }
 
     /// Files that decide what other programs run could not be made by it unseen.

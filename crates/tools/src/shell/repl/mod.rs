@@ -19,6 +19,8 @@ use haft_contract::{
     Access, CallContext, Card, CardPiece, Check, Confinement, Content, ControlFiles, Effects,
     Profile, RuleMatch, ServiceNeed, Tool, ToolError, ToolOutput, ToolUse,
 };
+#[cfg(feature = "browser")]
+use haft_sandbox::{CommandNetwork, Process};
 use haft_shell::{LinePlace, analyze};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,6 +91,18 @@ impl Interpreters {
     fn of(&self, language: ReplLanguage) -> Arc<AsyncMutex<Option<Interpreter>>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(language).or_default())
+    }
+
+    /// What runs of each, with the network that it has for itself. Of one that runs something now, nothing is known.
+    #[cfg(feature = "browser")]
+    pub(crate) fn running(&self) -> Vec<(&'static str, Vec<Process>, Option<CommandNetwork>)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = all.iter().filter_map(|(language, one)| {
+            let one = one.try_lock().ok()?;
+            let (processes, network) = one.as_ref()?.running();
+            Some((language.name(), processes, network))
+        });
+        running.collect()
     }
 
     /// Ends all of them.

@@ -1,0 +1,258 @@
+//! Where pages go and what they load, as rules say and as commands of the session listen.
+
+use std::{net::TcpListener, path::Path};
+
+use haft_contract::{Card, HostLists, Hosts, JudgeHosts, ToolUse};
+
+use super::*;
+use crate::shell::{
+    ports::ListeningSocket,
+    session_ports::{ListenerPlace, SessionListener},
+};
+
+struct Examples;
+
+impl JudgeHosts for Examples {
+    fn judge(&self, host: &str, _: u16) -> HostVerdict {
+        match host {
+            "good.example" => HostVerdict::Allowed,
+            "bad.example" | "127.0.0.9" => HostVerdict::Denied,
+            _ => HostVerdict::Ask,
+        }
+    }
+
+    fn lists(&self) -> HostLists {
+        HostLists::default()
+    }
+
+    fn for_tool(&self, tool: &str) -> Option<Hosts> {
+        assert_eq!(tool, "Browser");
+        Some(Hosts::by(OfBrowser))
+    }
+}
+
+/// The same, where a rule denies the browser one more.
+struct OfBrowser;
+
+impl JudgeHosts for OfBrowser {
+    fn judge(&self, host: &str, port: u16) -> HostVerdict {
+        match host {
+            "worse.example" => HostVerdict::Denied,
+            _ => Examples.judge(host, port),
+        }
+    }
+
+    fn lists(&self) -> HostLists {
+        HostLists::default()
+    }
+}
+
+async fn hosts() -> PageHosts {
+    let (mut cx, _updates) = CallContext::for_test(Path::new("/"));
+    cx.permissions.mode = PermissionMode::Default;
+    cx.permissions.hosts = Hosts::by(Examples);
+    let hosts = PageHosts::default();
+    let asked = ToolUse {
+        id: String::new(),
+        name: "Browser".to_owned(),
+        input: serde_json::Value::Null,
+    };
+    let named = Named {
+        card: Card::new("Browser", "x"),
+        asked,
+    };
+    hosts.open_for(&cx, &named).await;
+    hosts.note(ports(&[3000]));
+    hosts
+}
+
+/// Commands of the session that listen in the network of the machine.
+fn ports(ports: &[u16]) -> SessionPorts {
+    let listener = |port: &u16| SessionListener {
+        socket: ListeningSocket {
+            address: Ipv4Addr::LOCALHOST.into(),
+            port: *port,
+        },
+        place: ListenerPlace::Machine,
+        by: "background task bash_1 (`serve`)".to_owned(),
+    };
+    SessionPorts::of(ports.iter().map(listener).collect())
+}
+
+async fn page(hosts: &PageHosts, url: &str) -> Verdict {
+    let request = BrowserRequest {
+        url: url.to_owned(),
+        method: "GET".to_owned(),
+        is_page: true,
+        from: String::new(),
+    };
+    RequestJudge::judge(hosts, &request).await
+}
+
+async fn passes(hosts: &PageHosts, host: &str, port: u16) -> bool {
+    let request = GateRequest {
+        host: Host::parse(host.as_bytes()).unwrap(),
+        port,
+        method: None,
+        url: None,
+    };
+    !matches!(
+        Gate::judge(hosts, request).await,
+        GateVerdict::Refuse { .. }
+    )
+}
+
+#[tokio::test]
+async fn pages_go_where_rules_say_and_nowhere_else() {
+    let hosts = hosts().await;
+    assert_eq!(page(&hosts, "https://good.example/x").await, Verdict::Pass);
+    assert_eq!(page(&hosts, "http://localhost:3000/").await, Verdict::Pass);
+    for (url, why) in [
+        ("https://bad.example/", "a rule denies it"),
+        ("https://worse.example/", "a rule denies it"),
+        (
+            "https://new.example/",
+            "new.example was not allowed; WebFetch(domain:new.example) would allow it.",
+        ),
+        ("http://169.254.169.254/", "is private"),
+        ("http://10.0.0.1/", "is private"),
+        (
+            "http://localhost:3001/",
+            "Port 3001 of this machine was not allowed",
+        ),
+        ("http://user:pass@good.example/", "user information"),
+        ("file:///etc/passwd", "only http and https"),
+    ] {
+        let Verdict::Refuse(said) = page(&hosts, url).await else {
+            panic!("{url}");
+        };
+        assert!(said.contains(why), "{url}: {said}");
+    }
+    hosts.permit("https://new.example/", false);
+    assert_eq!(page(&hosts, "https://new.example/").await, Verdict::Pass);
+    assert!(!hosts.may_act("https://new.example/"));
+    hosts.permit("https://new.example/", true);
+    assert!(hosts.may_act("https://new.example/a"));
+}
+
+#[tokio::test]
+async fn after_a_page_of_the_project_public_hosts_need_a_rule() {
+    let hosts = hosts().await;
+    assert!(passes(&hosts, "any.example", 443).await);
+    assert!(!passes(&hosts, "bad.example", 443).await);
+    assert!(!passes(&hosts, "worse.example", 443).await);
+    assert!(!passes(&hosts, "clients2.google.com", 443).await);
+    assert!(!passes(&hosts, "10.0.0.1", 443).await);
+    assert!(!passes(&hosts, "localhost", 22).await && passes(&hosts, "127.0.0.1", 3000).await);
+    assert!(!passes(&hosts, "haft.localhost", 80).await);
+    assert!(matches!(
+        page(&hosts, "http://haft.localhost/none").await,
+        Verdict::Serve(_)
+    ));
+    assert!(
+        !passes(&hosts, "any.example", 443).await,
+        "it could send files there"
+    );
+    assert!(passes(&hosts, "good.example", 443).await && passes(&hosts, "unpkg.com", 443).await);
+    hosts.begin();
+    assert!(passes(&hosts, "any.example", 443).await);
+}
+
+#[tokio::test]
+async fn pages_of_others_load_nothing_from_this_machine() {
+    let hosts = hosts().await;
+    let part = |from: &str, url: &str| BrowserRequest {
+        url: url.to_owned(),
+        method: "GET".to_owned(),
+        is_page: false,
+        from: from.to_owned(),
+    };
+    let api = "http://localhost:3000/api";
+    for (from, passes) in [
+        ("http://localhost:3000/", true),
+        ("http://haft.localhost/a.html", true),
+        ("http://127.0.0.1:4000/", true),
+        ("about:blank", true),
+        ("https://good.example/", false),
+        ("https://localhost.example/", false),
+    ] {
+        let verdict = RequestJudge::judge(&hosts, &part(from, api)).await;
+        assert_eq!(verdict == Verdict::Pass, passes, "{from}: {verdict:?}");
+    }
+    let frame = part("https://good.example/", "https://worse.example/frame");
+    let verdict = RequestJudge::judge(&hosts, &frame).await;
+    assert!(matches!(verdict, Verdict::Refuse(_)), "{verdict:?}");
+}
+
+async fn verdict(hosts: &PageHosts, host: &str, port: u16) -> GateVerdict {
+    let request = GateRequest {
+        host: Host::parse(host.as_bytes()).unwrap(),
+        port,
+        method: None,
+        url: None,
+    };
+    Gate::judge(hosts, request).await
+}
+
+#[tokio::test]
+async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
+    let hosts = hosts().await;
+    // Not of the session, but there.
+    let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = other.local_addr().unwrap().port();
+    let url = format!("http://localhost:{port}/");
+    let refused = |verdict: Verdict| match verdict {
+        Verdict::Refuse(why) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(page(&hosts, &url).await).contains("was not allowed"));
+    hosts.note(ports(&[port]));
+    assert_eq!(page(&hosts, &url).await, Verdict::Pass);
+    hosts.permit(&url, true);
+    let GateVerdict::AllowAt {
+        addresses, network, ..
+    } = verdict(&hosts, "localhost", port).await
+    else {
+        panic!("it is refused");
+    };
+    // Where it listens, and nowhere else.
+    assert_eq!(addresses, [IpAddr::from(Ipv4Addr::LOCALHOST)]);
+    assert_eq!(network, None);
+    assert!(!passes(&hosts, "[::1]", port).await);
+    let denied = refused(page(&hosts, &format!("http://127.0.0.9:{port}/")).await);
+    assert!(denied.contains("a rule denies it"), "{denied}");
+    assert!(!passes(&hosts, "127.0.0.9", port).await);
+    // It ends. What else is at that port was never permitted.
+    hosts.note(ports(&[]));
+    assert_eq!(hosts.ended(&url), None);
+    assert!(refused(page(&hosts, &url).await).contains("was not allowed"));
+    assert!(!passes(&hosts, "localhost", port).await);
+    drop(other);
+    let ended = refused(page(&hosts, &url).await);
+    let expected = format!(
+        "Nothing listens at localhost:{port} any more: background task bash_1 (`serve`) did, and it has ended or \
+         listens no longer. Start it again."
+    );
+    assert_eq!(ended, expected);
+    assert_eq!(hosts.ended(&url), Some(expected));
+}
+
+#[tokio::test]
+async fn a_port_in_a_network_that_no_one_reaches_is_said_to_be_there() {
+    let hosts = hosts().await;
+    let found = SessionPorts::of(vec![SessionListener {
+        socket: ListeningSocket {
+            address: Ipv4Addr::LOCALHOST.into(),
+            port: 4000,
+        },
+        place: ListenerPlace::Unknown,
+        by: "background task bash_2 (`unshare -rn serve`)".to_owned(),
+    }]);
+    hosts.note(found);
+    let Verdict::Refuse(why) = page(&hosts, "http://localhost:4000/").await else {
+        panic!("it passes");
+    };
+    let by = "background task bash_2 (`unshare -rn serve`) listens on port 4000 in a network that it made itself";
+    assert!(why.starts_with(by), "{why}");
+    assert!(!passes(&hosts, "localhost", 4000).await);
+}
