@@ -5,6 +5,7 @@ mod denied;
 mod ends;
 mod hostile;
 mod secrets;
+mod served;
 
 use std::{
     fs,
@@ -78,7 +79,12 @@ impl Session {
 
     /// What a call came to: whether it failed, and its text.
     fn call(&mut self, input: &Value) -> (bool, String) {
-        let line = json!({"name": "Browser", "input": input}).to_string() + "\n";
+        self.tool("Browser", input)
+    }
+
+    /// The same for a call of another tool.
+    fn tool(&mut self, name: &str, input: &Value) -> (bool, String) {
+        let line = json!({"name": name, "input": input}).to_string() + "\n";
         self.stdin
             .as_mut()
             .unwrap()
@@ -108,11 +114,7 @@ impl Session {
     /// Runs a command, in the background.
     fn background(&mut self, command: &str) {
         let input = json!({"command": command, "run_in_background": true});
-        let line = json!({"name": "Bash", "input": input}).to_string() + "\n";
-        let stdin = self.stdin.as_mut().unwrap();
-        stdin.write_all(line.as_bytes()).unwrap();
-        let mut answer = String::new();
-        self.stdout.read_line(&mut answer).unwrap();
+        let (_, answer) = self.tool("Bash", &input);
         assert!(answer.contains("Started background task"), "{answer}");
     }
 

@@ -24,6 +24,14 @@ const WHOLE: usize = 20_000;
 const AFTER_NAVIGATION: usize = 6_000;
 const DIFFERENCE: usize = 4_000;
 pub(super) const LONGEST_VALUE: usize = 20_000;
+/// Errors of Chromium where no connection came about, and where one did or did not and nothing came of it.
+const NO_CONNECTION: [&str; 2] = ["CONNECTION_REFUSED", "SOCKS"];
+const NO_ANSWER: [&str; 4] = [
+    "CONNECTION_",
+    "SOCKS",
+    "SOCKET_NOT_CONNECTED",
+    "EMPTY_RESPONSE",
+];
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Reads an address that a model wrote.
@@ -354,32 +362,26 @@ impl Doing<'_> {
     }
 
     async fn unreachable(&self, error: &str, url: &str) -> ToolError {
-        let address = PageAddress::read(url).ok();
-        let port = address
-            .as_ref()
-            .map(|address| address.port)
-            .unwrap_or_default();
-        let refused = error.contains("CONNECTION_REFUSED")
-            || error.contains("SOCKS")
-            || error.contains("EMPTY");
-        ToolError::Failed(if refused && is_loopback_url(url) {
-            let at = address
-                .map(|address| format!("{}:{port}", address.host))
-                .unwrap_or_default();
-            let hosts = &self.session.hosts;
-            hosts.look().await;
-            if let Some(by) = hosts.server(url) {
-                format!(
-                    "{at} does not answer ({error}), though {by} listens there. What does its output say?"
-                )
-            } else if let Some(ended) = hosts.ended(url) {
-                ended
-            } else {
-                format!("Nothing listens at {at}. Is the dev server running?")
+        let hosts = &self.session.hosts;
+        let said = match PageAddress::read(url) {
+            Ok(address) if is_loopback_url(url) => {
+                // It may have begun or ended meanwhile.
+                hosts.look().await;
+                let at = format!("{}:{}", address.host, address.port);
+                let is_any = |kinds: &[&str]| kinds.iter().any(|kind| error.contains(kind));
+                match hosts.server(url) {
+                    Some(by) if is_any(&NO_ANSWER) => Some(format!(
+                        "{at} does not answer ({error}), though {by} listens there. What does its output say?"
+                    )),
+                    None if is_any(&NO_CONNECTION) => Some(hosts.ended(url).unwrap_or_else(|| {
+                        format!("Nothing listens at {at}. Is the dev server running?")
+                    })),
+                    _ => None,
+                }
             }
-        } else {
-            format!("{error} at {url}.")
-        })
+            _ => None,
+        };
+        ToolError::Failed(said.unwrap_or_else(|| format!("{error} at {url}.")))
     }
 
     /// The page after a navigation.
