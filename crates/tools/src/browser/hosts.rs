@@ -23,6 +23,7 @@ use haft_sandbox::network::{
 
 use super::{files, tool::NAME};
 use crate::{
+    blocking::blocking,
     shell::{
         Shell,
         host_questions::{HostQuestions, Named, bare, refuse},
@@ -122,6 +123,17 @@ impl PageHosts {
         match shell {
             Some(shell) => self.note(shell.listening().await),
             None => self.known().ports.clone(),
+        }
+    }
+
+    /// What is listened on, as far as it concerns this host and port. All of it is looked at again only where they are
+    /// not served any more as they were: every page is looked for anew, what it loads is where it was.
+    async fn ports_for(&self, host: &Host, port: u16) -> SessionPorts {
+        let before = self.known().ports.clone();
+        let (seen, host) = (before.clone(), host.clone());
+        match blocking(move || seen.is_still_served(&host, port)).await {
+            Ok(true) => before,
+            _ => self.look().await,
         }
     }
 
@@ -368,7 +380,7 @@ impl PageHosts {
                 let loopback: [IpAddr; 2] =
                     [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
                 let reach = reach.with(loopback).with(request.host.address());
-                let ports = self.look().await;
+                let ports = self.ports_for(&request.host, port).await;
                 let (addresses, network) = match ports.server(&request.host, port) {
                     PortServer::Machine(addresses) => (addresses, None),
                     PortServer::Command(network, addresses) => (addresses, Some(network.clone())),

@@ -5,10 +5,7 @@ use std::{net::TcpListener, path::Path};
 use haft_contract::{Card, HostLists, Hosts, JudgeHosts, ToolUse};
 
 use super::*;
-use crate::shell::{
-    ports::ListeningSocket,
-    session_ports::{ListenerPlace, SessionListener},
-};
+use crate::shell::{ports::ListeningSocket, session_ports::ListenerPlace};
 
 struct Examples;
 
@@ -66,17 +63,21 @@ async fn hosts() -> PageHosts {
     hosts
 }
 
-/// Commands of the session that listen in the network of the machine.
+fn at(port: u16) -> ListeningSocket {
+    let address = Ipv4Addr::LOCALHOST.into();
+    let inode = 0;
+    ListeningSocket {
+        address,
+        port,
+        inode,
+    }
+}
+
+/// A command of the session that listens in the network of the machine.
 fn ports(ports: &[u16]) -> SessionPorts {
-    let listener = |port: &u16| SessionListener {
-        socket: ListeningSocket {
-            address: Ipv4Addr::LOCALHOST.into(),
-            port: *port,
-        },
-        place: ListenerPlace::Machine,
-        by: "background task bash_1 (`serve`)".to_owned(),
-    };
-    SessionPorts::of(ports.iter().map(listener).collect())
+    let by = "background task bash_1 (`serve`)";
+    let ports = ports.iter();
+    SessionPorts::of(ports.map(|port| (at(*port), ListenerPlace::Machine, by)))
 }
 
 async fn page(hosts: &PageHosts, url: &str) -> Verdict {
@@ -197,6 +198,7 @@ async fn verdict(hosts: &PageHosts, host: &str, port: u16) -> GateVerdict {
 #[tokio::test]
 async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
     let hosts = hosts().await;
+    haft_testkit::bound_this_process();
     // Not of the session, but there.
     let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = other.local_addr().unwrap().port();
@@ -240,19 +242,12 @@ async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
 #[tokio::test]
 async fn a_port_in_a_network_that_no_one_reaches_is_said_to_be_there() {
     let hosts = hosts().await;
-    let found = SessionPorts::of(vec![SessionListener {
-        socket: ListeningSocket {
-            address: Ipv4Addr::LOCALHOST.into(),
-            port: 4000,
-        },
-        place: ListenerPlace::Unknown,
-        by: "background task bash_2 (`unshare -rn serve`)".to_owned(),
-    }]);
-    hosts.note(found);
+    let by = "background task bash_2 (`unshare -rn serve`)";
+    hosts.note(SessionPorts::of([(at(4000), ListenerPlace::Unknown, by)]));
     let Verdict::Refuse(why) = page(&hosts, "http://localhost:4000/").await else {
         panic!("it passes");
     };
-    let by = "background task bash_2 (`unshare -rn serve`) listens on port 4000 in a network that it made itself";
-    assert!(why.starts_with(by), "{why}");
+    let said = format!("{by} listens on port 4000 in a network that it made itself");
+    assert!(why.starts_with(&said), "{why}");
     assert!(!passes(&hosts, "localhost", 4000).await);
 }

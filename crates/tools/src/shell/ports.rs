@@ -1,9 +1,10 @@
 //! Which TCP ports processes listen on: what a server that was started can be reached at.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -13,42 +14,64 @@ pub(crate) struct ListeningSocket {
     /// Its address; unspecified: all of them.
     pub(crate) address: IpAddr,
     pub(crate) port: u16,
+    /// Tells it from all other sockets that are open.
+    pub(crate) inode: u64,
+}
+
+/// What listens in each network. The kernel takes milliseconds to write that down, so it is asked once for each.
+#[derive(Debug, Default)]
+pub(crate) struct ListenTables(HashMap<(u64, u64), Vec<ListeningSocket>>);
+
+impl ListenTables {
+    /// What a process listens on, in order.
+    pub(crate) fn of_process(&mut self, pid: u32) -> BTreeSet<ListeningSocket> {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let sockets = sockets(&process);
+        let network = fs::metadata(process.join("ns/net"));
+        let (false, Ok(network)) = (sockets.is_empty(), network) else {
+            return BTreeSet::new();
+        };
+        // By its own view: it may be in a network of its own.
+        let table = self
+            .0
+            .entry((network.dev(), network.ino()))
+            .or_insert_with(|| all_listeners(&process));
+        let of_it = table.iter().copied();
+        of_it
+            .filter(|socket| sockets.contains(&socket.inode))
+            .collect()
+    }
 }
 
 /// The ports that any of these processes listens on, in order. What has ended or may not be looked
 /// at listens on none.
 pub(crate) fn listening(pids: impl IntoIterator<Item = u32>) -> BTreeSet<u16> {
-    let sockets = pids.into_iter().flat_map(listening_sockets);
+    let mut tables = ListenTables::default();
+    let sockets = pids.into_iter().flat_map(|pid| tables.of_process(pid));
     sockets.map(|socket| socket.port).collect()
 }
 
-/// What a process listens on, in order.
-pub(crate) fn listening_sockets(pid: u32) -> BTreeSet<ListeningSocket> {
-    let process = PathBuf::from(format!("/proc/{pid}"));
-    let sockets = sockets(&process);
-    if sockets.is_empty() {
-        return BTreeSet::new();
-    }
-    // By its own view: it may be in a network of its own.
-    let all = tables(&process);
-    let of_it = all.iter().flat_map(|table| listeners(table));
-    of_it
-        .filter(|(inode, _)| sockets.contains(inode))
-        .map(|(_, socket)| socket)
-        .collect()
+/// Does a process still have a socket open?
+#[cfg(feature = "browser")]
+pub(crate) fn holds(pid: u32, socket: &ListeningSocket) -> bool {
+    sockets(Path::new(&format!("/proc/{pid}"))).contains(&socket.inode)
 }
 
 /// Does anything in the network of this process listen on this port?
 #[cfg(feature = "browser")]
 pub(crate) fn is_taken_here(port: u16) -> bool {
-    let all = tables(Path::new("/proc/self"));
-    all.iter()
-        .flat_map(|table| listeners(table))
-        .any(|(_, socket)| socket.port == port)
+    let all = all_listeners(Path::new("/proc/self"));
+    all.iter().any(|socket| socket.port == port)
 }
 
-fn tables(process: &Path) -> [String; 2] {
-    ["net/tcp", "net/tcp6"].map(|table| fs::read_to_string(process.join(table)).unwrap_or_default())
+/// What listens in the network of a process.
+fn all_listeners(process: &Path) -> Vec<ListeningSocket> {
+    let mut found = Vec::new();
+    for table in ["net/tcp", "net/tcp6"] {
+        let table = fs::read_to_string(process.join(table)).unwrap_or_default();
+        found.extend(listeners(&table));
+    }
+    found
 }
 
 /// The inodes of a process's open sockets.
@@ -65,8 +88,8 @@ fn inode(link: &str) -> Option<u64> {
     number.parse().ok()
 }
 
-/// The inode of each listening socket in a table of the kernel, and where it listens.
-fn listeners(table: &str) -> impl Iterator<Item = (u64, ListeningSocket)> {
+/// The listening sockets in a table of the kernel.
+fn listeners(table: &str) -> impl Iterator<Item = ListeningSocket> {
     const LISTEN: &str = "0A";
     table.lines().skip(1).filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -75,8 +98,9 @@ fn listeners(table: &str) -> impl Iterator<Item = (u64, ListeningSocket)> {
         let socket = ListeningSocket {
             address: address_in(address)?,
             port: u16::from_str_radix(port, 16).ok()?,
+            inode: inode.parse().ok()?,
         };
-        (*state == LISTEN).then_some((inode.parse().ok()?, socket))
+        (*state == LISTEN).then_some(socket)
     })
 }
 
@@ -141,9 +165,13 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let child = holder(listener);
         assert_eq!(listening([child.0.id()]), BTreeSet::from([port]));
-        let address = Ipv4Addr::LOCALHOST.into();
-        let socket = ListeningSocket { address, port };
-        assert_eq!(listening_sockets(child.0.id()), BTreeSet::from([socket]));
+        let found = ListenTables::default().of_process(child.0.id());
+        let found: Vec<_> = found.into_iter().collect();
+        assert_eq!(found.len(), 1);
+        let address = IpAddr::from(Ipv4Addr::LOCALHOST);
+        assert_eq!((found[0].address, found[0].port), (address, port));
+        assert!(holds(child.0.id(), &found[0]));
+        assert!(!holds(std::process::id(), &found[0]));
         assert!(!listening([std::process::id()]).contains(&port));
         assert_eq!(listening([u32::MAX]), BTreeSet::new());
     }
@@ -155,13 +183,14 @@ mod tests {
            1: 0100007F:1F91 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 4712 1 0000000000000000 20 4 30 10 -1\n\
            2: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1\n\
            3: nonsense\n";
-        let socket = |address: &str, port| ListeningSocket {
+        let socket = |address: &str, port, inode| ListeningSocket {
             address: address.parse().unwrap(),
             port,
+            inode,
         };
-        let found: Vec<(u64, ListeningSocket)> = listeners(table).collect();
-        let (v4, v6) = (socket("127.0.0.1", 8080), socket("::1", 22));
-        assert_eq!(found, [(4711, v4), (4713, v6)]);
+        let found: Vec<ListeningSocket> = listeners(table).collect();
+        let (v4, v6) = (socket("127.0.0.1", 8080, 4711), socket("::1", 22, 4713));
+        assert_eq!(found, [v4, v6]);
         let mapped = address_in("0000000000000000FFFF00000100007F");
         assert_eq!(mapped, Some(Ipv4Addr::LOCALHOST.into()));
         assert_eq!(address_in("00000000"), Some(Ipv4Addr::UNSPECIFIED.into()));

@@ -6,13 +6,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
 };
 
 use haft_sandbox::{CommandNetwork, NetworkId, PROXY_PORT, PinnedProcess, Process, network::Host};
 
 use super::{
     Shell,
-    ports::{ListeningSocket, listening_sockets},
+    ports::{self, ListenTables, ListeningSocket},
 };
 use crate::{blocking::blocking, web::harmless};
 
@@ -30,6 +31,15 @@ pub(crate) struct SessionListener {
     pub(crate) place: ListenerPlace,
     /// Who listens, for people and models.
     pub(crate) by: String,
+    /// The process that was seen to.
+    process: Option<Arc<SeenProcess>>,
+}
+
+/// A process of a command: it is one as long as it is there, for nothing leaves its guard.
+#[derive(Debug)]
+struct SeenProcess {
+    pid: u32,
+    pinned: PinnedProcess,
 }
 
 /// Whose network it listens in.
@@ -110,14 +120,35 @@ impl SessionPorts {
         }
     }
 
+    /// Is it still served as it was seen to be? Costs little: only the open files of those that were seen are looked
+    /// at. What began to listen since then is not noticed.
+    pub(crate) fn is_still_served(&self, host: &Host, port: u16) -> bool {
+        let mut listeners = self.0.iter().filter(|one| one.socket.port == port);
+        !matches!(self.server(host, port), PortServer::None)
+            && listeners.all(|one| {
+                one.process.as_ref().is_some_and(|process| {
+                    ports::holds(process.pid, &one.socket) && process.pinned.is_there()
+                })
+            })
+    }
+
     /// All ports, each with one who listens there.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u16, &str)> {
         self.0.iter().map(|one| (one.socket.port, one.by.as_str()))
     }
 
+    /// As if these were seen.
     #[cfg(test)]
-    pub(crate) fn of(listeners: Vec<SessionListener>) -> Self {
-        Self(listeners)
+    pub(crate) fn of(
+        listeners: impl IntoIterator<Item = (ListeningSocket, ListenerPlace, &'static str)>,
+    ) -> Self {
+        let listener = |(socket, place, by): (_, _, &str)| SessionListener {
+            socket,
+            place,
+            by: by.to_owned(),
+            process: None,
+        };
+        Self(listeners.into_iter().map(listener).collect())
     }
 }
 
@@ -140,21 +171,19 @@ fn answers(listens: IpAddr, address: IpAddr) -> bool {
 
 /// A process and what it listens on.
 struct ListeningProcess {
-    pid: u32,
-    pinned: PinnedProcess,
+    process: Arc<SeenProcess>,
     network: Option<NetworkId>,
     sockets: BTreeSet<ListeningSocket>,
 }
 
 impl ListeningProcess {
     /// `None` if it listens on nothing.
-    fn of(pid: u32) -> Option<Self> {
+    fn of(pid: u32, tables: &mut ListenTables) -> Option<Self> {
         // Before it is looked at: it is this one that is looked at, if it still is there afterwards.
         let pinned = PinnedProcess::of(pid)?;
-        let sockets = listening_sockets(pid);
+        let sockets = tables.of_process(pid);
         (!sockets.is_empty()).then(|| Self {
-            pid,
-            pinned,
+            process: Arc::new(SeenProcess { pid, pinned }),
             network: NetworkId::of(pid),
             sockets,
         })
@@ -162,7 +191,10 @@ impl ListeningProcess {
 }
 
 fn listening_processes(pids: Vec<u32>) -> Vec<ListeningProcess> {
-    pids.into_iter().filter_map(ListeningProcess::of).collect()
+    let mut tables = ListenTables::default();
+    let all = pids.into_iter();
+    all.filter_map(|pid| ListeningProcess::of(pid, &mut tables))
+        .collect()
 }
 
 fn pids_of(processes: &[Process]) -> Vec<u32> {
@@ -208,7 +240,8 @@ fn listeners(
     by: &str,
 ) -> Vec<SessionListener> {
     let own = NetworkId::own();
-    let is_of_it = |one: &&ListeningProcess| still.contains(&one.pid) && one.pinned.is_there();
+    let is_of_it =
+        |one: &&ListeningProcess| still.contains(&one.process.pid) && one.process.pinned.is_there();
     let listeners = seen.iter().filter(is_of_it).flat_map(|one| {
         let place = match (one.network, of_command) {
             (Some(network), _) if Some(network) == own => ListenerPlace::Machine,
@@ -221,6 +254,7 @@ fn listeners(
             socket: *socket,
             place: place.clone(),
             by: by.to_owned(),
+            process: Some(Arc::clone(&one.process)),
         })
     });
     listeners.collect()
@@ -233,21 +267,28 @@ fn shown(command: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
-    fn listener(address: &str, port: u16, place: ListenerPlace, by: &str) -> SessionListener {
-        SessionListener {
-            socket: ListeningSocket {
-                address: address.parse().unwrap(),
+    type Listener = (ListeningSocket, ListenerPlace, &'static str);
+
+    fn listener(address: &str, port: u16, place: ListenerPlace, by: &'static str) -> Listener {
+        let address = address.parse().unwrap();
+        let inode = 0;
+        (
+            ListeningSocket {
+                address,
                 port,
+                inode,
             },
             place,
-            by: by.to_owned(),
-        }
+            by,
+        )
     }
 
     /// Who serves it, in a line.
-    fn server(ports: &[SessionListener], host: &str, port: u16) -> String {
+    fn server(ports: &[Listener], host: &str, port: u16) -> String {
         let host = Host::parse(host.as_bytes()).unwrap();
         match SessionPorts::of(ports.to_vec()).server(&host, port) {
             PortServer::None => "none".to_owned(),
@@ -294,29 +335,33 @@ mod tests {
 
     #[test]
     fn only_what_still_is_of_the_command_counts() {
-        let socket = ListeningSocket {
-            address: Ipv4Addr::LOCALHOST.into(),
-            port: 1,
-        };
+        haft_testkit::bound_this_process();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
         let own = std::process::id();
-        let seen = |pid| ListeningProcess {
-            pid,
-            pinned: PinnedProcess::of(own).unwrap(),
-            network: NetworkId::own(),
-            sockets: BTreeSet::from([socket]),
+        let seen = || {
+            let mut seen = ListeningProcess::of(own, &mut ListenTables::default()).unwrap();
+            seen.sockets.retain(|socket| socket.port == port);
+            [seen]
         };
-        let found = listeners(&[seen(own)], &[own], None, "a");
+        let found = listeners(&seen(), &[own], None, "a");
         assert_eq!(found.len(), 1);
         assert!(matches!(found[0].place, ListenerPlace::Machine));
-        assert!(listeners(&[seen(own)], &[1], None, "a").is_empty());
+        assert!(listeners(&seen(), &[1], None, "a").is_empty());
+        let ports = SessionPorts(found);
+        let localhost = Host::parse(b"localhost").unwrap();
+        assert!(ports.is_still_served(&localhost, port));
+        assert!(!ports.is_still_served(&localhost, port.wrapping_add(1)));
+        let [mut ended] = seen();
+        drop(listener);
+        assert!(!ports.is_still_served(&localhost, port));
         // Its number may be another's by now.
         let mut child = haft_testkit::command("true").spawn().unwrap();
-        let ended = ListeningProcess {
-            pinned: PinnedProcess::of(child.id()).unwrap(),
-            ..seen(child.id())
-        };
+        let pid = child.id();
+        let pinned = PinnedProcess::of(pid).unwrap();
+        ended.process = Arc::new(SeenProcess { pid, pinned });
         child.wait().unwrap();
-        assert!(listeners(&[ended], &[child.id()], None, "a").is_empty());
+        assert!(listeners(&[ended], &[pid], None, "a").is_empty());
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::setting::LONG;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn missing() -> bool {
+    haft_testkit::bound_this_process();
     let missing = !Path::new("/usr/bin/python3").exists();
     if missing {
         haft_testkit::skip("servers in a command's network: no /usr/bin/python3");
