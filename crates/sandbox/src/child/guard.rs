@@ -260,12 +260,11 @@ impl<'a> Guard<'a> {
                 self.kill();
                 continue;
             }
-            if wants_socket {
-                if let Some(sockets) = &mut self.sockets
-                    && !sockets.give()
-                {
-                    self.sockets = None;
-                }
+            if wants_socket
+                && let Some(sockets) = &mut self.sockets
+                && !sockets.give()
+            {
+                self.sockets = None;
             }
             if called {
                 self.mediate()?;
