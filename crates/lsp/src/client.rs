@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -87,6 +87,8 @@ pub(crate) struct State {
     pull_rounds: Mutex<PullRounds>,
     /// How often it said that it would answer something else now.
     pub(crate) refreshes: AtomicU64,
+    /// It was found to say nothing of problems by itself.
+    pub(crate) tells_nothing: AtomicBool,
 }
 
 #[derive(Default)]
@@ -95,6 +97,8 @@ pub(crate) struct Documents {
     clock: u64,
     /// When something about problems last came.
     last: Option<Instant>,
+    /// When anything last came that was no answer.
+    last_message: Option<Instant>,
     /// When it was last asked for all of them.
     pub(crate) pulled_at: Option<Instant>,
     /// What the problems that it was asked for call their source.
@@ -126,6 +130,12 @@ impl State {
         let registered = registered.unwrap_or_else(PoisonError::into_inner);
         let registered = (!registered.is_empty()).then_some(PullMethod::Protocol);
         registered.or(self.pulls.get().copied())
+    }
+
+    /// When it last said anything unasked, and whether it ever said something about problems.
+    pub(crate) fn last_words(&self) -> (Option<Instant>, bool) {
+        let documents = self.documents();
+        (documents.last_message, documents.last.is_some())
     }
 
     /// When it has been silent for long enough, or since `earliest`; `None` for one that says nothing unasked.
@@ -226,6 +236,7 @@ impl State {
 
 impl LspEvents for State {
     fn on_notification(&self, method: &str, params: &Value) {
+        self.documents().last_message = Some(Instant::now());
         match method {
             "textDocument/publishDiagnostics" => self.publish(params),
             "$/progress" => self.note_progress(params),
@@ -235,6 +246,7 @@ impl LspEvents for State {
     }
 
     fn on_request(&self, method: &str, params: &Value) -> Option<Value> {
+        self.documents().last_message = Some(Instant::now());
         match method {
             "workspace/configuration" => {
                 let items = params.get("items").and_then(Value::as_array);
@@ -292,6 +304,7 @@ impl LspClient {
             pull_registrations: Mutex::default(),
             pull_rounds: Mutex::default(),
             refreshes: AtomicU64::new(0),
+            tells_nothing: AtomicBool::new(false),
         });
         let events: Arc<dyn LspEvents> = Arc::<State>::clone(&state);
         let connection = LspConnection::new(input, output, events);

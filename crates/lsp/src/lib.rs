@@ -6,7 +6,7 @@
 //!   not lose a list
 //! - [`uri`]: paths as addresses; [`position`]: places in a text, as servers and as people count them
 //! - [`connection`]: requests and their answers, what a server asks and tells
-//! - [`client`]: a server with its documents; `pull`: asking for problems; `report`: what it found in them;
+//! - [`client`]: a server with its documents; `pull`: asking for problems; `first_look`: waiting for it; `report`: what it found in them;
 //!   `capabilities`: what we say of ourselves
 //! - [`edits`]: what a server wants changed, as whole new texts
 //!
@@ -18,6 +18,7 @@ mod capabilities;
 pub mod client;
 pub mod connection;
 pub mod edits;
+mod first_look;
 pub mod position;
 mod pull;
 mod report;

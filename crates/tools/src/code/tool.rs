@@ -192,7 +192,7 @@ impl Tool for Lsp {
             .is_none_or(|document| document.report.version.is_none());
         if is_new && input.operation.asks_about_code() && server.is_first_look(&path) {
             let until = tokio::time::Instant::now() + FIRST_LOOK;
-            client.settled(std::slice::from_ref(&path), until).await;
+            client.looked(&path, until).await;
         }
         let mut note = None;
         let params = match input.operation.needs_place() {
