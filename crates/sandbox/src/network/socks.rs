@@ -132,7 +132,7 @@ async fn read_wanted(
         1 => Ipv4Addr::from(read(reader).await?).to_string().into_bytes(),
         3 => {
             let [length] = read(reader).await?;
-            read_bytes(reader, length).await?
+            named(read_bytes(reader, length).await?)
         }
         4 => format!("[{}]", Ipv6Addr::from(read(reader).await?)).into_bytes(),
         _ => return Ok(Err(Reply::AddressUnknown)),
@@ -140,6 +140,16 @@ async fn read_wanted(
     match u16::from_be_bytes(read(reader).await?) {
         0 => Ok(Err(Reply::Failed)),
         port => Ok(Ok(Wanted { host, port })),
+    }
+}
+
+/// A name, or an address that was sent as one: Chromium does that with those of the newer kind, which a URL has in
+/// brackets.
+fn named(host: Vec<u8>) -> Vec<u8> {
+    let address = str::from_utf8(&host).ok();
+    match address.and_then(|address| address.parse::<Ipv6Addr>().ok()) {
+        Some(address) => format!("[{address}]").into_bytes(),
+        None => host,
     }
 }
 
@@ -183,11 +193,13 @@ mod tests {
             }))
         };
         let v6: Vec<u8> = [&[5, 1, 0, 4][..], &[0; 15], &[1, 0, 80]].concat();
-        let cases: [(&[u8], Outcome); 11] = [
+        let cases: [(&[u8], Outcome); 13] = [
             (b"\x05\x01\x00\x03\x05a.com\x01\xbb", to("a.com", 443)),
             (b"\x05\x01\x00\x03\x04e\0.a\x01\xbb", to("e\0.a", 443)),
             (b"\x05\x01\x00\x01\x7f\0\0\x01\x00\x50", to("127.0.0.1", 80)),
             (&v6, to("[::1]", 80)),
+            (b"\x05\x01\x00\x03\x03::1\x00\x50", to("[::1]", 80)),
+            (b"\x05\x01\x00\x03\x05::1%1\x00\x50", to("::1%1", 80)),
             // Listening and datagrams.
             (
                 b"\x05\x02\x00\x01\x7f\0\0\x01\x00\x50",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Session;
 
 /// Listens at the port it is given, writes down which that is and what it is asked for. `deaf`: takes connections and
-/// closes them.
+/// closes them. `newer`: listens at `::1`.
 const SERVER: &str = r#"
 import http.server, os, socket, sys
 port, name = int(sys.argv[1]), sys.argv[2]
@@ -23,7 +23,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+host = "::1" if name == "newer" else "127.0.0.1"
+class Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+server = Server((host, port), Handler)
 with open("part-" + name, "w") as file: file.write(str(server.server_address[1]))
 os.rename("part-" + name, "port-" + name)
 if name == "deaf":
@@ -191,6 +194,27 @@ fn a_server_that_says_nothing_is_named() {
     assert!(deaf.contains(&expected), "{deaf}");
     let by = "though background task bash_1 (`python3 serve.py 0 deaf`) listens there";
     assert!(deaf.contains(by), "{deaf}");
+    drop(session.end());
+}
+
+/// At one port of a command's network stands the proxy by which the command goes out. A command that listens at the
+/// same port of another address does not open that to pages.
+#[test]
+fn the_way_out_of_a_command_is_no_server_of_it() {
+    haft_testkit::bound_this_process();
+    if std::net::TcpListener::bind(("::1", 0)).is_err() {
+        return haft_testkit::skip("a server at ::1: there is no such address");
+    }
+    let Some(mut session) = start(&json!({"allow": ["Bash(python3 *)"]})) else {
+        return;
+    };
+    let port = session.serve("serve.py", haft_sandbox::PROXY_PORT, "newer");
+    for host in ["localhost", "[::1]"] {
+        let shown = session.good(&open(host, port));
+        assert!(shown.contains("- heading \"Of newer\""), "{host}: {shown}");
+    }
+    let refused = session.bad(&open("127.0.0.1", port));
+    assert!(!refused.contains("sandbox refused"), "{refused}");
     drop(session.end());
 }
 
