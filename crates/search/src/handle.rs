@@ -81,6 +81,21 @@ impl Directory {
         Self::stepwise(real, PASSING)
     }
 
+    /// Opens the directory at a path, to list it, if there is no link in the path and it is written
+    /// as it would be with all links followed.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn without_links(path: &Path) -> Option<Self> {
+        let names = path.as_os_str().as_bytes().strip_prefix(b"/")?;
+        let is_plain = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+        if !names.split(|byte| *byte == b'/').all(is_plain) {
+            return None;
+        }
+        let flags = directory(OFlags::RDONLY);
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let opened = openat2(rustix::fs::CWD, path, flags, Mode::empty(), resolve);
+        opened.ok().map(Self)
+    }
+
     fn stepwise(real: &Path, last: OFlags) -> io::Result<Self> {
         let names: Vec<&OsStr> = real
             .components()
@@ -260,6 +275,29 @@ mod tests {
         for path in ["link", "link/sub", "real/../real", "real/file"] {
             assert!(Directory::at(&root.join(path)).is_err(), "{path}");
             assert!(Directory::through(&root.join(path)).is_err(), "{path}");
+        }
+        #[cfg(target_os = "linux")]
+        {
+            let is_open = |path: &str| Directory::without_links(Path::new(path)).is_some();
+            let real = root.join("real");
+            let real = real.to_str().unwrap();
+            assert!(is_open(real) && is_open(&format!("{real}/sub")));
+            let not = [
+                "/../real/sub",
+                "/",
+                "/.",
+                "//sub",
+                "/sub/..",
+                "/file",
+                "/none",
+            ];
+            for path in not {
+                assert!(!is_open(&format!("{real}{path}")), "{path}");
+            }
+            for path in ["link", "link/sub"] {
+                assert!(!is_open(root.join(path).to_str().unwrap()), "{path}");
+            }
+            assert!(!is_open("/") && !is_open("") && !is_open("tmp"));
         }
         assert!(real.enter(OsStr::new("sub")).is_ok());
         assert!(real.enter(OsStr::new("alias")).is_err());

@@ -10,7 +10,7 @@ mod pattern;
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use ignore::overrides::Override;
@@ -187,8 +187,8 @@ fn walk(query: &GlobQuery, plan: GlobPlan, stop: &Stop, threads: usize) -> GlobR
         current_dir: &query.current_dir,
         respect_ignore: query.respect_ignore,
         hidden: query.hidden,
-        overrides: Override::empty(),
-        types: Types::empty(),
+        overrides: Arc::new(Override::empty()),
+        types: Arc::new(Types::empty()),
         threads,
         leave_out: query.leave_out.clone(),
     };

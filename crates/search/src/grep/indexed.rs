@@ -69,8 +69,8 @@ pub(super) fn run(
             current_dir: query.current_dir.clone(),
         };
         let rules = NameRules {
-            overrides: built.overrides.clone(),
-            types: built.types.clone(),
+            overrides: Arc::clone(&built.overrides),
+            types: Arc::clone(&built.types),
             ..NameRules::default()
         };
         let seen = kept.see(&key, &rules)?;
@@ -118,7 +118,7 @@ pub(super) fn run(
             let search = &search;
             scope.spawn(move || search.work(scanner));
         }
-        search.work(scanner.clone());
+        search.work(scanner);
     });
     if search.is_lost.load(Ordering::Relaxed) {
         return Err(NotKnown);
@@ -197,7 +197,7 @@ impl Search<'_> {
         if kept.epoch != self.candidates.epoch {
             return Err(NotKnown);
         }
-        let mut bytes = 0;
+        let (mut bytes, mut buffer) = (0, PathBuf::new());
         for place in places.clone() {
             if bytes > AT_ONCE {
                 return Ok(place);
@@ -213,7 +213,7 @@ impl Search<'_> {
             if !self.left_out.is_empty() && self.left_out.holds(&path()) {
                 continue;
             }
-            let Some(held) = kept.text_of(entry, self.spares_looks) else {
+            let Some(held) = kept.text_of(entry, self.spares_looks, &mut buffer) else {
                 to_read.push((place, kept.candidate(number)));
                 continue;
             };

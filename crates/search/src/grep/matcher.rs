@@ -1,10 +1,12 @@
 //! The regex, built with the very settings ripgrep 15 uses, so that the same lines match.
 
+use std::path::PathBuf;
 #[cfg(target_os = "linux")]
 use std::sync::OnceLock;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
+use ignore::overrides::Override;
 use ignore::types::Types;
 
 use super::GrepQuery;
@@ -26,7 +28,8 @@ const MOST_KEPT: usize = 8;
 pub(crate) struct MatcherCache {
     patterns: Mutex<Vec<(MatcherKey, Arc<BuiltPattern>)>>,
     /// By their names. Each compiles some hundred globs to choose from.
-    types: Mutex<Vec<(String, Types)>>,
+    types: Mutex<Vec<(String, Arc<Types>)>>,
+    overrides: Mutex<Vec<(GlobsKey, Arc<Override>)>>,
 }
 
 /// The regex of a query, and what is derived from it when it is needed.
@@ -78,6 +81,8 @@ impl BuiltPattern {
 }
 
 type MatcherKey = (String, bool, bool);
+/// The globs, and what they are relative to.
+type GlobsKey = (Vec<String>, PathBuf);
 
 impl MatcherCache {
     pub(super) fn build(&self, query: &GrepQuery) -> Result<Arc<BuiltPattern>, SearchError> {
@@ -86,36 +91,46 @@ impl MatcherCache {
             query.case_insensitive,
             query.multiline,
         );
-        let lock = || self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock()
-            .iter()
-            .find(|(it, _)| *it == key)
-            .map(|(_, it)| Arc::clone(it));
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let matcher = Arc::new(BuiltPattern::new(build(query)?));
-        let mut kept = lock();
-        kept.insert(0, (key, Arc::clone(&matcher)));
-        kept.truncate(MOST_KEPT);
-        Ok(matcher)
+        remembered(&self.patterns, &key, || build(query).map(BuiltPattern::new))
     }
 
     /// The files of the type that a query names.
-    pub(super) fn types(&self, query: &GrepQuery) -> Result<Types, SearchError> {
-        let Some(name) = &query.file_type else {
-            return filter::types(query);
-        };
-        let lock = || self.types.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = lock().iter().find(|(it, _)| it == name) {
-            return Ok(known.clone());
+    pub(super) fn types(&self, query: &GrepQuery) -> Result<Arc<Types>, SearchError> {
+        match &query.file_type {
+            Some(name) => remembered(&self.types, name, || filter::types(query)),
+            None => filter::types(query).map(Arc::new),
         }
-        let types = filter::types(query)?;
-        let mut kept = lock();
-        kept.insert(0, (name.clone(), types.clone()));
-        kept.truncate(MOST_KEPT);
-        Ok(types)
     }
+
+    /// The globs of a query.
+    pub(super) fn overrides(&self, query: &GrepQuery) -> Result<Arc<Override>, SearchError> {
+        if query.globs.is_empty() {
+            return filter::overrides(query).map(Arc::new);
+        }
+        let key = (query.globs.clone(), query.current_dir.clone());
+        remembered(&self.overrides, &key, || filter::overrides(query))
+    }
+}
+
+/// What was built for the same key before, or is built now.
+fn remembered<K: Clone + PartialEq, T>(
+    kept: &Mutex<Vec<(K, Arc<T>)>>,
+    key: &K,
+    build: impl FnOnce() -> Result<T, SearchError>,
+) -> Result<Arc<T>, SearchError> {
+    let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = lock()
+        .iter()
+        .find(|(it, _)| it == key)
+        .map(|(_, it)| Arc::clone(it));
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let built = Arc::new(build()?);
+    let mut kept = lock();
+    kept.insert(0, (key.clone(), Arc::clone(&built)));
+    kept.truncate(MOST_KEPT);
+    Ok(built)
 }
 
 pub(super) fn build(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {

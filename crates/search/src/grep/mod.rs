@@ -57,15 +57,15 @@ use scan::{Naming, Scanner};
 /// What a query asks for, built: nothing is wrong with it.
 struct GrepPlan {
     matcher: Arc<BuiltPattern>,
-    overrides: Override,
-    types: Types,
+    overrides: Arc<Override>,
+    types: Arc<Types>,
     root: Root,
 }
 
 impl GrepPlan {
     fn of(query: &GrepQuery, matchers: &MatcherCache) -> Result<Self, SearchError> {
         let matcher = matchers.build(query)?;
-        let overrides = filter::overrides(query)?;
+        let overrides = matchers.overrides(query)?;
         let types = matchers.types(query)?;
         let root = root::open(&query.path, query.judged.as_deref())?;
         Ok(Self {

@@ -28,6 +28,9 @@ use crate::stop::Watch;
 /// line.
 const MATCHES_PER_CHECK: u32 = 32;
 
+/// A searcher of texts in memory uses none, but has one of this size.
+const NO_BUFFER: usize = 1;
+
 /// What a new searcher reads at most at once.
 const FRESH_BUFFER: usize = 64 * 1024;
 
@@ -61,9 +64,13 @@ pub(super) struct Finding {
 
 #[derive(Clone, Debug)]
 pub(super) struct Scanner {
+    /// For texts in memory: it has no buffer to speak of.
     searcher: Searcher,
-    /// Never used to search, so its buffer stays small.
-    fresh: Searcher,
+    /// For what is read, made with the first such file: its buffer takes longer to make than most
+    /// answers from memory.
+    reading: Option<Searcher>,
+    builder: SearcherBuilder,
+    detection: BinaryDetection,
     /// Shared, because its working memory is: all threads and calls use what one has found out.
     matcher: Arc<RegexMatcher>,
     /// What says faster of most lines that they do not match.
@@ -89,15 +96,17 @@ impl Scanner {
                 .before_context(before)
                 .after_context(after);
         }
+        let searcher = builder.clone().heap_limit(Some(NO_BUFFER)).build();
         if !query.multiline {
             // In multiline mode this would change how a file is read, so there its size is checked
             // instead.
             builder.heap_limit(Some(MAX_HELD));
         }
-        let fresh = builder.build();
         Self {
-            searcher: fresh.clone(),
-            fresh,
+            searcher,
+            reading: None,
+            builder,
+            detection: BinaryDetection::none(),
             matcher,
             narrowing: Narrowing::default(),
             mode: query.mode,
@@ -161,15 +170,13 @@ impl Scanner {
                 return Ok(());
             }
         }
-        self.searcher.set_binary_detection(match naming {
+        self.detection = match naming {
             Naming::Walked => BinaryDetection::quit(b'\0'),
             Naming::Named => BinaryDetection::convert(b'\0'),
-        });
+        };
         let (mut attempt, mut outcome, buffer) = self.attempt(path, &content);
         if buffer == Buffer::Grown {
-            let detection = self.searcher.binary_detection().clone();
-            self.searcher = self.fresh.clone();
-            self.searcher.set_binary_detection(detection);
+            self.reading = None;
             content.rewind()?;
             (attempt, outcome, _) = self.attempt(path, &content);
         }
@@ -210,12 +217,9 @@ impl Scanner {
             _ => None,
         };
         if let Some(text) = slice {
-            let detection = self.searcher.binary_detection().clone();
-            self.searcher.set_binary_detection(BinaryDetection::none());
             let (searcher, narrowing) = (&mut self.searcher, &self.narrowing);
             let (finding, outcome) =
                 search_plain(searcher, narrowing, filling, text, is_multi_line);
-            self.searcher.set_binary_detection(detection);
             return (finding, outcome, Buffer::Fresh);
         }
         let mut reader = Reader {
@@ -229,7 +233,9 @@ impl Scanner {
             buffer_matters: !is_multi_line,
             buffer: Buffer::Fresh,
         };
-        let (searcher, matcher) = (&mut self.searcher, &*self.matcher);
+        let (builder, matcher) = (&self.builder, &*self.matcher);
+        let searcher = self.reading.get_or_insert_with(|| builder.build());
+        searcher.set_binary_detection(self.detection.clone());
         let (finding, outcome) = filling.run(|sink| match sink {
             EitherSink::Rows(sink) => searcher.search_reader(matcher, &mut reader, sink),
             EitherSink::Count(sink) => searcher.search_reader(matcher, &mut reader, sink),

@@ -10,7 +10,6 @@ use super::contents::{Budget, Coverage, FileData, Held, ReadText, TextKind};
 use super::file_watches::FileWatches;
 use super::handed_over::HandedOver;
 use super::load::Refused;
-use super::mark::Mark;
 use super::plan::TrigramQuery;
 use super::segment::{Damaged, Segment};
 use super::tree::{DirectoryNumber, EntryNumber, LiveTree, Refreshed, TreeEntry, Watching};
@@ -339,11 +338,12 @@ impl KeptTree {
     }
 
     /// The text of a file, if it is known. `spares_look`: one that is watched itself need not be
-    /// looked at (see `tree`, of stores through a mapping).
+    /// looked at (see `tree`, of stores through a mapping). `path`: see [`LiveTree::look_at_entry`].
     pub(crate) fn text_of<'a>(
         &self,
         entry: &'a TreeEntry<FileData>,
         spares_look: bool,
+        path: &mut PathBuf,
     ) -> Option<&'a Held> {
         // A change in the same instant as the last one is not seen by a look alone.
         let is_watched = entry.watch.is_some();
@@ -352,9 +352,7 @@ impl KeptTree {
         if spares_look && is_watched && held.kind == TextKind::Plain {
             return Some(held);
         }
-        let now = self.tree.top.look_below(&self.tree.path_in(entry));
-        now.is_some_and(|now| Mark::of(&now) == entry.mark)
-            .then_some(held)
+        (self.tree.look_at_entry(entry, path) == Some(entry.mark)).then_some(held)
     }
 
     /// Where a file is, and where in that the path below the root begins.

@@ -252,11 +252,16 @@ impl Loader<'_> {
 
     fn check_local(&self, directory: &Directory) -> Result<(), Refused> {
         let found = fstatfs(directory.fd()).map_err(|_| Refused::Failed)?;
-        match LOCAL.contains(&(found.f_type as u64 & 0xffff_ffff)) {
+        match is_local(found.f_type as u64) {
             true => Ok(()),
             false => Err(Refused::NotLocal),
         }
     }
+}
+
+/// Does only this machine write to a file system of this type?
+pub(crate) fn is_local(file_system: u64) -> bool {
+    LOCAL.contains(&(file_system & 0xffff_ffff))
 }
 
 impl LoadedEntry {

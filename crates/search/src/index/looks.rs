@@ -1,6 +1,7 @@
 //! What is known of a tree's files is lost when something happens to them: by the watch of the file
 //! itself, or by a look at it.
 
+use std::path::PathBuf;
 use std::thread;
 
 use super::mark::Mark;
@@ -58,17 +59,17 @@ impl<T: FileKnowledge> LiveTree<T> {
             false => self.threads.max(1),
         };
         let tree = &*self;
-        let has_changed = |number: &&EntryNumber| {
-            let entry = &tree.entries[**number as usize];
-            let found = tree.top.look_below(&tree.path_in(entry));
-            let is_same = found.is_some_and(|found| Mark::of(&found) == entry.mark);
+        let has_changed = |number: EntryNumber, path: &mut PathBuf| {
+            let entry = &tree.entries[number as usize];
+            let is_same = tree.look_at_entry(entry, path) == Some(entry.mark);
             !is_same || !entry.data.is_settled()
         };
         let part = numbers.len().div_ceil(threads).max(1);
         let changed: Vec<EntryNumber> = thread::scope(|scope| {
             let look = |part| -> Vec<EntryNumber> {
-                let part: &[EntryNumber] = part;
-                part.iter().filter(has_changed).copied().collect()
+                let (part, mut path): (&[EntryNumber], _) = (part, PathBuf::new());
+                let changed = part.iter().copied();
+                changed.filter(|it| has_changed(*it, &mut path)).collect()
             };
             let mut parts = numbers.chunks(part);
             let own = parts.next();

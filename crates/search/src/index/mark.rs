@@ -1,11 +1,8 @@
 //! By what a file is known to be the one that was read.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, CWD, Stat, statat};
-
-use crate::handle::{EntryKind, kind_of};
+use rustix::fs::Stat;
 
 /// A change within this time of an earlier one may leave the same times behind: clocks of file
 /// systems tick as coarsely as 10 ms.
@@ -55,45 +52,6 @@ impl Mark {
     }
 }
 
-/// A file that is not watched and must be looked at before each answer.
-#[derive(Debug)]
-pub(crate) struct Guarded {
-    path: Box<Path>,
-    seen: Option<Mark>,
-    is_settled: bool,
-}
-
-impl Guarded {
-    /// A file that was read at this moment or later.
-    pub(crate) fn new(path: &Path, read: SystemTime) -> Self {
-        let seen = look(path);
-        Self {
-            path: path.into(),
-            is_settled: seen.is_none_or(|mark| mark.is_settled(read)),
-            seen,
-        }
-    }
-
-    /// Is it certainly what it was?
-    pub(crate) fn is_same(&self) -> bool {
-        self.is_settled && look(&self.path) == self.seen
-    }
-}
-
-/// A directory counts as the same whatever is in it.
-fn look(path: &Path) -> Option<Mark> {
-    let found = statat(CWD, path, AtFlags::empty()).ok()?;
-    let mark = Mark::of(&found);
-    Some(match kind_of(&found) {
-        Some(EntryKind::Directory) => Mark {
-            device: mark.device,
-            inode: mark.inode,
-            ..Mark::default()
-        },
-        _ => mark,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,22 +70,5 @@ mod tests {
         assert!(!mark(-10, 0).is_settled(now));
         assert!(!mark(-10, 100).is_settled(now), "the clock was set back");
         assert!(!mark(100, -10).is_settled(now));
-    }
-
-    #[test]
-    fn guarded_files_may_come_and_go() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a");
-        let missing = Guarded::new(&path, SystemTime::now());
-        assert!(missing.is_same());
-        std::fs::write(&path, "x").unwrap();
-        assert!(!missing.is_same());
-        assert!(
-            !Guarded::new(&path, SystemTime::now()).is_same(),
-            "it changed just now"
-        );
-        let folder = Guarded::new(dir.path(), SystemTime::now());
-        std::fs::write(dir.path().join("b"), "x").unwrap();
-        assert!(folder.is_same());
     }
 }

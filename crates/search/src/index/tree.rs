@@ -24,11 +24,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use ignore::gitignore::gitconfig_excludes_path;
-
 use super::file_watches::FileWatches;
+use super::guards::{Guards, UserExcludes};
 use super::load::{LoadedDirectory, LoadedEntry, Loader, Refused};
-use super::mark::{Guarded, Mark};
+use super::mark::Mark;
 use super::watch::{Change, Drained, WatchNumber, Watcher};
 use crate::LeaveOut;
 use crate::handle::{Directory, EntryKind};
@@ -88,9 +87,9 @@ pub(crate) struct LiveTree<T> {
     pub(crate) watcher: Option<Arc<Watcher>>,
     watched: HashMap<WatchNumber, Vec<DirectoryNumber>>,
     pub(crate) file_watches: FileWatches,
-    guarded: Vec<Guarded>,
+    guards: Guards,
     has_linked_rules: bool,
-    global: Option<PathBuf>,
+    excludes: UserExcludes,
     gone: usize,
     /// Files that the last refresh found moved to their names, and not written since.
     pub(crate) moved_here: Vec<EntryNumber>,
@@ -139,7 +138,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             Watching::RanOut => None,
         };
         let begun = SystemTime::now();
-        let global = gitconfig_excludes_path();
+        let excludes = UserExcludes::find();
         let skips = SkipLog::default();
         let names = NameRules::default();
         let rules = IgnoreRules::new(root, root, current_dir, names, LeaveOut::default(), &skips);
@@ -156,8 +155,8 @@ impl<T: FileKnowledge> LiveTree<T> {
         let loaded = loader.load(Path::new(""), rules.start())?;
         let elsewhere = rules.elsewhere();
         // What changed since they were read is too young to be trusted.
-        let guarded = global.iter().chain(&elsewhere.paths);
-        let guarded = guarded.map(|path| Guarded::new(path, begun)).collect();
+        let guarded = excludes.path.iter().chain(&elsewhere.paths);
+        let guards = Guards::new(guarded, begun);
         let mut tree = Self {
             root: root.to_path_buf(),
             current_dir: current_dir.to_path_buf(),
@@ -171,9 +170,9 @@ impl<T: FileKnowledge> LiveTree<T> {
                 .map(Arc::new),
             watched: HashMap::new(),
             file_watches,
-            guarded,
+            guards,
             has_linked_rules: elsewhere.has_linked_rules,
-            global,
+            excludes,
             gone: 0,
             moved_here: Vec::new(),
             structure: 0,
@@ -285,6 +284,20 @@ impl<T: FileKnowledge> LiveTree<T> {
             .join(&*entry.name)
     }
 
+    /// The entry as it is now. `path` is where its path is put together: looking at many, there is no
+    /// memory to be had for each.
+    pub(crate) fn look_at_entry(&self, entry: &TreeEntry<T>, path: &mut PathBuf) -> Option<Mark> {
+        let directory = &self.directories[entry.parent as usize].path;
+        path.clear();
+        let text = path.as_mut_os_string();
+        if !directory.as_os_str().is_empty() {
+            text.push(directory);
+            text.push("/");
+        }
+        text.push(&entry.name);
+        Some(Mark::of(&self.top.look_below(path)?))
+    }
+
     /// Brings the tree up to date with everything that was finished before.
     pub(crate) fn refresh(&mut self) -> Result<Refreshed, Refused> {
         match self.follow()? {
@@ -308,8 +321,8 @@ impl<T: FileKnowledge> LiveTree<T> {
         };
         if changes.len() > MOST_CHANGES
             || self.gone * 2 > self.entries.len() + 1000
-            || gitconfig_excludes_path() != self.global
-            || !self.guarded.iter().all(Guarded::is_same)
+            || !self.excludes.are_same()
+            || !self.guards.are_same()
         {
             return Ok(false);
         }
@@ -427,7 +440,7 @@ impl<T: FileKnowledge> LiveTree<T> {
                 _ => Vec::new(),
             };
             // There is more to watch than may be watched, or more to look at each time.
-            let has_more = !inside.is_empty() && self.guards_needed() > self.guarded.len();
+            let has_more = !inside.is_empty() && self.guards_needed() > self.guards.len();
             if ran_out.load(Ordering::Relaxed) {
                 self.file_watches = self.file_watches.anew(true);
                 return Ok(false);
@@ -455,7 +468,7 @@ impl<T: FileKnowledge> LiveTree<T> {
     }
 
     fn guards_needed(&self) -> usize {
-        self.rules.elsewhere().paths.len() + usize::from(self.global.is_some())
+        self.rules.elsewhere().paths.len() + usize::from(self.excludes.path.is_some())
     }
 
     /// False if it is there after all.

@@ -34,8 +34,9 @@ const TELLING: [&str; 5] = [GIT, JJ, CUSTOM, IGNORE, GIT_IGNORE];
 
 /// What a query says of names.
 pub(crate) struct NameRules {
-    pub(crate) overrides: Override,
-    pub(crate) types: Types,
+    /// Shared: some hundred globs are compiled in them.
+    pub(crate) overrides: Arc<Override>,
+    pub(crate) types: Arc<Types>,
     pub(crate) respect_ignore: bool,
     /// Names that start with a dot are visible.
     pub(crate) hidden: bool,
@@ -322,8 +323,8 @@ impl Default for NameRules {
     /// What ignore files do not name is visible.
     fn default() -> Self {
         Self {
-            overrides: Override::empty(),
-            types: Types::empty(),
+            overrides: Arc::new(Override::empty()),
+            types: Arc::new(Types::empty()),
             respect_ignore: true,
             hidden: true,
         }

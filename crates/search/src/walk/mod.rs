@@ -45,8 +45,8 @@ pub(crate) struct Tree<'a> {
     pub(crate) current_dir: &'a Path,
     pub(crate) respect_ignore: bool,
     pub(crate) hidden: bool,
-    pub(crate) overrides: Override,
-    pub(crate) types: Types,
+    pub(crate) overrides: Arc<Override>,
+    pub(crate) types: Arc<Types>,
     pub(crate) threads: usize,
     pub(crate) leave_out: LeaveOut,
 }
