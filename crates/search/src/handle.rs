@@ -4,17 +4,21 @@
 //! search opens its root once, by a path without links, and reaches everything else from there:
 //! whatever is put in the place of a directory or file meanwhile, nothing outside is read.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+#[cfg(not(target_os = "linux"))]
+use rustix::fs::Dir;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
 #[cfg(target_os = "linux")]
-use rustix::fs::{ResolveFlags, openat2};
+use rustix::fs::{RawDir, ResolveFlags, SeekFrom, openat2};
 use rustix::io::Errno;
 
 /// What a name in a directory stands for.
@@ -193,22 +197,47 @@ impl Directory {
     }
 
     /// Calls `each` with every name but `.` and `..`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn list(&self, mut each: impl FnMut(OsString, EntryKind)) -> io::Result<()> {
+        // What is open is read itself: opening it once more takes as long as reading a few names.
+        rustix::fs::seek(&self.0, SeekFrom::Start(0))?;
+        let mut buffer = [MaybeUninit::uninit(); 32 << 10];
+        let mut entries = RawDir::new(&self.0, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // It was removed meanwhile.
+                Err(Errno::NOENT) => break,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            self.each(entry.file_name(), entry.file_type(), &mut each);
+        }
+        Ok(())
+    }
+
+    /// The same.
+    #[cfg(not(target_os = "linux"))]
     pub(crate) fn list(&self, mut each: impl FnMut(OsString, EntryKind)) -> io::Result<()> {
         for entry in Dir::read_from(&self.0)? {
             let entry = entry?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name == "." || name == ".." {
-                continue;
-            }
-            let kind = match entry.file_type() {
-                FileType::Unknown => self.look(name).and_then(|found| kind_of(&found)),
-                kind => EntryKind::of(kind),
-            };
-            if let Some(kind) = kind {
-                each(name.to_os_string(), kind);
-            }
+            self.each(entry.file_name(), entry.file_type(), &mut each);
         }
         Ok(())
+    }
+
+    fn each(&self, name: &CStr, kind: FileType, each: &mut impl FnMut(OsString, EntryKind)) {
+        let name = OsStr::from_bytes(name.to_bytes());
+        if name == "." || name == ".." {
+            return;
+        }
+        let kind = match kind {
+            FileType::Unknown => self.look(name).and_then(|found| kind_of(&found)),
+            kind => EntryKind::of(kind),
+        };
+        if let Some(kind) = kind {
+            each(name.to_os_string(), kind);
+        }
     }
 
     /// What is there by this name, a link itself; `None` where there is nothing any more.

@@ -28,7 +28,7 @@ use super::holder::{Holder, Stage};
 use super::kept::KeptTree;
 use super::mark::Mark;
 use super::segment::{Damaged, Segment, SegmentSize};
-use super::tree::EntryNumber;
+use super::tree::{DirectoryNumber, EntryNumber, TreeDirectory};
 
 const MAGIC: [u8; 8] = *b"haftidx\x02";
 const HEADER: u64 = 32;
@@ -372,9 +372,17 @@ pub(crate) fn take_over(kept: &mut KeptTree, index: IndexContents) {
 
 fn take_over_files(kept: &mut KeptTree, index: &IndexContents) -> Result<(), Damaged> {
     let mut source = Source(&index.table[index.start..]);
+    let mut next = 0;
     while !source.0.is_empty() {
         let path = Path::new(OsStr::from_bytes(source.bytes()?));
-        let directory = kept.tree.find(path);
+        // Nearly always in the same order.
+        let directories = &kept.tree.directories;
+        let is_next = |it: &TreeDirectory| it.path.as_os_str() == path.as_os_str();
+        let directory = match directories.get(next).is_some_and(is_next) {
+            true => Some(next as DirectoryNumber),
+            false => kept.tree.find(path),
+        };
+        next = directory.map_or(next, |number| number as usize + 1);
         let entries: &[EntryNumber] = match directory {
             Some(number) => &kept.tree.directories[number as usize].entries,
             None => &[],

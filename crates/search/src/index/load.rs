@@ -3,10 +3,10 @@
 //!
 //! A directory is watched before it is listed, so that what changes meanwhile is seen by its event.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -57,8 +57,8 @@ impl Refused {
 
 /// A directory as it was read.
 pub(crate) struct LoadedDirectory {
-    /// Which one of the list it is in; none for the first.
-    pub(crate) parent: Option<usize>,
+    /// Which one of the list it is in, and as which of its entries; none for the first.
+    pub(crate) above: Option<(usize, usize)>,
     /// Below the root of the tree.
     pub(crate) path: PathBuf,
     pub(crate) mark: Mark,
@@ -73,6 +73,7 @@ pub(crate) struct LoadedEntry {
     pub(crate) name: OsString,
     pub(crate) kind: EntryKind,
     pub(crate) verdict: Verdict,
+    /// Of a directory that is entered, what was entered counts.
     pub(crate) mark: Mark,
 }
 
@@ -86,10 +87,29 @@ pub(crate) struct Loader<'a> {
     pub(crate) threads: usize,
     pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
     pub(crate) ran_out_of_watches: &'a AtomicBool,
+    pub(crate) local: LocalDevice,
+}
+
+/// The last device that only this machine writes to: nearly all directories are on the same.
+#[derive(Debug)]
+pub(crate) struct LocalDevice(AtomicU64);
+
+impl LocalDevice {
+    pub(crate) fn unknown() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
+
+    fn is(&self, device: u64) -> bool {
+        self.0.load(Ordering::Relaxed) == device
+    }
+
+    fn set(&self, device: u64) {
+        self.0.store(device, Ordering::Relaxed);
+    }
 }
 
 struct ReadTask {
-    parent: Option<usize>,
+    above: Option<(usize, usize)>,
     path: PathBuf,
     level: Option<Arc<Level>>,
 }
@@ -103,7 +123,7 @@ impl Loader<'_> {
     ) -> Result<Vec<LoadedDirectory>, Refused> {
         let mut loaded: Vec<LoadedDirectory> = Vec::new();
         let mut tasks = vec![ReadTask {
-            parent: None,
+            above: None,
             path: path.to_path_buf(),
             level,
         }];
@@ -119,9 +139,10 @@ impl Loader<'_> {
             }
             tasks.clear();
             for (number, directory) in loaded.iter().enumerate().skip(start) {
-                let inside = directory.entries.iter().filter(|entry| entry.is_entered());
-                tasks.extend(inside.map(|entry| ReadTask {
-                    parent: Some(number),
+                let inside = directory.entries.iter().enumerate();
+                let inside = inside.filter(|(_, entry)| entry.is_entered());
+                tasks.extend(inside.map(|(place, entry)| ReadTask {
+                    above: Some((number, place)),
                     path: directory.path.join(&entry.name),
                     level: directory.level.clone(),
                 }));
@@ -167,7 +188,7 @@ impl Loader<'_> {
         }
         let path = self.root.join(&task.path);
         let mut loaded = LoadedDirectory {
-            parent: task.parent,
+            above: task.above,
             path: task.path.clone(),
             mark: Mark::default(),
             watch: None,
@@ -192,7 +213,10 @@ impl Loader<'_> {
         };
         let found = directory.stat().map_err(|_| Refused::Failed)?;
         loaded.mark = Mark::of(&found);
-        self.check_local(&directory)?;
+        if !self.local.is(loaded.mark.device) {
+            check_local(&directory)?;
+            self.local.set(loaded.mark.device);
+        }
         if let Some(watcher) = self.watcher {
             match watcher.watch(&directory) {
                 Ok(watch) => loaded.watch = Some(watch),
@@ -204,9 +228,9 @@ impl Loader<'_> {
         }
         let mut names = Vec::new();
         let mut telling = Telling::default();
-        let listed = directory.list(|name, _| {
+        let listed = directory.list(|name, kind| {
             telling.note(&name);
-            names.push(name);
+            names.push((name, kind));
         });
         if let Err(error) = listed {
             loaded.skips.push(unreadable(&error));
@@ -215,12 +239,23 @@ impl Loader<'_> {
         let level = task.level.clone();
         loaded.level = self.rules.enter(&directory, &path, &telling, level, &skips);
         loaded.skips.extend(skips.into_all());
-        names.sort_unstable();
-        for name in names {
-            loaded
-                .entries
-                .extend(self.entry(&directory, name, &path, loaded.level.as_deref()));
-        }
+        names.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
+        let level = loaded.level.as_deref();
+        let entries = names.into_iter().filter_map(|(name, kind)| {
+            // Looking at a directory that is opened next would tell nothing new.
+            let is_entered = kind == EntryKind::Directory && !is_version_control(&name);
+            let verdict = is_entered.then(|| self.verdict(&name, kind, &path, level));
+            match verdict.filter(|verdict| *verdict != Verdict::Ignored) {
+                Some(verdict) => Some(LoadedEntry {
+                    name,
+                    kind,
+                    verdict,
+                    mark: Mark::default(),
+                }),
+                None => self.entry(&directory, name, &path, level),
+            }
+        });
+        loaded.entries = entries.collect();
         Ok(Some(loaded))
     }
 
@@ -237,25 +272,36 @@ impl Loader<'_> {
         }
         let found = directory.look(&name)?;
         let kind = kind_of(&found)?;
-        let is_dir = kind == EntryKind::Directory;
         Some(LoadedEntry {
-            verdict: match level {
-                Some(_) => self.rules.by_files(&path.join(&name), is_dir, level),
-                // Without any ignore file.
-                None => Verdict::Unknown,
-            },
+            verdict: self.verdict(&name, kind, path, level),
             name,
             kind,
             mark: Mark::of(&found),
         })
     }
 
-    fn check_local(&self, directory: &Directory) -> Result<(), Refused> {
-        let found = fstatfs(directory.fd()).map_err(|_| Refused::Failed)?;
-        match is_local(found.f_type as u64) {
-            true => Ok(()),
-            false => Err(Refused::NotLocal),
+    /// What ignore files say of a name in the directory at this path.
+    fn verdict(
+        &self,
+        name: &OsStr,
+        kind: EntryKind,
+        path: &Path,
+        level: Option<&Level>,
+    ) -> Verdict {
+        let is_dir = kind == EntryKind::Directory;
+        match level {
+            Some(_) => self.rules.by_files(&path.join(name), is_dir, level),
+            // Without any ignore file.
+            None => Verdict::Unknown,
         }
+    }
+}
+
+fn check_local(directory: &Directory) -> Result<(), Refused> {
+    let found = fstatfs(directory.fd()).map_err(|_| Refused::Failed)?;
+    match is_local(found.f_type as u64) {
+        true => Ok(()),
+        false => Err(Refused::NotLocal),
     }
 }
 

@@ -26,7 +26,7 @@ use std::time::SystemTime;
 
 use super::file_watches::FileWatches;
 use super::guards::{Guards, UserExcludes};
-use super::load::{LoadedDirectory, LoadedEntry, Loader, Refused};
+use super::load::{LoadedDirectory, LoadedEntry, Loader, LocalDevice, Refused};
 use super::mark::Mark;
 use super::watch::{Change, Drained, WatchNumber, Watcher};
 use crate::LeaveOut;
@@ -151,6 +151,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             threads,
             stop,
             ran_out_of_watches: &ran_out,
+            local: LocalDevice::unknown(),
         };
         let loaded = loader.load(Path::new(""), rules.start())?;
         let elsewhere = rules.elsewhere();
@@ -208,18 +209,21 @@ impl<T: FileKnowledge> LiveTree<T> {
         below: Option<EntryNumber>,
     ) -> Option<DirectoryNumber> {
         let start = self.directories.len();
+        self.directories.reserve(loaded.len());
+        let entries = loaded.iter().map(|directory| directory.entries.len());
+        self.entries.reserve(entries.sum());
         for loaded in loaded {
             let number = self.directories.len() as DirectoryNumber;
-            let above = match loaded.parent {
-                Some(parent) => {
-                    let above = &self.directories[start + parent];
-                    let name = loaded.path.file_name().unwrap_or_default();
-                    self.find_in(above, name)
-                }
+            let above = match loaded.above {
+                Some((above, place)) => Some(self.directories[start + above].entries[place]),
                 None => below,
             };
             if let Some(above) = above {
-                self.entries[above as usize].directory = Some(number);
+                let above = &mut self.entries[above as usize];
+                above.directory = Some(number);
+                if loaded.mark != Mark::default() {
+                    above.mark = loaded.mark;
+                }
             }
             if let Some(watch) = loaded.watch {
                 self.watched.entry(watch).or_default().push(number);
@@ -412,6 +416,7 @@ impl<T: FileKnowledge> LiveTree<T> {
                 threads: self.threads,
                 stop: &|| false,
                 ran_out_of_watches: &ran_out,
+                local: LocalDevice::unknown(),
             };
             let now = loader.entry(&opened, name.clone(), &path, level.as_deref());
             let before = self.find_in(&self.directories[number as usize], &name);
