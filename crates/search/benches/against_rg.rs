@@ -3,8 +3,7 @@
 //! `cargo bench -p haft-search --bench against_rg`. `HAFT_BENCH_RG` names another `rg`. Each number is
 //! the ratio of times on the clock, rg's divided by ours, both the best of some rounds of the same run:
 //! other work on the machine then counts for both. `HAFT_BENCH_TREES` names trees (`small`, `many`,
-//! `registry`); `build` measures what an open session costs a build beside it. `HAFT_BENCH_KINDS` names
-//! a part of a kind's name: only such are measured.
+//! `registry`), `HAFT_BENCH_KINDS` a part of a kind's name: only such are measured.
 //!
 //! *page* is what the tool gives unless it is asked for more: the first 250 rows. *whole* is every row.
 
@@ -340,60 +339,6 @@ fn made(root: &Path, files: usize, from: &Path) -> (String, PathBuf) {
     ("planted_only_here_once".to_owned(), root.join("part0/mod3"))
 }
 
-/// What this process has used of the processor, in seconds.
-fn processor_time() -> f64 {
-    let text = fs::read_to_string("/proc/self/stat").expect("Linux");
-    let rest = text.rsplit(')').next().unwrap_or_default();
-    let ticks = rest.split_whitespace().skip(11).take(2);
-    ticks.filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / 100.0
-}
-
-/// A build that writes 100,000 files while a session is open: what it costs more.
-#[expect(clippy::print_stdout, reason = "it is a report")]
-fn beside_a_build(root: &Path, from: &Path) {
-    let (rare, _) = made(root, 5000, from);
-    let out = root.join("out");
-    let write = || {
-        let started = processor_time();
-        for number in 0..100_000 {
-            let folder = out.join((number / 500).to_string());
-            if number % 500 == 0 {
-                fs::create_dir_all(&folder).expect("room");
-            }
-            fs::write(folder.join(number.to_string()), "object code\n").expect("room");
-        }
-        let written = processor_time() - started;
-        fs::remove_dir_all(&out).expect("it is there");
-        written
-    };
-    let query = GrepQuery::new(&rare, root);
-    let (mut alone, mut beside, mut next) = (f64::MAX, f64::MAX, f64::MAX);
-    for _ in 0..2 {
-        alone = alone.min(write());
-        let engine = SearchEngine::with(IndexSettings::default());
-        timed(&engine, &query);
-        let started = Instant::now();
-        while engine.index_status().iter().all(|it| it.indexed < 4900) {
-            std::thread::sleep(Duration::from_millis(50));
-            timed(&engine, &query);
-            assert!(started.elapsed().as_secs() < 300, "no index");
-        }
-        std::thread::sleep(Duration::from_millis(500));
-        let idle = processor_time();
-        std::thread::sleep(Duration::from_secs(3));
-        let idle = processor_time() - idle;
-        println!("3 s with an open session and no change: {idle:.2} s of processor time");
-        beside = beside.min(write());
-        let started = processor_time();
-        timed(&engine, &query);
-        next = next.min(processor_time() - started);
-    }
-    println!(
-        "100,000 files written: {alone:.2} s of processor time alone, {beside:.2} s beside an open session ({:+.1} %); the next query {next:.2} s",
-        (beside / alone - 1.0) * 100.0
-    );
-}
-
 fn main() {
     let home = std::env::var_os("HOME")
         .map(PathBuf::from)
@@ -415,16 +360,6 @@ fn main() {
         let small = root.join("small");
         let (rare, sub) = made(&small, 500, &registry);
         measure("500 files, made", &small, &rare, &sub);
-    }
-    if wanted.contains("build") {
-        // In memory where there is room: what a disk is busy with would hide what is looked for.
-        let memory = Path::new("/dev/shm");
-        let place = match memory.is_dir() {
-            true => tempfile::tempdir_in(memory),
-            false => tempfile::tempdir_in(&root),
-        };
-        let place = place.expect("a temporary directory");
-        beside_a_build(&place.path().join("build"), &registry);
     }
     if wanted.contains("many") {
         let many = root.join("many");
