@@ -211,12 +211,12 @@ fn measure(name: &str, root: &Path, rare: &str, sub: &Path) {
     };
     rg_time(&first); // warms the kernel's cache
     let rg_first = (0..5).map(|_| rg_time(&first).0).min().unwrap_or_default();
-    let engine = SearchEngine::with(settings());
-    let ours_first = timed(&engine, &first);
     // Alone: a new engine each time, which has no time to build anything.
     let cold = (0..4)
         .map(|_| timed(&SearchEngine::with(settings()), &first))
         .min();
+    let engine = SearchEngine::with(settings());
+    let ours_first = timed(&engine, &first);
     let built = wait_for_index(&engine, &settings(), root);
     let status = engine.index_status().remove(0);
     let later = (0..3)

@@ -75,10 +75,9 @@ impl MissingNames {
             return true;
         }
         let moment = SystemTime::now();
-        let is_nothing = |path: &Box<Path>| {
-            statat(CWD, &**path, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT)
-        };
-        let is_certain = self.paths.iter().all(is_nothing);
+        let is_nothing =
+            |path: &Path| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT);
+        let is_certain = self.paths.iter().all(|path| is_nothing(path));
         self.seen = now.filter(|mark| is_certain && mark.is_settled(moment));
         // A link that leads nowhere is there, and may lead somewhere at any time.
         is_certain || self.paths.iter().all(|path| look(path).is_none())
