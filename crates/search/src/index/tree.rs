@@ -408,16 +408,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             let is_listing = change.is_listing;
             let has_arrived = change.is_moved_here && !change.is_written;
             let ran_out = AtomicBool::new(false);
-            let loader = Loader {
-                top: &self.top,
-                root: &self.root,
-                rules: &self.rules,
-                watcher: self.watcher.as_deref(),
-                threads: self.threads,
-                stop: &|| false,
-                ran_out_of_watches: &ran_out,
-                local: LocalDevice::unknown(),
-            };
+            let loader = self.loader(&ran_out);
             let now = loader.entry(&opened, name.clone(), &path, level.as_deref());
             let before = self.find_in(&self.directories[number as usize], &name);
             if let (Some(before), Some(now)) = (before, &now) {
@@ -438,8 +429,14 @@ impl<T: FileKnowledge> LiveTree<T> {
                     continue;
                 }
             }
+            // First what was there: its watches end, and may be of the very directories that are read
+            // now, if those were found by an earlier event.
+            if let Some(before) = before {
+                self.remove(before);
+            }
             let inside = match &now {
                 Some(now) if now.is_entered() => {
+                    let loader = self.loader(&ran_out);
                     loader.load(&relative.join(&name), level.clone())?
                 }
                 _ => Vec::new(),
@@ -452,9 +449,6 @@ impl<T: FileKnowledge> LiveTree<T> {
             }
             if has_more {
                 return Ok(false);
-            }
-            if let Some(before) = before {
-                self.remove(before);
             }
             if let Some(now) = now {
                 let entry = self.new_entry(now, number);
@@ -470,6 +464,19 @@ impl<T: FileKnowledge> LiveTree<T> {
             }
         }
         Ok(true)
+    }
+
+    fn loader<'a>(&'a self, ran_out_of_watches: &'a AtomicBool) -> Loader<'a> {
+        Loader {
+            top: &self.top,
+            root: &self.root,
+            rules: &self.rules,
+            watcher: self.watcher.as_deref(),
+            threads: self.threads,
+            stop: &|| false,
+            ran_out_of_watches,
+            local: LocalDevice::unknown(),
+        }
     }
 
     fn guards_needed(&self) -> usize {

@@ -11,6 +11,12 @@ mod grep;
 mod kept;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+mod kept_above;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod kept_again;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod kept_disk;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
