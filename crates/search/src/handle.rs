@@ -245,6 +245,15 @@ impl Directory {
         statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
+    /// The same; an error where it is not known what is there, as in a directory that may be listed and not entered.
+    pub(crate) fn look_surely(&self, name: &OsStr) -> io::Result<Option<Stat>> {
+        match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// What is there by this name, links followed.
     pub(crate) fn look_through(&self, name: &OsStr) -> Option<Stat> {
         statat(&self.0, name, AtFlags::empty()).ok()

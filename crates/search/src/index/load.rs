@@ -241,43 +241,47 @@ impl Loader<'_> {
         loaded.skips.extend(skips.into_all());
         names.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
         let level = loaded.level.as_deref();
-        let entries = names.into_iter().filter_map(|(name, kind)| {
+        for (name, kind) in names {
             // Looking at a directory that is opened next would tell nothing new.
             let is_entered = kind == EntryKind::Directory && !is_version_control(&name);
             let verdict = is_entered.then(|| self.verdict(&name, kind, &path, level));
-            match verdict.filter(|verdict| *verdict != Verdict::Ignored) {
+            let entry = match verdict.filter(|verdict| *verdict != Verdict::Ignored) {
                 Some(verdict) => Some(LoadedEntry {
                     name,
                     kind,
                     verdict,
                     mark: Mark::default(),
                 }),
-                None => self.entry(&directory, name, &path, level),
-            }
-        });
-        loaded.entries = entries.collect();
+                None => self.entry(&directory, name, &path, level)?,
+            };
+            loaded.entries.extend(entry);
+        }
         Ok(Some(loaded))
     }
 
-    /// One name of a directory; `None` if it is gone or never looked at.
+    /// One name of a directory; `None` if it is gone or never looked at. What may not be looked at is not left out,
+    /// since a walk would report it: then there is no tree.
     pub(crate) fn entry(
         &self,
         directory: &Directory,
         name: OsString,
         path: &Path,
         level: Option<&Level>,
-    ) -> Option<LoadedEntry> {
+    ) -> Result<Option<LoadedEntry>, Refused> {
         if is_version_control(&name) {
-            return None;
+            return Ok(None);
         }
-        let found = directory.look(&name)?;
-        let kind = kind_of(&found)?;
-        Some(LoadedEntry {
-            verdict: self.verdict(&name, kind, path, level),
-            name,
-            kind,
-            mark: Mark::of(&found),
-        })
+        let found = directory.look_surely(&name);
+        let found = found.map_err(|_| Refused::Failed)?;
+        Ok(found.and_then(|found| {
+            let kind = kind_of(&found)?;
+            Some(LoadedEntry {
+                verdict: self.verdict(&name, kind, path, level),
+                name,
+                kind,
+                mark: Mark::of(&found),
+            })
+        }))
     }
 
     /// What ignore files say of a name in the directory at this path.

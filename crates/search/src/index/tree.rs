@@ -409,7 +409,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             let has_arrived = change.is_moved_here && !change.is_written;
             let ran_out = AtomicBool::new(false);
             let loader = self.loader(&ran_out);
-            let now = loader.entry(&opened, name.clone(), &path, level.as_deref());
+            let now = loader.entry(&opened, name.clone(), &path, level.as_deref())?;
             let before = self.find_in(&self.directories[number as usize], &name);
             if let (Some(before), Some(now)) = (before, &now) {
                 let entry = &self.entries[before as usize];
