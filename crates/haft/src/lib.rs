@@ -82,7 +82,9 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let project = haft_testkit::TempProject::new([("a.txt", "one")]);
 //! # let directory = project.root();
-//! let mut haft = Haft::builder(directory).approver(Arc::new(OnlyNotes)).build().await?;
+//! let builder = Haft::builder(directory).approver(Arc::new(OnlyNotes));
+//! # let builder = builder.session_folder(project.path("kept"));
+//! let mut haft = builder.build().await?;
 //! let written = haft.call("Write", json!({"file_path": "notes.txt", "content": "yes"})).await;
 //! assert!(!written.is_error, "{}", written.text());
 //! let refused = haft.call("Write", json!({"file_path": "other.txt", "content": "no"})).await;
