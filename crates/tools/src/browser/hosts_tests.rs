@@ -230,6 +230,8 @@ async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
     assert!(refused(page(&hosts, &url).await).contains("was not allowed"));
     assert!(!passes(&hosts, "localhost", port).await);
     drop(other);
+    // A process that another test starts at this moment has it too, until it runs its program.
+    haft_testkit::until("the port is free", || hosts.ended(&url).is_some()).await;
     let ended = refused(page(&hosts, &url).await);
     let expected = format!(
         "Nothing listens at localhost:{port} any more: background task bash_1 (`serve`) did, and it has ended or \
