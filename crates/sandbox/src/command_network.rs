@@ -1,6 +1,6 @@
 //! The network that a command has for itself, seen from outside.
 //!
-//! A socket belongs to the network in which it was made, whoever connects it. So the guard of a command, which stands
+//! A socket belongs to the network in which it was made, no matter who connects it. So the guard of a command, which stands
 //! in that network, makes sockets there and hands them out; our process connects them. Nothing has to enter a name
 //! space for that, which not everyone may, and no process is named by a number that could become another's: what a
 //! guard hands out leads into the network of its own command, or it is gone.

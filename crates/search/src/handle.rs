@@ -337,6 +337,11 @@ mod tests {
             }
             assert!(!is_open("/") && !is_open("") && !is_open("tmp"));
         }
+        assert!(matches!(real.look_surely(OsStr::new("sub")), Ok(Some(_))));
+        assert!(matches!(real.look_surely(OsStr::new("none")), Ok(None)));
+        // What cannot be looked at is not taken for missing.
+        let refused = "x".repeat(300);
+        assert!(real.look_surely(OsStr::new(&refused)).is_err());
         assert!(real.enter(OsStr::new("sub")).is_ok());
         assert!(real.enter(OsStr::new("alias")).is_err());
         assert!(Directory::at(Path::new("/")).is_ok());

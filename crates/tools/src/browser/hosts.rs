@@ -152,13 +152,15 @@ impl PageHosts {
         let Place::Here(port) = place(&address.host, address.port) else {
             return None;
         };
-        let known = self.known();
-        let now = known.ports.server(&address.host, port);
-        if !matches!(now, PortServer::None) || ports::is_taken_here(port) {
-            return None;
-        }
-        let by = known.served.get(&port)?;
-        Some(nothing_any_more(&address.host, port, by))
+        let by = {
+            let known = self.known();
+            let now = known.ports.server(&address.host, port);
+            let was = known.served.get(&port);
+            was.filter(|_| matches!(now, PortServer::None)).cloned()?
+        };
+        // Without the lock, which other requests wait for: this takes the kernel milliseconds.
+        let is_free = !ports::is_taken_here(port);
+        is_free.then(|| nothing_any_more(&address.host, port, &by))
     }
 
     /// Who of the session listens at an address of this machine.
