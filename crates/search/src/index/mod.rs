@@ -6,7 +6,7 @@
 //! [`NotKnown`], and the call is answered by a plain walk.
 //!
 //! Pure: `trigram`, `bits`, `segment` (the index), `plan` (what a pattern needs).
-//! The tree: `mark`, `guards`, `watch`, `file_watches`, `load`, `tree`, `looks`; `contents`, `handed_over`; `kept` (all of it); `holder` (its life),
+//! The tree: `mark`, `guards`, `watch`, `flood`, `file_watches`, `load`, `tree`, `looks`; `contents`, `handed_over`; `kept` (all of it); `holder` (its life),
 //! `build` (the thread behind it), `file` (on disk), `store` (the trees of an engine).
 
 mod bits;
@@ -14,6 +14,7 @@ mod build;
 mod contents;
 mod file;
 mod file_watches;
+mod flood;
 mod guards;
 mod handed_over;
 mod holder;

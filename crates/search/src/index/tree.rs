@@ -14,8 +14,9 @@
 //! - ignore files above the tree, excludes of a repository and of the user: looked at before each
 //!   answer.
 //! - something mounted: the kernel says that, and the tree is read again.
-//! - more events than fit, more directories than may be watched: the tree is read again, once or
-//!   before each answer. Reading again costs a look at every file, but no content.
+//! - more events than fit or than are followed (`flood`), more directories than may be watched: the
+//!   tree is read again, once or before each answer. Reading again costs a look at every file, but no
+//!   content.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

@@ -1,8 +1,8 @@
 //! What the kernel says has changed, read at the moment it is asked for.
 //!
 //! The kernel queues an event inside the very call that makes the change. So who drains the
-//! queue knows of every change that was finished before: no thread waits for events, and nothing is
-//! delayed. `tree` has what the kernel does not tell.
+//! queue knows of every change that was finished before: no thread reads events, and nothing is
+//! delayed. `tree` has what the kernel does not tell; `flood` ends a queue that no one can follow.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,11 +11,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
+use super::flood::FloodGuard;
 use crate::handle::Directory;
 
 const OF_DIRECTORIES: WatchFlags = WatchFlags::MODIFY
@@ -42,9 +44,38 @@ pub(crate) type WatchNumber = i32;
 /// A queue of events, and the directories and files it is for.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    queue: OwnedFd,
+    queue: Arc<EventQueue>,
     /// Readable as out of the ordinary when something was mounted or unmounted.
     mounts: File,
+    /// None where no thread could be started: all is told then, however much it is.
+    _flood: Option<FloodGuard>,
+}
+
+/// The kernel's queue, until it is ended. What it was for is not watched any more then.
+#[derive(Debug)]
+pub(crate) struct EventQueue(RwLock<Option<OwnedFd>>);
+
+impl EventQueue {
+    fn new() -> io::Result<Self> {
+        let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        Ok(Self(RwLock::new(Some(queue))))
+    }
+
+    pub(crate) fn with<T>(
+        &self,
+        call: impl FnOnce(&OwnedFd) -> rustix::io::Result<T>,
+    ) -> rustix::io::Result<T> {
+        let queue = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        call(queue.as_ref().ok_or(Errno::BADF)?)
+    }
+
+    pub(crate) fn end(&self) {
+        let mut queue = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let ended = queue.take();
+        // The kernel takes a while to forget many watches. No one needs to wait for that.
+        drop(queue);
+        drop(ended);
+    }
 }
 
 /// Something changed in a directory.
@@ -74,9 +105,14 @@ pub(crate) enum Drained {
 
 impl Watcher {
     pub(crate) fn new() -> io::Result<Self> {
-        let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let queue = Arc::new(EventQueue::new()?);
         let mounts = File::open("/proc/self/mountinfo")?;
-        Ok(Self { queue, mounts })
+        let flood = FloodGuard::new(&queue).ok();
+        Ok(Self {
+            queue,
+            mounts,
+            _flood: flood,
+        })
     }
 
     /// Begins to watch a directory: from now on nothing is missed. A directory that is watched
@@ -84,7 +120,7 @@ impl Watcher {
     pub(crate) fn watch(&self, directory: &Directory) -> io::Result<WatchNumber> {
         // By what is open, not by a path that may lead elsewhere by now.
         let path = format!("/proc/self/fd/{}", directory.fd().as_raw_fd());
-        Ok(inotify::add_watch(&self.queue, path, OF_DIRECTORIES)?)
+        self.add(path, OF_DIRECTORIES)
     }
 
     /// Begins to watch a file by what is open. It need not be opened by the name it has in the tree.
@@ -92,23 +128,24 @@ impl Watcher {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         // The path is a link to what is open.
         let flags = OF_FILES.difference(WatchFlags::DONT_FOLLOW);
-        Ok(inotify::add_watch(&self.queue, path, flags)?)
+        self.add(path, flags)
     }
 
     /// The same for a file below a directory. Only for one that is looked at afterwards: a part of
     /// the path may have become a link.
     pub(crate) fn watch_file_below(&self, top: &Directory, path: &Path) -> io::Result<WatchNumber> {
         let top = format!("/proc/self/fd/{}", top.fd().as_raw_fd());
-        Ok(inotify::add_watch(
-            &self.queue,
-            Path::new(&top).join(path),
-            OF_FILES,
-        )?)
+        self.add(Path::new(&top).join(path), OF_FILES)
+    }
+
+    fn add(&self, path: impl rustix::path::Arg, flags: WatchFlags) -> io::Result<WatchNumber> {
+        let add = |queue: &OwnedFd| inotify::add_watch(queue, path, flags);
+        Ok(self.queue.with(add)?)
     }
 
     pub(crate) fn unwatch(&self, watch: WatchNumber) {
         // It has ended by itself if what it was for is gone.
-        let _ = inotify::remove_watch(&self.queue, watch);
+        let _ = self.queue.with(|queue| inotify::remove_watch(queue, watch));
     }
 
     /// Everything since the last time; each change once.
@@ -116,42 +153,8 @@ impl Watcher {
         if self.mounts_changed() {
             return Drained::Everything;
         }
-        let mut buffer = [MaybeUninit::uninit(); 16 << 10];
-        let mut reader = inotify::Reader::new(&self.queue, &mut buffer);
-        let mut changes = Vec::new();
-        loop {
-            let event = match reader.next() {
-                Ok(event) => event,
-                Err(Errno::AGAIN) => break,
-                Err(Errno::INTR) => continue,
-                Err(_) => return Drained::Everything,
-            };
-            let events = event.events();
-            if events.intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::UNMOUNT) {
-                return Drained::Everything;
-            }
-            let name = event
-                .file_name()
-                .map(|name| OsStr::from_bytes(name.to_bytes()));
-            let on_directory = name.is_none() || events.contains(ReadFlags::ISDIR);
-            let is_attribute_of_directory = on_directory && events.contains(ReadFlags::ATTRIB);
-            let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
-            let listing =
-                ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
-            let change = Change {
-                watch: event.wd(),
-                name: name.unwrap_or_default().to_os_string(),
-                is_listing: events.intersects(listing),
-                is_moved_here: events.contains(ReadFlags::MOVED_TO),
-                is_written: events.contains(ReadFlags::MODIFY),
-                is_attribute_of_directory,
-                is_gone: name.is_none() && events.intersects(gone),
-            };
-            if changes.last() != Some(&change) {
-                changes.push(change);
-            }
-        }
-        Drained::Changes(changes)
+        let changes = self.queue.with(|queue| Ok(read(queue)));
+        changes.unwrap_or(Drained::Everything)
     }
 
     fn mounts_changed(&self) -> bool {
@@ -170,9 +173,58 @@ impl Watcher {
     }
 }
 
+/// All that a queue holds; each change once.
+fn read(queue: &OwnedFd) -> Drained {
+    let mut buffer = [MaybeUninit::uninit(); 16 << 10];
+    let mut reader = inotify::Reader::new(queue, &mut buffer);
+    let mut changes = Vec::new();
+    loop {
+        let event = match reader.next() {
+            Ok(event) => event,
+            Err(Errno::AGAIN) => break,
+            Err(Errno::INTR) => continue,
+            Err(_) => return Drained::Everything,
+        };
+        let events = event.events();
+        if events.intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::UNMOUNT) {
+            return Drained::Everything;
+        }
+        let name = event
+            .file_name()
+            .map(|name| OsStr::from_bytes(name.to_bytes()));
+        let on_directory = name.is_none() || events.contains(ReadFlags::ISDIR);
+        let is_attribute_of_directory = on_directory && events.contains(ReadFlags::ATTRIB);
+        let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
+        let listing =
+            ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
+        let change = Change {
+            watch: event.wd(),
+            name: name.unwrap_or_default().to_os_string(),
+            is_listing: events.intersects(listing),
+            is_moved_here: events.contains(ReadFlags::MOVED_TO),
+            is_written: events.contains(ReadFlags::MODIFY),
+            is_attribute_of_directory,
+            is_gone: name.is_none() && events.intersects(gone),
+        };
+        if changes.last() != Some(&change) {
+            changes.push(change);
+        }
+    }
+    Drained::Changes(changes)
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // Now, not when the thread that guards it has ended.
+        self.queue.end();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use haft_testkit::until_blocking;
 
     use super::*;
 
@@ -215,5 +267,58 @@ mod tests {
             panic!("few changes");
         };
         assert!(changes.len() >= 500);
+    }
+
+    /// Writes to so many files, each again and again.
+    fn fill(folder: &Path, times: u32) {
+        for number in 0..times {
+            fs::write(folder.join((number % 1000).to_string()), "x").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_queue_that_no_one_can_follow_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Directory::at(&dir.path().canonicalize().unwrap()).unwrap();
+        let watcher = Watcher::new().unwrap();
+        watcher.watch(&root).unwrap();
+        let has_ended = || watcher.queue.with(|_| Ok(())).is_err();
+        fill(dir.path(), 1000);
+        assert!(matches!(watcher.drain(), Drained::Changes(_)));
+        assert!(!has_ended(), "that can be followed");
+        until_blocking("it is ended", || {
+            fill(dir.path(), 1000);
+            has_ended()
+        });
+        assert_eq!(watcher.drain(), Drained::Everything);
+        assert!(watcher.watch(&root).is_err(), "nothing is told any more");
+        watcher.unwatch(1);
+    }
+
+    #[test]
+    fn a_queue_that_lost_events_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Directory::at(&dir.path().canonicalize().unwrap()).unwrap();
+        let watcher = Watcher {
+            queue: Arc::new(EventQueue::new().unwrap()),
+            mounts: File::open("/proc/self/mountinfo").unwrap(),
+            _flood: None,
+        };
+        watcher.watch(&root).unwrap();
+        let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        let limit: u32 = limit.trim().parse().unwrap();
+        if limit > 100_000 {
+            return haft_testkit::skip("the kernel's queue is too long to fill");
+        }
+        fill(dir.path(), limit);
+        assert_eq!(watcher.drain(), Drained::Everything);
+    }
+
+    #[test]
+    fn its_thread_ends_with_it() {
+        let watcher = Watcher::new().unwrap();
+        let queue = Arc::downgrade(&watcher.queue);
+        drop(watcher);
+        until_blocking("its thread has ended", || queue.strong_count() == 0);
     }
 }
