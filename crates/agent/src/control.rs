@@ -23,6 +23,8 @@ pub struct Control {
 struct ControlState {
     /// Of the run that is under way.
     run: Option<CancellationToken>,
+    /// One is about to begin.
+    is_expected: bool,
     /// The next one is interrupted as it begins.
     is_unwanted: bool,
     said: VecDeque<Prompt>,
@@ -52,14 +54,26 @@ pub(crate) struct Changes {
 }
 
 impl Control {
-    /// Interrupts the run that is under way: what the model has said so far stands, running calls are
-    /// asked to stop, and every call is answered. Says whether there was a run.
+    /// Interrupts the run that is under way, or about to begin: what the model has said so far stands,
+    /// running calls are asked to stop, and every call is answered. Says whether one was under way.
     pub fn interrupt(&self) -> bool {
-        let state = self.state();
-        if let Some(run) = &state.run {
-            run.cancel();
+        let mut state = self.state();
+        match &state.run {
+            Some(run) => run.cancel(),
+            None => state.is_unwanted |= state.is_expected,
         }
         state.run.is_some()
+    }
+
+    /// A run is about to begin: who interrupts from now on means that one.
+    pub fn expect_run(&self) {
+        self.state().is_expected = true;
+    }
+
+    /// What was to begin is over, whether or not it was a run.
+    pub fn expect_none(&self) {
+        let mut state = self.state();
+        (state.is_expected, state.is_unwanted) = (false, false);
     }
 
     /// Interrupts the run that begins next, before anyone is asked.
@@ -156,6 +170,7 @@ impl Control {
         let cancel = CancellationToken::new();
         let mut state = self.state();
         state.run = Some(cancel.clone());
+        state.is_expected = false;
         if mem::take(&mut state.is_unwanted) {
             cancel.cancel();
         }
@@ -205,5 +220,28 @@ pub(crate) struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.control.state().run = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_reaches_the_run_that_is_about_to_begin_and_no_later_one() {
+        let control = Control::default();
+        control.interrupt();
+        assert!(!control.begin().cancel.is_cancelled(), "nothing went on");
+        control.expect_run();
+        control.interrupt();
+        let run = control.begin();
+        assert!(run.cancel.is_cancelled());
+        drop(run);
+        assert!(!control.begin().cancel.is_cancelled());
+        // What was to begin was no run.
+        control.expect_run();
+        control.interrupt();
+        control.expect_none();
+        assert!(!control.begin().cancel.is_cancelled());
     }
 }

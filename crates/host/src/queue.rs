@@ -287,8 +287,9 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// The next message; `None` when nothing more comes.
-    pub(crate) async fn next(&self) -> anyhow::Result<Option<NextMessage>> {
+    /// The next message; `None` when nothing more comes. From then on an interrupt is one of the run that it
+    /// begins.
+    pub(crate) async fn next(&self, control: &Control) -> anyhow::Result<Option<NextMessage>> {
         loop {
             {
                 let mut state = self.state();
@@ -296,6 +297,8 @@ impl Queue {
                     anyhow::bail!("{what}");
                 }
                 if let Some(next) = state.pop() {
+                    // While no one can take it back.
+                    control.expect_run();
                     return Ok(Some(next));
                 }
                 if state.closed {
@@ -356,6 +359,7 @@ impl Queue {
     pub(crate) fn run_ended(&self, control: &Control) {
         let mut state = self.state();
         state.running = false;
+        control.expect_none();
         let (followed, others): (Vec<Prompt>, Vec<Prompt>) = control
             .take_said()
             .into_iter()

@@ -206,12 +206,17 @@ impl AgentSession {
 
     /// The first message. The outer `None`: there is nothing to begin with.
     async fn first_message(&self) -> anyhow::Result<Option<Option<NextMessage>>> {
-        let SharedState { queue, stop, .. } = &*self.shared;
+        let SharedState {
+            queue,
+            stop,
+            control,
+            ..
+        } = &*self.shared;
         let first = stop.until(async {
             loop {
                 tokio::select! {
                     biased;
-                    message = queue.next() => return message,
+                    message = queue.next(control) => return message,
                     () = self.shared.is_due() => {
                         if let Some(due) = self.shared.take_due() {
                             return Ok(Some(due));

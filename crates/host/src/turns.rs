@@ -134,7 +134,7 @@ impl Turns<'_> {
             }
             let coming = tokio::select! {
                 biased;
-                coming = queue.next() => coming?,
+                coming = queue.next(&self.shared.control) => coming?,
                 () = self.background.has_news(), if !queue.is_closed() => {
                     return Ok(Some(Turn::News));
                 }

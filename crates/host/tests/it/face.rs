@@ -1,7 +1,10 @@
 //! What an interactive face needs: news of calls, questions with their reasons, messages that can be taken
 //! back, command lines that a person types, and commands as data.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, CardPiece, ContextPatch, RuleList, RuleScope, Update,
@@ -161,6 +164,24 @@ async fn messages_that_were_not_delivered_come_back() {
         _ => None,
     });
     assert_eq!(delivered.collect::<Vec<_>>(), [first]);
+}
+
+/// On threads of its own, so that it is somewhere else each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_is_taken_back_or_interrupted_at_every_instant() {
+    let project = TempProject::new([]);
+    for step in 0..60 {
+        let hangs = json!([{"content": [{"type": "text", "text": "hm"}], "hangs": true}]);
+        let driven = Driven::begin(&project, hangs, no);
+        let said = driven.input.say("go", Delivery::Steer);
+        std::thread::sleep(Duration::from_micros(100 * step));
+        let back = driven.input.interrupt_and_take_back();
+        match back.first() {
+            Some(one) => assert_eq!(one.uuid, said),
+            None => driven.answered(1).await,
+        }
+        driven.end().await;
+    }
 }
 
 #[tokio::test]
