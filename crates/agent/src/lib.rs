@@ -71,6 +71,7 @@ mod plan_mode;
 pub mod prompt;
 mod repeats;
 mod run;
+mod run_end;
 pub mod run_result;
 mod running_calls;
 mod session_events;

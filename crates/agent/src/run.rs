@@ -3,12 +3,11 @@
 use std::time::{Duration, Instant};
 
 use haft_contract::{BoxFuture, CallFollower, Content};
-use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
-use haft_models::{ConversationError, ErrorKind, ModelError, StopReason, Usage};
+use haft_models::{ConversationError, StopReason, Usage};
 
 use crate::{
     Added, Agent, AgentEvent, Denial, EndReason, FinalAnswer, NoticeLevel, RunResult, Sink,
-    Subtype, Trigger,
+    Subtype,
     background::{has_notices, tell_notices},
     clock,
     compaction::text_of,
@@ -17,18 +16,10 @@ use crate::{
     hooks::RunContext,
     model_turn::{Answer, Done, End, Round},
     repeats::Repeats,
+    run_end::Left,
     transcript::{Kind, result_of},
     user_message::Prompt,
 };
-
-/// The marker that session readers look for where a person interrupted the model.
-const INTERRUPTED: &str = "[Request interrupted by user]";
-
-/// Stop hooks may send the model on this many times in a row.
-const MOST_STOP_BLOCKS: u32 = 8;
-
-/// A provider may pause a reply this many times in a row.
-const MOST_PAUSES: u32 = 16;
 
 /// What a run has come to so far.
 #[derive(Debug, Default)]
@@ -43,54 +34,16 @@ pub(crate) struct Tally {
     stop: Option<StopReason>,
 }
 
-/// Why the loop is left.
-struct Left {
-    subtype: Subtype,
-    reason: EndReason,
-    text: String,
-    api_error: Option<ModelError>,
-    errors: Vec<String>,
-    deferred: Option<Denial>,
-}
-
-impl Left {
-    fn well(reason: EndReason, text: impl Into<String>) -> Self {
-        Self {
-            subtype: Subtype::Success,
-            reason,
-            text: text.into(),
-            api_error: None,
-            errors: Vec::new(),
-            deferred: None,
-        }
-    }
-
-    fn deferred(call: Denial) -> Self {
-        Self {
-            deferred: Some(call),
-            ..Self::well(EndReason::ToolDeferred, "")
-        }
-    }
-
-    fn badly(subtype: Subtype, reason: EndReason, error: impl Into<String>) -> Self {
-        Self {
-            subtype,
-            errors: vec![error.into()],
-            ..Self::well(reason, "")
-        }
-    }
-}
-
 /// What one run remembers from round to round.
-struct Course {
+pub(crate) struct Course {
     /// What the person said, for a summary.
-    last: Vec<Content>,
+    pub(crate) last: Vec<Content>,
     repeats: Repeats,
     tool_rounds: u32,
-    stop_blocks: u32,
-    pauses: u32,
+    pub(crate) stop_blocks: u32,
+    pub(crate) pauses: u32,
     /// The conversation was summarized because the provider would not take it.
-    shortened: bool,
+    pub(crate) shortened: bool,
 }
 
 impl Agent {
@@ -487,129 +440,6 @@ impl Agent {
         }
     }
 
-    fn over_budget(&self) -> Option<Left> {
-        let most = self.limits.max_budget_usd?;
-        let spent = self.client.total_cost();
-        (spent >= most).then(|| {
-            let what = format!("Reached maximum budget (${most}): ${spent:.4} spent");
-            Left::badly(Subtype::MaxBudget, EndReason::BudgetExhausted, what)
-        })
-    }
-
-    /// A reply without a call: is it the last?
-    async fn said_everything(
-        &mut self,
-        text: String,
-        stop: Option<StopReason>,
-        course: &mut Course,
-        to: RunContext<'_>,
-        tally: &mut Tally,
-    ) -> Option<Left> {
-        if stop == Some(StopReason::PauseTurn) && course.pauses < MOST_PAUSES {
-            course.pauses += 1;
-            return None;
-        }
-        let may_compact = !self.client.settings.auto_compact.is_off;
-        if stop == Some(StopReason::ContextWindow) && may_compact && !course.shortened {
-            course.shortened = true;
-            let mut compaction = self.compaction(to);
-            let done = compaction
-                .sum_up(Trigger::Auto, "", &course.last, tally)
-                .await;
-            if matches!(done, Ok(true)) {
-                return None;
-            }
-        }
-        if self.control.has_said() || has_notices(self.scheduler.engine()) || self.hooks.is_woken()
-        {
-            return None;
-        }
-        let text = match stop {
-            Some(StopReason::Refusal) => refused(text, to),
-            _ => text,
-        };
-        self.may_stop(text, course, to).await
-    }
-
-    /// Everything was said: hooks may want more.
-    async fn may_stop(
-        &mut self,
-        text: String,
-        course: &mut Course,
-        to: RunContext<'_>,
-    ) -> Option<Left> {
-        let again = course.stop_blocks > 0;
-        let word = self.hooks.stop(&text, again, to).await;
-        if word.stop.is_some() || to.cancel.is_cancelled() {
-            return Some(Left::well(EndReason::Completed, text));
-        }
-        let feedback: Vec<String> = word.block.into_iter().chain(word.context).collect();
-        if feedback.is_empty() || course.stop_blocks == MOST_STOP_BLOCKS {
-            return Some(Left::well(EndReason::Completed, text));
-        }
-        course.stop_blocks += 1;
-        self.dialogue.add_context(&feedback, to);
-        None
-    }
-
-    /// The model could not answer.
-    async fn failed(
-        &mut self,
-        error: ModelError,
-        course: &mut Course,
-        to: RunContext<'_>,
-        tally: &mut Tally,
-    ) -> Option<Left> {
-        let is_too_long = error.kind == ErrorKind::ContextTooLong;
-        if let Some(window) = error.context_window {
-            let known = &mut self.client.settings.window;
-            *known = window.min(*known);
-        }
-        let is_off = self.client.settings.auto_compact.is_off;
-        if is_too_long && is_off {
-            let what = "the conversation no longer fits, and summarizing it unasked is switched off \
-                        (autoCompactEnabled): summarize it with /compact";
-            to.notice(NoticeLevel::Warning, what.to_owned());
-        } else if is_too_long && !course.shortened {
-            course.shortened = true;
-            let mut compaction = self.compaction(to);
-            match compaction
-                .sum_up(Trigger::Auto, "", &course.last, tally)
-                .await
-            {
-                Ok(true) => return None,
-                Ok(false) => {}
-                Err(error) => to.notice(NoticeLevel::Warning, error.to_string()),
-            }
-            if to.cancel.is_cancelled() {
-                return Some(self.interrupted(false, to));
-            }
-        }
-        let reason = if is_too_long {
-            EndReason::PromptTooLong
-        } else {
-            EndReason::ApiError
-        };
-        to.sink.on_event(&AgentEvent::Failed(error.clone()));
-        self.hooks.failure(&error, to).await;
-        Some(Left {
-            api_error: Some(error.clone()),
-            errors: vec![error.to_string()],
-            ..Left::well(reason, format!("API Error: {error}"))
-        })
-    }
-
-    fn interrupted(&mut self, tools: bool, to: RunContext<'_>) -> Left {
-        let (reason, marker) = match tools {
-            true => (EndReason::AbortedTools, INTERRUPTED_TOOLS),
-            false => (EndReason::AbortedStreaming, INTERRUPTED),
-        };
-        let content = vec![Content::text(marker)];
-        self.dialogue
-            .add_reported(content, Kind::Prompt, Added::Interrupt, to);
-        Left::badly(Subtype::DuringExecution, reason, marker)
-    }
-
     /// After a run that was dropped in the middle: waits for what it left running, then takes from the
     /// transcript what was done.
     async fn catch_up(&mut self, to: RunContext<'_>) {
@@ -620,17 +450,6 @@ impl Agent {
         if let Err(what) = self.dialogue.catch_up() {
             to.notice(NoticeLevel::Warning, what);
         }
-    }
-}
-
-/// What a person sees where the model or the provider's filter refused: never nothing.
-fn refused(text: String, to: RunContext<'_>) -> String {
-    let what = "The model refused to answer, or the provider's content filter cut the answer off (stop reason: \
-                refusal). Say it in other words, or begin a new conversation without what led to it.";
-    to.notice(NoticeLevel::Warning, what.to_owned());
-    match text.trim().is_empty() {
-        true => what.to_owned(),
-        false => text,
     }
 }
 
