@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::{
     ApprovalSource, Author, Denied, EarlyResult, Prepared, confinement,
+    facts::read_command,
     hooks::{self, Before, Notes, Requested},
     refusal::{WOULD_ALLOW, denial, interrupted, rejected, remedy, stopped, unasked},
 };
@@ -589,21 +590,4 @@ impl Judge<'_> {
             _ => "",
         }
     }
-}
-
-/// Reads the command line of a call, if it has one, on a thread that may take its time.
-async fn read_command(mut facts: Facts, setting: PathContext) -> Facts {
-    if !facts.has_command() {
-        return facts;
-    }
-    let mut spare = facts.clone();
-    let read = tokio::task::spawn_blocking(move || {
-        facts.read_command(&setting);
-        facts
-    });
-    read.await.unwrap_or_else(|_| {
-        // Nothing is known of it then.
-        spare.opinion = Permission::Deny("its command could not be read".to_owned());
-        spare
-    })
 }

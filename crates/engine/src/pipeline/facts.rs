@@ -1,13 +1,18 @@
-//! What is known of a call, for those who only want to know what would be decided.
+//! What is known of a call.
 
 use std::sync::Arc;
 
-use haft_contract::{CallContext, CallId, CancellationToken, NestedCalls, Progress, ToolUse};
+use haft_contract::{
+    CallContext, CallId, CancellationToken, NestedCalls, Permission, Progress, ToolUse,
+};
 
 use super::{Author, prepare, prepare::fit};
-use crate::{Engine, SessionContext, permissions::Facts};
+use crate::{
+    Engine, SessionContext,
+    permissions::{Facts, PathContext},
+};
 
-/// Takes a call as far as the first look of [`admit`](super::admit): found, fitted to its tool, completed, and
+/// For those who only want to know what would be decided: takes a call as far as the first look of [`admit`](super::admit): found, fitted to its tool, completed, and
 /// its facts gathered by the same functions.
 pub(crate) async fn facts(
     engine: &Engine,
@@ -39,4 +44,21 @@ pub(crate) async fn facts(
     let mut facts = Facts::of(&*prepared.bound, &cx);
     facts.read_command(&place);
     Ok(facts)
+}
+
+/// Reads the command line of a call, if it has one, on a thread that may take its time.
+pub(super) async fn read_command(mut facts: Facts, setting: PathContext) -> Facts {
+    if !facts.has_command() {
+        return facts;
+    }
+    let mut spare = facts.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        facts.read_command(&setting);
+        facts
+    });
+    read.await.unwrap_or_else(|_| {
+        // Nothing is known of it then.
+        spare.opinion = Permission::Deny("its command could not be read".to_owned());
+        spare
+    })
 }
