@@ -20,6 +20,9 @@ use tokio::{
 /// the other has its next question there before a sleeping thread would have been woken.
 const EAGER: Duration = Duration::from_micros(200);
 
+/// So long an answer takes at least, and a client that waits for it writes nothing: there is no need to look.
+const ANSWERING: Duration = Duration::from_micros(30);
+
 /// Stdin and stdout, if both are pipes.
 pub(crate) fn pipes() -> Option<(EagerPipe, pipe::Sender)> {
     let input = fs::File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
@@ -74,8 +77,11 @@ impl AsyncRead for EagerPipe {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.eager_until.is_some_and(|until| Instant::now() < until) {
-            if !self.look(buffer)? {
+        let left = self
+            .eager_until
+            .map(|until| until.saturating_duration_since(Instant::now()));
+        if let Some(left) = left.filter(|left| !left.is_zero()) {
+            if left > EAGER - ANSWERING || !self.look(buffer)? {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }

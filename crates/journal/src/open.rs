@@ -112,10 +112,17 @@ pub(crate) struct Opened {
 /// Opens the regular file at an already resolved path for reading.
 pub(crate) fn open_regular(real: &Path) -> Result<Opened, JournalError> {
     let failed = |error: io::Error| JournalError::io("open", real, error);
+    // Opening a device may already do something.
     require_regular(
         real,
         fs::symlink_metadata(real).map_err(failed)?.file_type(),
     )?;
+    open_seen(real)
+}
+
+/// The same where a look a moment ago has shown a regular file.
+pub(crate) fn open_seen(real: &Path) -> Result<Opened, JournalError> {
+    let failed = |error: io::Error| JournalError::io("open", real, error);
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(open_real(real, flags).map_err(|error| opening_failed(real, error))?);
     let metadata = file.metadata().map_err(failed)?;

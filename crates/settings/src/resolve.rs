@@ -77,7 +77,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 /// Looking for a link at each name of a path takes one call of the kernel a name. From this many on it is cheaper to
 /// ask at once whether there is any.
-const DEEP: usize = 4;
+const DEEP: usize = 3;
 
 /// Is it absolute, with many names and nothing but names?
 fn is_deep_and_plain(path: &Path) -> bool {

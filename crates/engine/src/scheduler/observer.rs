@@ -23,4 +23,10 @@ pub trait CallObserver: Send + Sync {
     /// The call is over: this is its result. Also for calls that never started, unless they were
     /// settled the moment they were pushed.
     fn ended(&self, finished: &CallResult);
+
+    /// May keep the result of a call that changes nothing of the session, the moment it is there: it is not handed
+    /// out then. Only for turns whose results are taken by [`next_ended`](super::CallBatch::next_ended).
+    fn take(&self, finished: CallResult) -> Option<CallResult> {
+        Some(finished)
+    }
 }

@@ -160,6 +160,8 @@ impl<'a> CallBatch<'a> {
             {
                 let mut state = self.inner.state();
                 let applied = state.applied;
+                let open = state.calls[self.delivered..].iter();
+                self.delivered += open.take_while(|call| call.is_delivered()).count();
                 let open = &mut state.calls[self.delivered..];
                 if open.is_empty() {
                     return None;
@@ -179,8 +181,6 @@ impl<'a> CallBatch<'a> {
                     && let Stage::Over(finished) =
                         mem::replace(&mut open[at].stage, Stage::Delivered)
                 {
-                    let passed = open.iter().take_while(|call| call.is_delivered());
-                    self.delivered += passed.count();
                     return Some(*finished);
                 }
             }
@@ -273,7 +273,7 @@ impl Inner {
         let mut ready = VecDeque::from([index]);
         while let Some(index) = ready.pop_front() {
             if let Some(finished) = self.start_one(state, index) {
-                self.settle(state, index, finished, &mut ready);
+                self.settle(state, index, Some(finished), &mut ready);
             }
         }
     }
@@ -367,9 +367,16 @@ impl Inner {
             let finished = ran.unwrap_or_else(|panic| {
                 inner.state().calls[index].without_outcome(&panicked(&name, &*panic))
             });
-            if let Some(witness) = inner.witness() {
-                witness.ended(&finished);
-            }
+            let finished = match inner.witness() {
+                None => Some(finished),
+                Some(witness) => {
+                    witness.ended(&finished);
+                    match finished.patches.is_empty() {
+                        true => witness.take(finished),
+                        false => Some(finished),
+                    }
+                }
+            };
             let mut state = inner.state();
             let mut ready = VecDeque::new();
             inner.settle(&mut state, index, finished, &mut ready);
@@ -407,11 +414,14 @@ impl Inner {
         &self,
         state: &mut TurnState,
         index: usize,
-        finished: CallResult,
+        finished: Option<CallResult>,
         ready: &mut VecDeque<usize>,
     ) {
         let call = &mut state.calls[index];
-        call.stage = Stage::Over(Box::new(finished));
+        call.stage = match finished {
+            Some(finished) => Stage::Over(Box::new(finished)),
+            None => Stage::Delivered,
+        };
         if call.claims.effects().exclusive {
             state.fences += 1;
         }

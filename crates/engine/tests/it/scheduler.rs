@@ -352,6 +352,53 @@ impl CallObserver for Notes {
     }
 }
 
+/// Keeps the results it is offered.
+#[derive(Default)]
+struct Taker(Mutex<Vec<String>>);
+
+impl CallObserver for Taker {
+    fn started(&self, _: &Admitted) {}
+
+    fn ended(&self, _: &CallResult) {}
+
+    fn take(&self, finished: CallResult) -> Option<CallResult> {
+        self.0.lock().unwrap().push(finished.id);
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_witness_may_keep_what_changes_nothing_of_the_session() {
+    let mut rig = Rig::new().await;
+    let taker = Arc::new(Taker::default());
+    let mut turn = rig.scheduler.turn().await;
+    turn.witnessed_by(taker.clone());
+    for (name, input) in [
+        ("Peek", json!({"path": "a.txt", "pauses": 3})),
+        ("Move", json!({"path": "one", "pauses": 9})),
+        ("Append", json!({"path": "x.txt", "line": "in one"})),
+        ("Echo", json!({"text": "hi"})),
+        ("Missing", json!({})),
+    ] {
+        turn.push(tool_use(name, input));
+    }
+    let mut handed_out = Vec::new();
+    while let Some(finished) = turn.next_ended().await {
+        handed_out.push(finished.id);
+    }
+    assert!(turn.next_ended().await.is_none());
+    turn.push(tool_use("Echo", json!({"text": "once more"})));
+    assert!(turn.next_ended().await.is_none());
+    drop(turn);
+    handed_out.sort();
+    // What is wrong from the start is over before a witness hears of it.
+    assert_eq!(handed_out, ["use-Missing", "use-Move"]);
+    let mut taken = taker.0.lock().unwrap().clone();
+    taken.sort();
+    assert_eq!(taken, ["use-Append", "use-Echo", "use-Echo", "use-Peek"]);
+    assert_eq!(rig.project.read("work/one/x.txt"), "in one\n");
+}
+
 #[tokio::test]
 async fn a_witness_hears_of_calls_before_they_run_and_when_they_are_over() {
     let mut rig = Rig::with(PermissionMode::Default, |builder| builder).await;

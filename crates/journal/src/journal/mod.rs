@@ -159,7 +159,8 @@ impl Journal {
         Ok(page)
     }
 
-    /// The same for a text file that is there, where it is named, and has at most so many bytes: that takes one look.
+    /// The same for a text file that the caller has just seen where it is named, and that has at most so many bytes: that
+    /// takes one look.
     /// `None`: it is another one, or cannot be read; [`read`](Self::read) says what it is.
     pub fn read_small(
         &self,

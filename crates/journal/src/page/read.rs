@@ -11,7 +11,7 @@ use crate::error::JournalError;
 use crate::ledger::{KEPT_EACH, SeenBy, Shown, Sight};
 use crate::lines::{BreakCounts, BreakStyle, break_byte};
 use crate::magic;
-use crate::open::{Opened, open_regular, read_all};
+use crate::open::{Opened, open_regular, open_seen, read_all};
 use crate::special::Special;
 use crate::stamp::{ContentHash, Stamp};
 use crate::text::{self, BINARY_PROBE, Encoding, TextFacts};
@@ -78,14 +78,14 @@ pub(crate) fn read_page(
     Ok((finish(real, request, opened.stamp, reading)?, None))
 }
 
-/// Reads one page of a file that has some bytes, and not more than that; `None` where it is another one or anything else is
-/// odd.
+/// Reads one page of a file that was seen a moment ago and has some bytes, and not more than that; `None` where it is another
+/// one or anything else is odd.
 pub(crate) fn read_small_page(
     real: &Path,
     request: &PageRequest,
     longest: u64,
 ) -> Option<(TextPage, Vec<u8>)> {
-    let opened = open_regular(real).ok()?;
+    let opened = open_seen(real).ok()?;
     // Size 0 may also be a file of /proc, whose reading may take its time.
     let longest = longest.min(KEPT_EACH as u64);
     if !(1..=longest).contains(&opened.stamp.size) {

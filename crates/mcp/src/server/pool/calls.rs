@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use haft_contract::{CallId, CancellationToken, ToolUse, Update, progress::Updates};
@@ -78,14 +78,22 @@ impl Drop for WantedCall<'_> {
 /// Owns the scheduler of a session.
 pub(super) struct CallRunner {
     scheduler: Scheduler,
-    reports: Arc<ProgressRelay>,
+    reports: Arc<CallReports>,
+}
+
+impl Drop for CallRunner {
+    fn drop(&mut self) {
+        // Those who wait for results learn that there will be none.
+        self.reports.waiting().clear();
+    }
 }
 
 impl CallRunner {
     pub(super) fn new(scheduler: Scheduler, updates: Updates, open: OpenCalls) -> Self {
-        let reports = Arc::new(ProgressRelay {
+        let reports = Arc::new(CallReports {
             open,
             known: Mutex::default(),
+            waiting: Mutex::default(),
         });
         haft_contract::spawn_boxed(Arc::clone(&reports).relay(updates));
         Self { scheduler, reports }
@@ -105,7 +113,6 @@ impl CallRunner {
             };
             self.turn(first, &mut commands).await;
         }
-        // Those who wait for results learn that there will be none.
         commands.close();
         drop(self.scheduler.turn().await);
     }
@@ -114,7 +121,6 @@ impl CallRunner {
     async fn turn(&mut self, first: CallCommand, commands: &mut mpsc::Receiver<CallCommand>) {
         let mut turn = self.scheduler.turn().await;
         turn.witnessed_by(Arc::clone(&self.reports) as _);
-        let mut waiting: HashMap<String, oneshot::Sender<CallResult>> = HashMap::new();
         let mut pushed = 0;
         let mut next = Some(first);
         loop {
@@ -122,13 +128,15 @@ impl CallRunner {
                 Some(CallCommand::Run(command)) if !command.answer.is_closed() => {
                     pushed += 1;
                     let id = command.call.id.clone();
+                    // First: it may be over before the next line is.
+                    self.reports.waiting().insert(id.clone(), command.answer);
                     let cancel = turn.push(command.call);
                     let _ = command.cancel.set(cancel.clone());
                     // Its client may have gone before the token was known.
-                    if command.answer.is_closed() {
+                    let waiting = self.reports.waiting();
+                    if waiting.get(&id).is_none_or(oneshot::Sender::is_closed) {
                         cancel.cancel();
                     }
-                    waiting.insert(id, command.answer);
                 }
                 Some(CallCommand::Directories { directories, done }) => {
                     turn.set_directories(directories);
@@ -140,12 +148,7 @@ impl CallRunner {
                 biased;
                 ended = turn.next_ended() => match ended {
                     None => return,
-                    Some(finished) => {
-                        self.reports.over(finished.call);
-                        if let Some(answer) = waiting.remove(&finished.id) {
-                            let _ = answer.send(finished); // no one may want it
-                        }
-                    }
+                    Some(finished) => self.reports.answer(finished),
                 },
                 command = commands.recv(), if pushed < MOST_IN_A_TURN && !commands.is_closed() => {
                     next = command;
@@ -155,11 +158,13 @@ impl CallRunner {
     }
 }
 
-/// Reports to clients how far their calls are.
-struct ProgressRelay {
+/// Reports to clients how far their calls are, and what they came to.
+struct CallReports {
     open: OpenCalls,
     /// The calls that run and whose clients want to know, by the engine's ids.
     known: Mutex<HashMap<CallId, RelayedCall>>,
+    /// Who waits for the results of calls, by the ids of these.
+    waiting: Mutex<HashMap<String, oneshot::Sender<CallResult>>>,
 }
 
 struct RelayedCall {
@@ -168,7 +173,7 @@ struct RelayedCall {
     done: u64,
 }
 
-impl ProgressRelay {
+impl CallReports {
     async fn relay(self: Arc<Self>, mut updates: Updates) {
         while let Some((call, update)) = updates.recv().await {
             self.report(call, update);
@@ -196,13 +201,22 @@ impl ProgressRelay {
         cx.progress(done, total, words.as_deref());
     }
 
-    fn over(&self, call: CallId) {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<CallResult>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, finished: CallResult) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.remove(&call);
+        known.remove(&finished.call);
+        drop(known);
+        let answer = self.waiting().remove(&finished.id);
+        if let Some(answer) = answer {
+            let _ = answer.send(finished); // no one may want it
+        }
     }
 }
 
-impl CallObserver for ProgressRelay {
+impl CallObserver for CallReports {
     fn started(&self, call: &Admitted) {
         let (own, id) = call.call().ids();
         if self.open.wants_progress(&id) {
@@ -213,4 +227,10 @@ impl CallObserver for ProgressRelay {
     }
 
     fn ended(&self, _: &CallResult) {}
+
+    /// At once: a client that asks one thing after the other waits for it, and for nothing else.
+    fn take(&self, finished: CallResult) -> Option<CallResult> {
+        self.answer(finished);
+        None
+    }
 }

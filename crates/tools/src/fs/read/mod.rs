@@ -327,7 +327,8 @@ async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> 
 /// Reads a short text that is there as it is named, as nearly every file that is read: without looking twice.
 fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadAnswer, PathBuf)>, ToolError> {
     let path = cx.cwd.join(&input.file_path);
-    if is_notebook(&path) || input.pages().is_some() {
+    let was_file = input.was_file.load(Ordering::Relaxed);
+    if !was_file || is_notebook(&path) || input.pages().is_some() {
         return Ok(None);
     }
     let journal = cx.services.get::<Journal>()?;
