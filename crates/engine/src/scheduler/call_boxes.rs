@@ -1,62 +1,117 @@
 //! Memory of calls that are over, for those that come.
 
 use std::{
+    convert::Infallible,
+    future::poll_fn,
+    mem,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
-
-use tokio_util::sync::ReusableBoxFuture;
 
 /// So many are kept.
 const MOST_KEPT: usize = 16;
 
-/// Boxes of calls that are over. What runs a call is large, and to allocate and free as much for each costs more than
-/// many a call does.
-#[derive(Debug, Default)]
-pub(super) struct CallBoxes(Mutex<Vec<ReusableBoxFuture<'static, ()>>>);
+/// What a box can do.
+pub(super) trait BoxedWork: Send + 'static {
+    fn run(self) -> impl Future<Output = ()> + Send;
+}
 
-impl CallBoxes {
+/// Boxes of calls that are over. What runs a call is large: to allocate and free as much for each, or to copy it into a
+/// box, costs more than many a call does. So a box runs one call after the other, and is only handed what each needs.
+pub(super) struct CallBoxes<W>(Mutex<Vec<CallBox<W>>>);
+
+impl<W> Default for CallBoxes<W> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<W: BoxedWork> CallBoxes<W> {
     /// The work in a box that is given back when it is done. What is dropped before that takes its box along.
-    pub(super) fn boxed(
-        self: &Arc<Self>,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) -> BoxedCall {
+    pub(super) fn boxed(self: &Arc<Self>, work: W) -> BoxedCall<W> {
         let kept = self.kept().pop();
-        let work = match kept {
-            Some(mut kept) => {
-                kept.set(work);
-                kept
-            }
-            None => ReusableBoxFuture::new(work),
-        };
+        let own = kept.unwrap_or_else(CallBox::new);
+        *own.desk() = Desk::Given(work);
         BoxedCall {
-            work: Some(work),
+            own: Some(own),
             boxes: Arc::clone(self),
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<ReusableBoxFuture<'static, ()>>> {
+    fn kept(&self) -> MutexGuard<'_, Vec<CallBox<W>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A call in its box.
-pub(super) struct BoxedCall {
-    /// Until it is done.
-    work: Option<ReusableBoxFuture<'static, ()>>,
-    boxes: Arc<CallBoxes>,
+/// What lies between a box and those who use it.
+enum Desk<W> {
+    /// It is to be done.
+    Given(W),
+    /// It is being done.
+    Taken,
+    /// Everything that was given is done, and dropped.
+    Empty,
 }
 
-impl Future for BoxedCall {
+struct CallBox<W> {
+    runs: Pin<Box<dyn Future<Output = Infallible> + Send>>,
+    desk: Arc<Mutex<Desk<W>>>,
+}
+
+impl<W: BoxedWork> CallBox<W> {
+    fn new() -> Self {
+        let desk = Arc::new(Mutex::new(Desk::<W>::Empty));
+        let own = Arc::clone(&desk);
+        let runs = Box::pin(async move {
+            loop {
+                // It is polled when something was given, so there is no one to wake.
+                let work = poll_fn(|_| take(&own)).await;
+                work.run().await;
+                *locked(&own) = Desk::Empty;
+            }
+        });
+        Self { runs, desk }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk<W>> {
+        locked(&self.desk)
+    }
+}
+
+fn locked<W>(desk: &Mutex<Desk<W>>) -> MutexGuard<'_, Desk<W>> {
+    desk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take<W>(desk: &Mutex<Desk<W>>) -> Poll<W> {
+    let mut desk = locked(desk);
+    match mem::replace(&mut *desk, Desk::Taken) {
+        Desk::Given(work) => Poll::Ready(work),
+        other => {
+            *desk = other;
+            Poll::Pending
+        }
+    }
+}
+
+/// A call in its box.
+pub(super) struct BoxedCall<W> {
+    /// Until it is done.
+    own: Option<CallBox<W>>,
+    boxes: Arc<CallBoxes<W>>,
+}
+
+impl<W: BoxedWork> Future for BoxedCall<W> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(work) = &mut self.work {
-            ready!(work.poll(cx));
+        if let Some(own) = &mut self.own {
+            let Poll::Pending = own.runs.as_mut().poll(cx);
+            if !matches!(*own.desk(), Desk::Empty) {
+                return Poll::Pending;
+            }
         }
-        // Everything in it is dropped already.
-        if let Some(done) = self.work.take() {
+        if let Some(done) = self.own.take() {
             let mut kept = self.boxes.kept();
             if kept.len() < MOST_KEPT {
                 kept.push(done);
@@ -70,28 +125,48 @@ impl Future for BoxedCall {
 mod tests {
     use super::*;
 
+    struct Held {
+        held: Arc<()>,
+        ends: bool,
+    }
+
+    impl BoxedWork for Held {
+        async fn run(self) {
+            tokio::task::yield_now().await;
+            if !self.ends {
+                std::future::pending::<()>().await;
+            }
+            drop(self.held);
+        }
+    }
+
     #[tokio::test]
     async fn a_box_is_used_again_and_keeps_nothing_of_the_call_before() {
         let boxes = Arc::new(CallBoxes::default());
         let held = Arc::new(());
+        let work = |ends| Held {
+            held: Arc::clone(&held),
+            ends,
+        };
         for _ in 0..3 {
-            let own = Arc::clone(&held);
-            let call = boxes.boxed(async move {
-                tokio::task::yield_now().await;
-                drop(own);
-            });
+            let call = boxes.boxed(work(true));
             assert_eq!(boxes.kept().len(), 0);
             call.await;
             assert_eq!((boxes.kept().len(), Arc::strong_count(&held)), (1, 1));
         }
-        // One that is not done goes with what it holds.
-        let own = Arc::clone(&held);
-        drop(boxes.boxed(async move {
-            std::future::pending::<()>().await;
-            drop(own);
-        }));
+        // One that is not done goes with what it holds, whether or not it has begun.
+        drop(boxes.boxed(work(true)));
         assert_eq!((boxes.kept().len(), Arc::strong_count(&held)), (0, 1));
-        let many: Vec<_> = (0..2 * MOST_KEPT).map(|_| boxes.boxed(async {})).collect();
+        let mut begun = boxes.boxed(work(false));
+        for _ in 0..3 {
+            assert!(futures_util::poll!(&mut begun).is_pending());
+        }
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(begun);
+        assert_eq!((boxes.kept().len(), Arc::strong_count(&held)), (0, 1));
+        let many: Vec<_> = (0..2 * MOST_KEPT)
+            .map(|_| boxes.boxed(work(true)))
+            .collect();
         for call in many {
             call.await;
         }

@@ -33,7 +33,7 @@ pub use observer::CallObserver;
 pub(crate) use slots::Slot;
 pub use turn::CallBatch;
 
-use self::call_boxes::CallBoxes;
+use self::{call_boxes::CallBoxes, turn::SpawnedCall};
 
 use crate::{
     Engine, SessionContext,
@@ -59,7 +59,7 @@ struct Shared {
     slots: Arc<Semaphore>,
     cancel: CancellationToken,
     tasks: TaskTracker,
-    boxes: Arc<CallBoxes>,
+    boxes: Arc<CallBoxes<SpawnedCall>>,
 }
 
 /// The context, and how often it was patched.

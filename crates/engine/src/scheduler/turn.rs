@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use super::{
     CallObserver, Scheduler, Shared,
     call::{CallRun, NestedNotes, inside, panicked},
+    call_boxes::BoxedWork,
     claims::Claims,
     slots::Slot,
 };
@@ -349,7 +350,6 @@ impl Inner {
         cancel: CancellationToken,
         prepared: Prepared,
     ) {
-        let inner = Arc::clone(self);
         let notes = NestedNotes::default();
         let nested = inside(&self.shared, &notes);
         let tool_use_id = prepared.ids().1.into();
@@ -358,31 +358,13 @@ impl Inner {
             self.shared
                 .call_context(id, tool_use_id, context, cancel, nested)
         };
-        let name = prepared.name().to_owned();
-        // In a box: what is moved into a task is copied more than once, and this is large.
-        let call = self.shared.boxes.boxed(async move {
-            let ran = AssertUnwindSafe(inner.run(prepared, &cx, &notes))
-                .catch_unwind()
-                .await;
-            let finished = ran.unwrap_or_else(|panic| {
-                inner.state().calls[index].without_outcome(&panicked(&name, &*panic))
-            });
-            let finished = match inner.witness() {
-                None => Some(finished),
-                Some(witness) => {
-                    witness.ended(&finished);
-                    match finished.patches.is_empty() {
-                        true => witness.take(finished),
-                        false => Some(finished),
-                    }
-                }
-            };
-            let mut state = inner.state();
-            let mut ready = VecDeque::new();
-            inner.settle(&mut state, index, finished, &mut ready);
-            while let Some(next) = ready.pop_front() {
-                inner.start(&mut state, next);
-            }
+        // In a box: what is moved into a task is copied more than once, and what runs a call is large.
+        let call = self.shared.boxes.boxed(SpawnedCall {
+            inner: Arc::clone(self),
+            index,
+            prepared,
+            cx,
+            notes,
         });
         self.shared.tasks.spawn(call);
     }
@@ -449,6 +431,50 @@ impl Inner {
             }
         }
         self.settled.notify_one();
+    }
+}
+
+/// A call that is started, until it is over.
+pub(super) struct SpawnedCall {
+    inner: Arc<Inner>,
+    index: usize,
+    prepared: Prepared,
+    cx: CallContext,
+    notes: NestedNotes,
+}
+
+impl BoxedWork for SpawnedCall {
+    async fn run(self) {
+        let Self {
+            inner,
+            index,
+            prepared,
+            cx,
+            notes,
+        } = self;
+        let name = prepared.name().to_owned();
+        let ran = AssertUnwindSafe(inner.run(prepared, &cx, &notes))
+            .catch_unwind()
+            .await;
+        let finished = ran.unwrap_or_else(|panic| {
+            inner.state().calls[index].without_outcome(&panicked(&name, &*panic))
+        });
+        let finished = match inner.witness() {
+            None => Some(finished),
+            Some(witness) => {
+                witness.ended(&finished);
+                match finished.patches.is_empty() {
+                    true => witness.take(finished),
+                    false => Some(finished),
+                }
+            }
+        };
+        let mut state = inner.state();
+        let mut ready = VecDeque::new();
+        inner.settle(&mut state, index, finished, &mut ready);
+        while let Some(next) = ready.pop_front() {
+            inner.start(&mut state, next);
+        }
     }
 }
 

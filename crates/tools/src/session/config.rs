@@ -20,12 +20,8 @@ pub(crate) struct Input {
     setting: String,
     /// The new value; without it the setting is shown.
     #[serde(default, deserialize_with = "present")]
-    #[schemars(schema_with = "anything")]
+    #[schemars(with = "Value")]
     value: Option<Value>,
-}
-
-fn anything(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({"description": "The new value; without it the setting is shown."})
 }
 
 /// `null` is no value: the engine takes it for one that was left out.
