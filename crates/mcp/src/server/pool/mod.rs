@@ -13,6 +13,7 @@ mod roots;
 
 use std::{
     collections::HashMap,
+    future,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -147,9 +148,8 @@ impl PoolService {
         json!({"tools": tools.collect::<Vec<_>>()})
     }
 
-    /// A name that no tool has is the engine's to answer, since a model can learn from what it says: it knows
-    /// aliases, names that are much like it, and what rules keep out.
-    async fn call_tool(&self, mut params: Value, cx: &RequestContext) -> ServiceAnswer {
+    /// The call that a request asks for.
+    fn read_call(&self, mut params: Value) -> Result<ToolUse, RpcError> {
         let Some(Value::String(name)) = params.get_mut("name").map(Value::take) else {
             return Err(RpcError::invalid_params("`name` is missing: which tool?"));
         };
@@ -158,17 +158,18 @@ impl PoolService {
             Some(input @ Value::Object(_)) => input,
             Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
         };
+        let id = format!("mcp_{}", self.next.fetch_add(1, Ordering::Relaxed));
+        Ok(ToolUse { id, name, input })
+    }
+
+    /// A name that no tool has is the engine's to answer, since a model can learn from what it says: it knows
+    /// aliases, names that are much like it, and what rules keep out.
+    async fn call_tool(&self, call: ToolUse, cx: &RequestContext) -> ServiceAnswer {
         // In a box, as everything that few requests need: each would be as large as the largest.
         if let Some(roots) = self.roots.as_ref().filter(|roots| roots.has_to_ask(cx)) {
             Box::pin(roots.learn(cx, &self.calls)).await;
         }
-        let id = format!("mcp_{}", self.next.fetch_add(1, Ordering::Relaxed));
-        let call = ToolUse {
-            id: id.clone(),
-            name,
-            input,
-        };
-        self.open.all().insert(id.clone(), cx.clone());
+        self.open.all().insert(call.id.clone(), cx.clone());
         let finished = calls::carry_out(&self.calls, call, &self.open).await?;
         Ok(content::result(finished, cx.client.revision, &self.kept))
     }
@@ -185,10 +186,16 @@ impl McpService for PoolService {
         params: Value,
         cx: &'a RequestContext,
     ) -> BoxFuture<'a, ServiceAnswer> {
+        // On its own, and small: most requests are calls, and the allocator is slow from about a kilobyte on.
+        if method == "tools/call" {
+            return match self.read_call(params) {
+                Ok(call) => Box::pin(self.call_tool(call, cx)),
+                Err(error) => Box::pin(future::ready(Err(error))),
+            };
+        }
         Box::pin(async move {
             match (method, self.prompts.as_deref()) {
                 ("tools/list", _) => Ok(self.list_tools(cx)),
-                ("tools/call", _) => self.call_tool(params, cx).await,
                 ("resources/list", _) => Ok(self.kept.list()),
                 ("resources/templates/list", _) => Ok(json!({"resourceTemplates": []})),
                 ("resources/read", _) => Box::pin(self.kept.read(&params["uri"])).await,
