@@ -110,10 +110,15 @@ impl SharedState {
         }
     }
 
-    /// Takes a scheduled prompt that is due.
+    /// Takes a scheduled prompt that is due. From then on an interrupt is one of the run that it begins.
     pub(crate) fn take_due(&self) -> Option<NextMessage> {
-        let due = self.schedules.as_ref()?.take_due()?;
-        Some(due.into())
+        let schedules = self.schedules.as_ref()?;
+        self.control.expect_run();
+        let due = schedules.take_due();
+        if due.is_none() {
+            self.control.expect_none();
+        }
+        Some(due?.into())
     }
 
     /// Servers may look at this directory too.

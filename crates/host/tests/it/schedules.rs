@@ -2,11 +2,13 @@
 
 use std::{
     fs,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
-use haft_host::{AgentSession, Environment, ManualClock, SessionConfig, SessionEvent};
+use haft_host::{
+    AgentSession, Environment, ManualClock, SessionConfig, SessionEvent, SessionInput, SessionParts,
+};
 use haft_testkit::{TempProject, until};
 use serde_json::{Value, json};
 
@@ -165,6 +167,34 @@ async fn a_durable_schedule_begins_the_next_session_by_itself() {
         recorded.answers() == ["looked"]
     })
     .await;
+    assert_eq!(scheduled(&recorded), ["/clear and look"]);
+    input.close();
+    in_time(running).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_interrupted_from_the_moment_it_is_said() {
+    let project = TempProject::new([]);
+    let (clock, recorded) = (clock(), Recorded::default());
+    let input = Arc::new(OnceLock::<SessionInput>::new());
+    let (to, known) = (recorded.clone(), Arc::clone(&input));
+    let parts = SessionParts::new(move |event: &SessionEvent| {
+        to.push(event);
+        // Its run has not begun yet.
+        if matches!(event, SessionEvent::Scheduled { .. }) {
+            known.get().unwrap().interrupt();
+        }
+    });
+    let hangs = json!({"content": [{"type": "text", "text": "hm"}], "hangs": true});
+    let model = scripted(json!([hourly(false), says("made"), hangs]));
+    let parts = parts.clock(Arc::clone(&clock) as _).model(Arc::new(model));
+    let session = AgentSession::open(config_in(&project), parts).unwrap();
+    let input = input.get_or_init(|| session.input());
+    input.prompt("every hour");
+    let running = tokio::spawn(session.run());
+    until("the first answer", || recorded.answers() == ["made"]).await;
+    clock.set(at(2 * HOUR));
+    until("the schedule is over", || recorded.answers().len() == 2).await;
     assert_eq!(scheduled(&recorded), ["/clear and look"]);
     input.close();
     in_time(running).await.unwrap().unwrap();
