@@ -122,7 +122,9 @@ const LICENCES: [&str; 12] = [
 ];
 
 /// Crates that stand in the tree in two versions, and why no one can help it.
-/// (`syn` is not: what has gone to 3 is held at the last version before, until enumflags2, for landlock, and phf have too.)
+///
+/// `syn` is not among them: Cargo.lock holds those that went on to 3 (serde, clap, thiserror and others) at their last
+/// version before that, until enumflags2, for landlock, and phf have followed.
 const TWICE: [(&str, &str); 1] = [(
     "getrandom",
     "ring is behind; proptest and tempfile, for tests only, are ahead",

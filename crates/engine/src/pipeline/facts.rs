@@ -12,8 +12,8 @@ use crate::{
     permissions::{Facts, PathContext},
 };
 
-/// For those who only want to know what would be decided: takes a call as far as the first look of [`admit`](super::admit): found, fitted to its tool, completed, and
-/// its facts gathered by the same functions.
+/// For those who only want to know what would be decided: takes a call as far as the first look of
+/// [`admit`](super::admit), found, fitted to its tool, completed, and its facts gathered by the same functions.
 pub(crate) async fn facts(
     engine: &Engine,
     tool_use: ToolUse,

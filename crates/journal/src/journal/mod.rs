@@ -160,8 +160,7 @@ impl Journal {
     }
 
     /// The same for a text file that the caller has just seen where it is named, and that has at most so many bytes: that
-    /// takes one look.
-    /// `None`: it is another one, or cannot be read; [`read`](Self::read) says what it is.
+    /// takes one look. `None`: it is another one, or cannot be read; [`read`](Self::read) says what it is.
     pub fn read_small(
         &self,
         target: &FileTarget,
