@@ -131,6 +131,10 @@ fn attached(shared: &Arc<Shared>, state: &mut State, params: &Value) {
 
 fn download_begins(state: &mut State, params: &Value) {
     let text = |name: &str| params[name].as_str().unwrap_or_default();
+    let of = |tab: &&mut TabState| tab.main == text("frameId");
+    if let Some(tab) = state.tabs.values_mut().find(of) {
+        tab.downloads += 1;
+    }
     if state.downloads.len() == MOST_DOWNLOADS {
         state.downloads.remove(0);
     }
@@ -199,7 +203,11 @@ fn of_tab(shared: &Arc<Shared>, state: &mut State, number: u32, method: &str, pa
         "Page.frameDetached" if text("frameId") != tab.main => {
             tab.frames.remove(text("frameId"));
         }
-        "Page.frameNavigated" => frame_navigated(tab, &params["frame"]),
+        "Page.frameNavigated" => {
+            // A page that was kept is there at once, and no event says that its document is ready.
+            let is_kept = text("type") == "BackForwardCacheRestore";
+            frame_navigated(tab, &params["frame"], is_kept);
+        }
         "Page.navigatedWithinDocument" => {
             if let Some(frame) = tab.frames.get_mut(text("frameId")) {
                 frame.url = text("url").to_owned();
@@ -252,7 +260,7 @@ fn of_tab(shared: &Arc<Shared>, state: &mut State, number: u32, method: &str, pa
     }
 }
 
-fn frame_navigated(tab: &mut TabState, frame: &Value) {
+fn frame_navigated(tab: &mut TabState, frame: &Value, is_ready: bool) {
     let text = |name: &str| frame[name].as_str().unwrap_or_default().to_owned();
     let id = text("id");
     let parent = frame["parentId"].as_str().map(str::to_owned);
@@ -260,7 +268,7 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
         tab.main.clone_from(&id);
         tab.frames.retain(|name, _| *name == id);
         tab.committed += 1;
-        tab.dom_ready = false;
+        tab.dom_ready = is_ready;
         tab.forget_crashes();
         tab.console.clear();
         let document = tab.document_request.clone();

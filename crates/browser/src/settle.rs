@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::{
     error::{ChromiumError, Result},
+    state::{Download, DownloadState},
     tab::Tab,
 };
 
@@ -21,6 +22,7 @@ const NO_CHANGES_MS: u64 = 200;
 pub(crate) struct Before {
     pub(crate) begun: u64,
     pub(crate) committed: u64,
+    downloads: u64,
 }
 
 impl Tab {
@@ -70,6 +72,7 @@ impl Tab {
             Before {
                 begun: tab.begun,
                 committed: tab.committed,
+                downloads: tab.downloads,
             }
         })
     }
@@ -102,8 +105,8 @@ impl Tab {
                 let Some(tab) = state.tabs.get(&self.number) else {
                     return Some(());
                 };
-                (tab.committed > before.committed || !tab.refusals.is_empty() || tab.crashed)
-                    .then_some(())
+                let is_over = tab.committed > before.committed || tab.downloads > before.downloads;
+                (is_over || !tab.refusals.is_empty() || tab.crashed).then_some(())
             });
             arrived.await.map(drop)
         });
@@ -113,8 +116,22 @@ impl Tab {
         if let Some(why) = refused {
             return Err(ChromiumError::Refused(why));
         }
+        if !committed && self.with(|tab| tab.downloads > before.downloads)? {
+            self.downloaded().await?;
+            return Ok(false);
+        }
         self.loaded(LOADS).await?;
         Ok(committed)
+    }
+
+    /// Gives downloads the time that a small one takes.
+    async fn downloaded(&self) -> Result<()> {
+        let deadline = Instant::now() + CHANGES;
+        let ended = self.shared.until(deadline, |state| {
+            let runs = |download: &Download| download.state == DownloadState::Running;
+            (!state.downloads.iter().any(runs)).then_some(())
+        });
+        ended.await.map(drop)
     }
 
     /// Waits for 200 ms in which no element changed, or for two seconds; requests that began meanwhile are

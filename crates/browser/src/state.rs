@@ -62,6 +62,8 @@ pub(crate) struct TabState {
     /// Documents that the main frame began to load, and that it shows.
     pub(crate) begun: u64,
     pub(crate) committed: u64,
+    /// Those that turned out to be files, and are downloaded instead.
+    pub(crate) downloads: u64,
     pub(crate) dom_ready: bool,
     pub(crate) last_request: Instant,
     /// Requests that wait for a verdict.
@@ -128,6 +130,7 @@ impl TabState {
             requests: Requests::default(),
             begun: 0,
             committed: 0,
+            downloads: 0,
             dom_ready: true,
             last_request: Instant::now(),
             judging: 0,

@@ -10,7 +10,7 @@
 //! - [`obedient`]: a model that does what prompts ask for; [`model_line`]: one that a benchmark steers
 //! - [`measure`]: what benchmarks report
 //! - [`tasks`]: one in the background; [`tmux`]: a real terminal
-//! - [`skip`](mod@skip): what cannot be tried here; [`wait`]: waiting that ends
+//! - [`skip`](mod@skip): what cannot be tried here; [`thorough`]: how much is repeated; [`wait`]: waiting that ends
 
 pub mod anthropic;
 pub mod bash;
@@ -26,6 +26,7 @@ pub mod skip;
 pub mod strict;
 pub mod tasks;
 pub mod testing_permission;
+pub mod thorough;
 pub mod tmux;
 pub mod toys;
 pub mod wait;
@@ -37,5 +38,6 @@ pub use pages::PageServer;
 pub use project::TempProject;
 pub use skip::skip;
 pub use testing_permission::TestingPermission;
+pub use thorough::is_thorough;
 pub use tmux::TmuxServer;
 pub use wait::{bound_this_process, command, until, until_blocking};

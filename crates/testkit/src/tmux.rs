@@ -133,6 +133,8 @@ impl TmuxServer {
     /// Waits until the screen is so, and gives it.
     pub fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         let started = Instant::now();
+        // Each look is a process: what takes longer is looked for less often.
+        let mut pause = Duration::from_millis(10);
         loop {
             let screen = self.screen();
             if is_so(&screen) {
@@ -142,7 +144,8 @@ impl TmuxServer {
                 started.elapsed() < PATIENCE,
                 "waited in vain for {what}:\n{screen}"
             );
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(80));
         }
     }
 }

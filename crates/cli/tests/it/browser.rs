@@ -170,8 +170,8 @@ fn a_server_that_a_command_started_needs_no_permission() {
         ("index.html", "<title>Shop</title><h1>Open</h1>"),
         (
             "serve.py",
-            "import http.server, socketserver\n\
-             with socketserver.TCPServer((\"127.0.0.1\", 0), http.server.SimpleHTTPRequestHandler) as server:\n\
+            "import http.server\n\
+             with http.server.ThreadingHTTPServer((\"127.0.0.1\", 0), http.server.SimpleHTTPRequestHandler) as server:\n\
              \x20   open(\"port.part\", \"w\").write(str(server.server_address[1]))\n\
              \x20   import os; os.rename(\"port.part\", \"port\")\n\
              \x20   server.serve_forever()\n",

@@ -15,7 +15,13 @@ use crate::{
 };
 
 /// How many commands there are.
-const COMMANDS: usize = 520;
+fn commands() -> usize {
+    if haft_testkit::is_thorough() {
+        520
+    } else {
+        200
+    }
+}
 /// After this time a command that killed its guard is ended; whether it did is not the question.
 const SHORT: Duration = Duration::from_millis(20);
 /// How many at once.
@@ -125,7 +131,7 @@ pub(crate) async fn work(dir: &Path, best: Mechanism) {
     let before = held(dir);
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = Vec::new();
-    for number in 0..COMMANDS {
+    for number in 0..commands() {
         let case = match number % 200 {
             100 => LARGE,
             _ => CASES[number % CASES.len()],
@@ -203,7 +209,7 @@ async fn read_all(running: &mut Running) -> usize {
 }
 
 #[tokio::test]
-async fn five_hundred_commands_leave_nothing() {
+async fn hundreds_of_commands_leave_nothing() {
     let mut driver = Driver::start("soak", Mechanism::Namespaces);
     driver.finished().await;
     assert!(driver.dir.path().join("done").exists());
@@ -211,7 +217,7 @@ async fn five_hundred_commands_leave_nothing() {
 }
 
 #[tokio::test]
-async fn five_hundred_commands_leave_nothing_where_there_are_no_name_spaces() {
+async fn hundreds_of_commands_leave_nothing_where_there_are_no_name_spaces() {
     let mut driver = Driver::start("soak", Mechanism::Reduced);
     driver.finished().await;
     assert!(driver.dir.path().join("done").exists());
@@ -219,7 +225,7 @@ async fn five_hundred_commands_leave_nothing_where_there_are_no_name_spaces() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_five_hundred_commands_when_our_process_is_killed_among_them() {
+async fn nothing_is_left_of_hundreds_of_commands_when_our_process_is_killed_among_them() {
     for round in 0..6 {
         let mut driver = Driver::start("soak", Mechanism::Namespaces);
         driver.running().await;

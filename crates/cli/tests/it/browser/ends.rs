@@ -117,8 +117,8 @@ fn a_download_is_kept_in_the_folder_of_the_session() {
         return;
     };
     let shown = session.good(&json!({"action": "navigate", "url": server.url}));
-    let (_, mut said) =
-        session.call(&json!({"action": "click", "ref": super::reference(&shown, "Get")}));
+    let mut said =
+        session.good(&json!({"action": "click", "ref": super::reference(&shown, "Get")}));
     until_blocking("the download", || {
         said.push_str(&session.call(&json!({"action": "tabs"})).1);
         said.contains("was downloaded (6 bytes) to ")

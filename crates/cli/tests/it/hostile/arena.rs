@@ -61,7 +61,7 @@ const OWN: [&str; 2] = ["home/.claude/projects/", "home/.claude/haft/"];
 pub(super) struct Arena {
     dir: TempDir,
     pub(super) binary: PathBuf,
-    user: Option<u32>,
+    pub(super) user: Option<u32>,
 }
 
 impl Arena {

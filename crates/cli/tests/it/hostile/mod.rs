@@ -35,8 +35,14 @@ const LONG: Duration = Duration::from_secs(120);
 /// So often a command is begun again that did not run.
 const AGAIN: usize = 10;
 
-/// Longer than a command that is waited for lives, in milliseconds.
-const LIFE: u64 = 350;
+/// A command that is waited for lives so long, in milliseconds.
+fn life() -> u64 {
+    if haft_testkit::is_thorough() {
+        300
+    } else {
+        80
+    }
+}
 
 /// How haft is ended.
 const ENDS: [&str; 4] = ["EOF", "INT", "TERM", "KILL"];
@@ -75,7 +81,7 @@ fn attacking(background: bool) -> Value {
     let command = "bash ./attack.sh";
     match background {
         true => json!({"command": command, "run_in_background": true}),
-        false => json!({"command": command, "timeout": 300}),
+        false => json!({"command": command, "timeout": life()}),
     }
 }
 
@@ -248,8 +254,17 @@ fn attack(user: Option<u32>) {
 }
 
 fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<'_>) {
-    let commands = commands::all();
+    let mut commands = commands::all();
     assert!(commands.len() >= 200, "{}", commands.len());
+    if are_we_root() && !haft_testkit::is_thorough() {
+        // Both users share them: each is made by one.
+        let mut at = 0;
+        let first = usize::from(arena.user.is_some());
+        commands.retain(|_| {
+            at += 1;
+            at % 2 == first
+        });
+    }
     let mut dice = Dice(7);
     for (round, commands) in commands.chunks(A_ROUND).enumerate() {
         let mut session = Session::new(arena, outsider);
@@ -261,7 +276,7 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
             session.begins(&script(number, command), background);
             if at == fatal {
                 let how = ENDS[round % ENDS.len()];
-                session.ends(how, dice.below(LIFE));
+                session.ends(how, dice.below(life() + 50));
                 let still = outsider.still();
                 nothing_is_left(arena, before, &format!("{how} during {command}"));
                 drop(still);
@@ -278,7 +293,7 @@ fn fight(arena: &Arena, before: &BTreeMap<PathBuf, String>, outsider: &Outsider<
         let last = "mkdir -p .claude; while :; do echo '{}' > .claude/settings.local.json; done";
         session.begins(last, dice.below(2) == 0);
         let how = ENDS[(round + 1) % ENDS.len()];
-        session.ends(how, dice.below(LIFE));
+        session.ends(how, dice.below(life() + 50));
         let _still = outsider.still();
         let after = format!("round {round}, {how}: {commands:#?}");
         nothing_is_left(arena, before, &after);

@@ -30,9 +30,10 @@ async fn nothing_is_left_whenever_our_process_is_killed() {
     rounds(true).await;
 }
 
-/// Sixty rounds, some of them side by side: each of them mostly waits.
+/// Many rounds, some of them side by side: each of them mostly waits.
 async fn rounds(after_ready: bool) {
-    let rows = (0..6).map(|_| async move {
+    let rows = if haft_testkit::is_thorough() { 6 } else { 3 };
+    let rows = (0..rows).map(|_| async move {
         for mechanism in [
             Mechanism::Namespaces,
             Mechanism::Reduced,

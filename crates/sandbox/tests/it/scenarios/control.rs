@@ -11,13 +11,17 @@ const NO_RIGHT: &str = "Landlock knows no right for modes, owners, times and att
 async fn control_files_stay_as_they_are() {
     let test = "scenarios::control::control_files_stay_as_they_are";
     let mut all = attempts();
-    all.extend(removals());
-    all.extend(links());
-    all.extend(missing());
     all.push(
         bash("mount over one", r#"mount --bind "$IN/file" "$IN/.git/config" && echo GOT; umount -l "$IN/.git/config" && echo GOT"#)
             .unconfined(NotTried),
     );
+    check(test, &all, Around::Control).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn none_goes_is_replaced_or_comes() {
+    let test = "scenarios::control::none_goes_is_replaced_or_comes";
+    let mut all = [removals(), links(), missing()].concat();
     // Last: where it succeeds, nothing is left for the others.
     all.push(bash(
         "replace the working directory",

@@ -5,7 +5,7 @@ use super::{
     table::{
         Case, Scenario,
         Unconfined::{Depends, SucceedsForRoot},
-        View, bash, check, python,
+        View, bash, check_every_view, python,
     },
 };
 
@@ -15,13 +15,13 @@ const LATER: &str = "Landlock before its ninth version knows no right for socket
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_network_of_the_profile_is_reached() {
     let test = "scenarios::network::only_the_network_of_the_profile_is_reached";
-    check(test, &network(), Around::Daemons).await;
+    check_every_view(test, &network(), Around::Daemons).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_daemon_of_the_machine_is_reached() {
     let test = "scenarios::network::no_daemon_of_the_machine_is_reached";
-    check(test, &daemons(), Around::Daemons).await;
+    check_every_view(test, &daemons(), Around::Daemons).await;
 }
 
 const _: () = assert!(haft_sandbox::PROXY_PORT == 3128);

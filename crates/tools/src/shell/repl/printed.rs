@@ -7,6 +7,7 @@ use std::{
 };
 
 use haft_sandbox::CommandOutput;
+use memchr::memmem;
 use tokio::{io::AsyncReadExt, sync::Notify};
 
 use crate::shell::answer;
@@ -62,7 +63,7 @@ impl PrintedOutput {
         let mut state = self.state();
         let mut bytes = [std::mem::take(&mut state.held).as_slice(), bytes].concat();
         if let Some(mark) = state.mark.clone() {
-            if let Some(at) = find(&bytes, &mark) {
+            if let Some(at) = memmem::find(&bytes, &mark) {
                 bytes.drain(at..at + mark.len());
                 state.mark = None;
             } else {
@@ -145,10 +146,6 @@ impl PrintedState {
         self.tail.drain(..surplus);
         self.tail.extend(rest);
     }
-}
-
-fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
-    bytes.windows(part.len()).position(|window| window == part)
 }
 
 #[cfg(test)]

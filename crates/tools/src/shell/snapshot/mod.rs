@@ -118,10 +118,7 @@ impl Group {
             let length = length.map_err(|_| Absent::NoAnswer)?;
             let from = (answer.len() + 1).saturating_sub(end.len());
             answer.extend_from_slice(&chunk[..length]);
-            marks += answer[from..]
-                .windows(end.len())
-                .filter(|window| *window == end)
-                .count();
+            marks += memchr::memmem::find_iter(&answer[from..], &end).count();
             if length == 0 || marks >= 2 {
                 return Ok(answer);
             }
