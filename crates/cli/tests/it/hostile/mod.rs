@@ -37,11 +37,7 @@ const AGAIN: usize = 10;
 
 /// A command that is waited for lives so long, in milliseconds.
 fn life() -> u64 {
-    if haft_testkit::is_thorough() {
-        300
-    } else {
-        80
-    }
+    if haft_testkit::is_thorough() { 300 } else { 80 }
 }
 
 /// How haft is ended.
