@@ -134,7 +134,7 @@ impl TmuxServer {
     pub fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         let started = Instant::now();
         // Each look is a process: what takes longer is looked for less often.
-        let mut pause = Duration::from_millis(10);
+        let mut pause = Duration::from_millis(20);
         loop {
             let screen = self.screen();
             if is_so(&screen) {

@@ -90,8 +90,9 @@ fn a_question_is_answered_by_one_key() {
     });
     assert_eq!(fs::read_to_string(&file).unwrap(), "one\n");
     tmux.press("C-d");
-    let screen = tmux.until("the end", |screen| screen.contains("haft -r "));
-    assert!(screen.contains("1 changed file: a.txt"), "{screen}");
+    tmux.until("the end", |screen| {
+        screen.contains("haft -r ") && screen.contains("1 changed file: a.txt")
+    });
 }
 
 #[test]
