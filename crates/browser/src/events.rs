@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use serde_json::{Value, json};
 
 use crate::{
-    chromium::Shared,
+    chromium::{ANSWERS, Shared},
     judge::{BrowserRequest, Verdict},
     state::{Download, DownloadState, Frame, PageDialog, State, TabState},
     text::one_line,
@@ -204,9 +204,11 @@ fn of_tab(shared: &Arc<Shared>, state: &mut State, number: u32, method: &str, pa
             tab.frames.remove(text("frameId"));
         }
         "Page.frameNavigated" => {
-            // A page that was kept is there at once, and no event says that its document is ready.
-            let is_kept = text("type") == "BackForwardCacheRestore";
-            frame_navigated(tab, &params["frame"], is_kept);
+            frame_navigated(tab, &params["frame"]);
+            if text("type") == "BackForwardCacheRestore" && params["frame"]["parentId"].is_null() {
+                let (session, committed) = (tab.session.clone(), tab.committed);
+                tokio::spawn(kept_page(Arc::clone(shared), number, session, committed));
+            }
         }
         "Page.navigatedWithinDocument" => {
             if let Some(frame) = tab.frames.get_mut(text("frameId")) {
@@ -260,7 +262,7 @@ fn of_tab(shared: &Arc<Shared>, state: &mut State, number: u32, method: &str, pa
     }
 }
 
-fn frame_navigated(tab: &mut TabState, frame: &Value, is_ready: bool) {
+fn frame_navigated(tab: &mut TabState, frame: &Value) {
     let text = |name: &str| frame[name].as_str().unwrap_or_default().to_owned();
     let id = text("id");
     let parent = frame["parentId"].as_str().map(str::to_owned);
@@ -268,7 +270,7 @@ fn frame_navigated(tab: &mut TabState, frame: &Value, is_ready: bool) {
         tab.main.clone_from(&id);
         tab.frames.retain(|name, _| *name == id);
         tab.committed += 1;
-        tab.dom_ready = is_ready;
+        tab.dom_ready = false;
         tab.forget_crashes();
         tab.console.clear();
         let document = tab.document_request.clone();
@@ -289,6 +291,29 @@ fn frame_navigated(tab: &mut TabState, frame: &Value, is_ready: bool) {
             world: None,
         },
     );
+}
+
+/// A page that the browser had kept is shown again: no event tells of its frames, nor that it is ready.
+async fn kept_page(shared: Arc<Shared>, number: u32, session: String, committed: u64) {
+    let call = shared
+        .wire
+        .call::<Value>(Some(&session), "Page.getFrameTree", json!({}));
+    let answer = tokio::time::timeout(ANSWERS, call).await;
+    if let Some(tab) = shared.state().tabs.get_mut(&number)
+        && tab.committed == committed
+    {
+        if let Ok(Ok(answer)) = &answer {
+            let mut trees = vec![&answer["frameTree"]];
+            while let Some(tree) = trees.pop() {
+                for child in tree["childFrames"].as_array().into_iter().flatten() {
+                    frame_navigated(tab, &child["frame"]);
+                    trees.push(child);
+                }
+            }
+        }
+        tab.dom_ready = true;
+    }
+    shared.changed();
 }
 
 /// Alerts say something and wait for nothing; the other kinds wait for an answer.

@@ -186,6 +186,25 @@ async fn waiting_ends_with_the_text_or_says_what_is_there() {
 }
 
 #[tokio::test]
+async fn a_page_that_comes_back_has_its_frames_and_can_be_acted_on() {
+    let page = "<button onclick=\"out.textContent='Pressed'\">Press</button><p id=out></p><iframe src=/in></iframe>";
+    let pages = [("/", page), ("/in", "<p>Inner words</p>"), ("/2", "two")];
+    let Some(opened) = Opened::with(&pages).await else {
+        return;
+    };
+    let tab = opened.go("/").await;
+    assert!(snapshot(&tab).await.contains("Inner words"));
+    tab.navigate(&opened.url("/2"), LIMIT).await.unwrap();
+    tab.go(-1, LIMIT).await.unwrap();
+    click(&tab, "Press").await.unwrap();
+    let shown = snapshot(&tab).await;
+    assert!(
+        shown.contains("Pressed") && shown.contains("Inner words"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
 async fn history_scripts_and_other_screens() {
     let Some(opened) = Opened::with(&[("/", "<h1>One</h1>"), ("/2", "<h1>Two</h1>")]).await else {
         return;
