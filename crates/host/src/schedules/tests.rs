@@ -501,7 +501,7 @@ fn a_file_of_another_user_is_left_out() {
     let desk = Desk::new();
     fs::create_dir(desk.project().join(".claude")).unwrap();
     fs::write(desk.file(), "{\"tasks\": []}").unwrap();
-    if std::os::unix::fs::chown(desk.file(), Some(12_345), None).is_err() {
+    if std::os::unix::fs::chown(desk.file(), Some(1_234_567), None).is_err() {
         return skip("only root can give a file away");
     }
     desk.open();
