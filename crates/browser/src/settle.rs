@@ -25,6 +25,17 @@ pub(crate) struct Before {
     downloads: u64,
 }
 
+/// What came of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// The tab shows what it showed, perhaps changed.
+    Nothing,
+    /// It shows another page.
+    Page,
+    /// It went for a page that turned out to be a file.
+    File,
+}
+
 impl Tab {
     /// Waits for the document and then for half a second without requests. False at the limit.
     pub(crate) async fn loaded(&self, limit: Duration) -> Result<bool> {
@@ -79,6 +90,21 @@ impl Tab {
 
     /// Waits until what an action did has come to rest. True if the tab shows another page now.
     pub(crate) async fn settle(&self, before: Before) -> Result<bool> {
+        let mut came = self.came_of(before).await?;
+        if came == Came::File {
+            self.downloaded().await?;
+            // Beside that the page does what pages do after an action. Asked once: it may download for ever.
+            let since = self.with(|tab| Before {
+                begun: tab.begun,
+                downloads: tab.downloads,
+                ..before
+            })?;
+            came = self.came_of(since).await?;
+        }
+        Ok(came == Came::Page)
+    }
+
+    async fn came_of(&self, before: Before) -> Result<Came> {
         let deadline = Instant::now() + CHANGES;
         let quiet = self.no_changes();
         let begun = self.shared.until(deadline, |state| {
@@ -97,7 +123,7 @@ impl Tab {
             },
         };
         if !navigates {
-            return Ok(false);
+            return Ok(Came::Nothing);
         }
         let arrived = self.unless_judging(LOADS, "the navigation", async {
             let far = Instant::now() + LOADS;
@@ -117,11 +143,10 @@ impl Tab {
             return Err(ChromiumError::Refused(why));
         }
         if !committed && self.with(|tab| tab.downloads > before.downloads)? {
-            self.downloaded().await?;
-            return Ok(false);
+            return Ok(Came::File);
         }
         self.loaded(LOADS).await?;
-        Ok(committed)
+        Ok(if committed { Came::Page } else { Came::Nothing })
     }
 
     /// Gives downloads the time that a small one takes.

@@ -158,6 +158,20 @@ async fn files_go_up_and_come_down() {
 }
 
 #[tokio::test]
+async fn a_click_that_downloads_and_leads_on_ends_where_it_leads() {
+    let page = "<a id=file href=/get download></a><button onclick=\"file.click(); setTimeout(() => location = '/2', 50)\">Both</button>";
+    let file = "HTTP 200 OK\nContent-Type: application/octet-stream\n\nbytes";
+    let pages = [("/", page), ("/get", file), ("/2", "<h1>Two</h1>")];
+    let Some(opened) = Opened::with(&pages).await else {
+        return;
+    };
+    let tab = opened.go("/").await;
+    click(&tab, "Both").await.unwrap();
+    let shown = snapshot(&tab).await;
+    assert!(shown.contains("heading \"Two\""), "{shown}");
+}
+
+#[tokio::test]
 async fn waiting_ends_with_the_text_or_says_what_is_there() {
     let page =
         "<p id=p>Loading items</p><script>setTimeout(()=>p.textContent='Ready now',300)</script>";

@@ -81,6 +81,8 @@ impl Opened {
             ])
             .arg("--disable-features=IsolateOrigins,site-per-process")
             .arg(format!("--user-data-dir={}", folder.path().display()))
+            // It leaves its socket there when it is killed.
+            .env("TMPDIR", folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -2,11 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     path::Path,
 };
 
 use serde_json::Value;
 use spdx::{Expression, LicenseReq};
+
+use crate::sources::SourceFile;
 
 /// What each crate may depend on of ours (normal dependencies; tests and examples may use more).
 /// A crate that is not here may depend on none.
@@ -289,7 +292,7 @@ fn everything_public_is_documented() {
             continue;
         };
         // A warning is an error in `.ci/run`.
-        let source = std::fs::read_to_string(text(library, "src_path")).unwrap();
+        let source = fs::read_to_string(text(library, "src_path")).unwrap();
         assert!(source.contains("#![warn(missing_docs)]"), "{name}");
         count += 1;
     }
@@ -329,7 +332,7 @@ fn crates_are_ready_to_be_published() {
         }
         let folder = Path::new(text(package, "manifest_path")).parent().unwrap();
         for license in ["LICENSE-MIT", "LICENSE-APACHE"] {
-            let text = std::fs::read_to_string(folder.join(license));
+            let text = fs::read_to_string(folder.join(license));
             assert!(text.is_ok_and(|text| text.len() > 500), "{name}: {license}");
         }
         // What is of ours is published with the same version. What only tests use has none: it would have to be
@@ -343,6 +346,31 @@ fn crates_are_ready_to_be_published() {
                 _ => format!("={}", text(package, "version")),
             };
             assert_eq!(text(dependency, "req"), wanted, "{name}: {dependency}");
+        }
+    }
+}
+
+/// rustdoc takes seconds for each crate, so those without examples leave it out, and none has one that no one compiles.
+#[test]
+fn every_example_in_the_docs_is_compiled() {
+    for file in SourceFile::all("src") {
+        let manifest = format!("../{}/Cargo.toml", file.package());
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest);
+        if !fs::read_to_string(manifest)
+            .unwrap()
+            .contains("doctest = false")
+        {
+            continue;
+        }
+        let fences = file.text.lines().filter_map(|line| {
+            let line = line.trim_start();
+            let comment = line.strip_prefix("///").or(line.strip_prefix("//!"))?;
+            comment.trim_start().strip_prefix("```")
+        });
+        // Every other one ends a block.
+        for language in fences.step_by(2) {
+            let is_text = ["text", "json", "sh", "toml"].contains(&language);
+            assert!(is_text, "{}: ```{language}", file.path);
         }
     }
 }

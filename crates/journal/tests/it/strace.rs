@@ -100,8 +100,7 @@ pub(crate) fn is_there() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| {
         let probe = haft_testkit::command("strace")
-            .args(["-f", "--seccomp-bpf", "-qq", "-o", "/dev/null"])
-            .args(["-e", "trace=openat", "true"])
+            .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=openat", "true"])
             .stderr(Stdio::null())
             .status();
         let there = probe.is_ok_and(|status| status.success());
@@ -166,10 +165,6 @@ fn traced(
     let mut command = haft_testkit::command("strace");
     command.args(["-f", "-qq", "-e", "signal=none", "-o"]);
     command.arg(log);
-    // The kernel stops the child at the calls that are named, and at no other. No signal can be sent there.
-    if !injections.iter().any(|one| one.contains(":signal=")) {
-        command.arg("--seccomp-bpf");
-    }
     let mut names: Vec<&str> = injections
         .iter()
         .filter_map(|one| one.split(':').next())

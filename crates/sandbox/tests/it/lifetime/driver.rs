@@ -62,6 +62,8 @@ impl Driver {
             .env(WORK, work)
             .env(FOLDER, dir.path())
             .env(BEST, best.name())
+            // Commands in no sandbox leave files there.
+            .env("TMPDIR", dir.path())
             .stdin(Stdio::null())
             .stdout(said.try_clone().unwrap())
             .stderr(said)

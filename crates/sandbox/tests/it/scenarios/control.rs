@@ -19,8 +19,8 @@ async fn control_files_stay_as_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn none_goes_is_replaced_or_comes() {
-    let test = "scenarios::control::none_goes_is_replaced_or_comes";
+async fn none_is_removed_replaced_or_made() {
+    let test = "scenarios::control::none_is_removed_replaced_or_made";
     let mut all = [removals(), links(), missing()].concat();
     // Last: where it succeeds, nothing is left for the others.
     all.push(bash(
