@@ -1,5 +1,6 @@
 //! Makes the release binary smaller where this machine's linker and loader can: relocations packed
-//! (2 % of the file) and functions with the same code kept once. Each is tried on a small program that is then run.
+//! (2 % of the file) and functions with the same code kept once. A debug binary, which tests start thousands of
+//! times, begins without relocations. Each is tried on a small program that is then run.
 //!
 //! A binary with packed relocations needs glibc 2.36 or later; `HAFT_PORTABLE=1` leaves them out.
 
@@ -13,6 +14,7 @@ use std::{
 
 const PACKED_RELOCATIONS: &str = "-Wl,-z,pack-relative-relocs";
 const EQUAL_FUNCTIONS_ONCE: &str = "-Wl,--icf=all";
+const AT_A_FIXED_ADDRESS: &str = "-no-pie";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -20,14 +22,16 @@ fn main() {
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|it| it == value);
     // Only what this machine can run can be tried here.
     let native = env::var("HOST").ok() == env::var("TARGET").ok();
-    if !is("PROFILE", "release") || !is("CARGO_CFG_TARGET_OS", "linux") || !native {
+    if !is("CARGO_CFG_TARGET_OS", "linux") || !native {
         return;
     }
-    if !is("HAFT_PORTABLE", "1") && works(PACKED_RELOCATIONS) {
-        println!("cargo::rustc-link-arg-bins={PACKED_RELOCATIONS}");
-    }
-    if works(EQUAL_FUNCTIONS_ONCE) {
-        println!("cargo::rustc-link-arg-bins={EQUAL_FUNCTIONS_ONCE}");
+    let arguments: &[_] = match is("PROFILE", "release") {
+        true if is("HAFT_PORTABLE", "1") => &[EQUAL_FUNCTIONS_ONCE],
+        true => &[PACKED_RELOCATIONS, EQUAL_FUNCTIONS_ONCE],
+        false => &[AT_A_FIXED_ADDRESS],
+    };
+    for argument in arguments.iter().filter(|argument| works(argument)) {
+        println!("cargo::rustc-link-arg-bins={argument}");
     }
 }
 
