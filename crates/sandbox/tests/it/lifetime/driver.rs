@@ -62,8 +62,6 @@ impl Driver {
             .env(WORK, work)
             .env(FOLDER, dir.path())
             .env(BEST, best.name())
-            // Commands in no sandbox leave files there.
-            .env("TMPDIR", dir.path())
             .stdin(Stdio::null())
             .stdout(said.try_clone().unwrap())
             .stderr(said)
@@ -214,7 +212,8 @@ async fn short(dir: &Path, best: Mechanism) {
         let sandbox = sandbox(dir, best);
         for profile in profiles(dir) {
             let line = Line {
-                text: "setsid sleep 1000 & (sleep 1000 >/dev/null &); mktemp; echo ready"
+                text: "setsid sleep 1000 & (sleep 1000 >/dev/null &); \
+                       mktemp -p \"${TMPDIR:-$PLACE}\"; echo ready"
                     .to_owned(),
                 cwd: dir.to_owned(),
                 sourced: None,
