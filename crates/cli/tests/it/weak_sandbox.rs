@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     binary::{Ran, run},
+    headless::code::stand_in,
     secrecy::tree,
     users::{self, Home, User},
 };
@@ -364,31 +365,16 @@ fn where_the_sandbox_is_gone_after_the_decision_nothing_runs_unconfined() {
     }
 }
 
-/// A language server that answers whatever it is asked.
-const SERVER: &str = r#"#!/bin/bash
-say() { printf 'Content-Length: %s\r\n\r\n%s' "${#1}" "$1"; }
-hear() { while IFS= read -r line; do case "$line" in Content-Length*) n=${line#*: }; n=${n%$'\r'};; $'\r') break;; esac; done; IFS= read -r -N "$n" body; }
-hear; say '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"documentSymbolProvider":true}}}'
-while hear; do
-  id=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' <<<"$body")
-  [ -n "$id" ] && say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":[{\"name\":\"f\",\"kind\":12,\"range\":{\"start\":{\"line\":0,\"character\":0},\"end\":{\"line\":0,\"character\":1}}}]}"
-done
-"#;
-
 #[test]
 fn a_language_server_that_nothing_confines_is_started_only_if_the_user_says_so() {
-    use std::os::unix::fs::PermissionsExt;
     for user in users::all() {
         let home = home(user);
         home.write("work/a.mine", "a\n");
         home.folder("home/.claude");
-        home.write("home/server", SERVER);
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(home.path("home/server"), mode).unwrap();
+        stand_in(&home.path("home/server"));
         let trusted = run(home.haft().args(["permissions", "trust", "--yes"]), b"");
         assert_eq!(trusted.code, 0, "{}", trusted.stderr);
-        let entry =
-            json!({"command": home.path("home/server"), "extensionToLanguage": {".mine": "mine"}});
+        let entry = json!({"command": home.path("home/server"), "args": ["f"], "extensionToLanguage": {".mine": "mine"}});
         let ask = |allowed: bool| {
             let settings = json!({"lsp": {"mine": entry, "allowUnsandboxed": allowed}});
             home.write("home/.claude/settings.json", &settings.to_string());

@@ -101,20 +101,24 @@ fn an_edit_that_breaks_a_caller_is_reported_in_the_same_run_and_one_that_breaks_
     );
 }
 
-/// A server that answers one request, and says in its cache that it was started.
-fn stand_in(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let script = r#"#!/bin/bash
+/// A server that finds nothing wrong with a document, and one function in it: its first argument.
+const STAND_IN: &str = r#"#!/bin/bash
 say() { printf 'Content-Length: %s\r\n\r\n%s' "${#1}" "$1"; }
 hear() { while IFS= read -r line; do case "$line" in Content-Length*) n=${line#*: }; n=${n%$'\r'};; $'\r') break;; esac; done; IFS= read -r -N "$n" body; }
 hear; say '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"documentSymbolProvider":true}}}'
 while hear; do
   id=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' <<<"$body")
   [ -n "$id" ] && say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":[{\"name\":\"$1\",\"kind\":12,\"range\":{\"start\":{\"line\":0,\"character\":0},\"end\":{\"line\":0,\"character\":1}}}]}"
+  # One that says nothing of a document is waited for.
+  opened=$(sed -n '/didOpen/s/.*"uri":"\([^"]*\)".*/\1/p' <<<"$body")
+  [ -n "$opened" ] && say "{\"jsonrpc\":\"2.0\",\"method\":\"textDocument/publishDiagnostics\",\"params\":{\"uri\":\"$opened\",\"diagnostics\":[]}}"
 done
 "#;
+
+pub(crate) fn stand_in(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, script).unwrap();
+    fs::write(path, STAND_IN).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -232,6 +236,11 @@ while True:
         if line.lower().startswith(b"content-length:"):
             length = int(line.split(b":")[1])
     asked = json.loads(source.read(length))
+    if asked["method"] == "textDocument/didOpen":
+        # One that says nothing of a document is waited for.
+        said = {"uri": asked["params"]["textDocument"]["uri"], "diagnostics": []}
+        out.write(frame({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": said}))
+        out.flush()
     if "id" not in asked:
         continue
     result = None

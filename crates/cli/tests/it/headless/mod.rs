@@ -28,7 +28,7 @@ mod answers;
 mod attachments;
 mod background;
 #[cfg(feature = "code")]
-mod code;
+pub(crate) mod code;
 mod conventions;
 mod ends;
 mod extensions;
