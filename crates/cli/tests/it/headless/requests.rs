@@ -318,6 +318,8 @@ fn a_command_is_moved_to_the_background_and_stopped_there() {
     assert_eq!(refused["response"]["subtype"], "error");
     talk.request("b", &ask("toolu_0_0"));
     let heard = talk.hear_until("result");
+    let moved = heard.iter().find(|one| one["type"] == "control_response");
+    assert_eq!(moved.unwrap()["response"]["subtype"], "success");
     assert_eq!(heard.last().unwrap()["result"], "I go on.");
     let task = of_kind(&heard, "task_started")[0]["task_id"].clone();
     let stop = |id: &Value| json!({"subtype": "stop_task", "task_id": id});

@@ -36,6 +36,7 @@ use super::{
     profile,
     refusal::Refused,
     refused_writes,
+    service::DetachRequest,
 };
 use crate::blocking::blocking;
 
@@ -170,6 +171,8 @@ impl<'a> Run<'a> {
     }
 
     async fn run(&self, mut confinement: Confinement) -> Result<ToolOutput, ToolError> {
+        // From the beginning: what was wished before the command runs holds, too.
+        let wish = self.shell.wish(self.cx);
         let mut watched = self.unless_cancelled(self.watch(&confinement)).await?;
         let refused_before = self.refused_hosts(&confinement).await.len();
         let mut attempt = 0;
@@ -186,8 +189,9 @@ impl<'a> Run<'a> {
             if self.input.run_in_background && self.has_background() {
                 return self.in_background(due).await;
             }
-            let waited = self.wait(&due.job).await;
+            let waited = self.wait(&due.job, &wish).await;
             let Waited::Ended(ended) = waited else {
+                drop(wish);
                 return self.not_ended(due, waited).await;
             };
             due.job.settle().await;
@@ -211,6 +215,7 @@ impl<'a> Run<'a> {
             let refused = self.refused_hosts(&due.confinement).await;
             let new = refused.get(refused_before..).unwrap_or_default();
             due.notes.extend(hosts_note(new));
+            drop(wish);
             return self.ended(due, &ended).await;
         }
     }
@@ -274,9 +279,8 @@ impl<'a> Run<'a> {
         sessions.or_else(|| users().filter(is_there))
     }
 
-    async fn wait(&self, job: &Job) -> Waited {
+    async fn wait(&self, job: &Job, wish: &DetachRequest<'_>) -> Waited {
         let longest = self.limits.foreground(self.input.timeout);
-        let wish = self.shell.wish(self.cx);
         let mut told = 0;
         let is_followed = !self.cx.progress.is_silent();
         let mut ticks = interval(PROGRESS);

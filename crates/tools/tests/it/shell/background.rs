@@ -215,6 +215,20 @@ async fn a_command_can_be_sent_to_the_background_while_it_runs() {
 }
 
 #[tokio::test]
+async fn a_wish_that_comes_before_the_command_runs_is_not_lost() {
+    let terminal = Terminal::new();
+    let (cx, _updates) = terminal.context();
+    let (shell, call) = (terminal.shell(), cx.call);
+    let input = json!({"command": "while :; do command sleep 0.1; done"});
+    let calling = terminal.call_in("Bash", input, &cx);
+    // The call has got as far as it gets without waiting for anything.
+    let wish = async { assert!(shell.background(call)) };
+    let (heard, ()) = tokio::join!(calling, wish);
+    assert_eq!(heard.structured["backgroundedByUser"], true);
+    shell.close().await;
+}
+
+#[tokio::test]
 async fn a_call_that_nobody_waits_for_any_more_takes_its_command_along() {
     let terminal = Terminal::new();
     let tick = terminal.root().join("busy/tick");
