@@ -294,8 +294,8 @@ impl Shell {
         self.folder.join("tool-results").join(name)
     }
 
-    /// Hears of a wish that a call should not wait any longer, as long as it is held.
-    pub(crate) fn wish(&self, cx: &CallContext) -> DetachRequest<'_> {
+    /// Receives requests that a call should not wait any longer, as long as it is held.
+    pub(crate) fn detach_request(&self, cx: &CallContext) -> DetachRequest<'_> {
         let told = Arc::new(Notify::new());
         let waits = Waits {
             tool_use_id: Arc::clone(&cx.tool_use_id),
@@ -544,8 +544,8 @@ struct Waits {
 }
 
 impl DetachRequest<'_> {
-    /// Waits for the word.
-    pub(crate) async fn told(&self) {
+    /// Waits until it is requested.
+    pub(crate) async fn asked(&self) {
         self.told.notified().await;
     }
 }

@@ -109,7 +109,7 @@ hear; say '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"documentSymbolProv
 while hear; do
   id=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' <<<"$body")
   [ -n "$id" ] && say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":[{\"name\":\"$1\",\"kind\":12,\"range\":{\"start\":{\"line\":0,\"character\":0},\"end\":{\"line\":0,\"character\":1}}}]}"
-  # One that says nothing of a document is waited for.
+  # haft waits 5 s for a server that says nothing about a new document.
   opened=$(sed -n '/didOpen/s/.*"uri":"\([^"]*\)".*/\1/p' <<<"$body")
   [ -n "$opened" ] && say "{\"jsonrpc\":\"2.0\",\"method\":\"textDocument/publishDiagnostics\",\"params\":{\"uri\":\"$opened\",\"diagnostics\":[]}}"
 done
@@ -237,7 +237,7 @@ while True:
             length = int(line.split(b":")[1])
     asked = json.loads(source.read(length))
     if asked["method"] == "textDocument/didOpen":
-        # One that says nothing of a document is waited for.
+        # haft waits 5 s for a server that says nothing about a new document.
         said = {"uri": asked["params"]["textDocument"]["uri"], "diagnostics": []}
         out.write(frame({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": said}))
         out.flush()

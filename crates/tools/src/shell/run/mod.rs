@@ -125,7 +125,7 @@ enum Waited {
     Interrupted,
     TimedOut(Duration),
     /// The person wants it to go on in the background.
-    Wished,
+    Detached,
 }
 
 /// A command that is to be answered for.
@@ -171,8 +171,8 @@ impl<'a> Run<'a> {
     }
 
     async fn run(&self, mut confinement: Confinement) -> Result<ToolOutput, ToolError> {
-        // From the beginning: what was wished before the command runs holds, too.
-        let wish = self.shell.wish(self.cx);
+        // From the beginning: a request that comes before the command runs counts, too.
+        let detach = self.shell.detach_request(self.cx);
         let mut watched = self.unless_cancelled(self.watch(&confinement)).await?;
         let refused_before = self.refused_hosts(&confinement).await.len();
         let mut attempt = 0;
@@ -189,9 +189,9 @@ impl<'a> Run<'a> {
             if self.input.run_in_background && self.has_background() {
                 return self.in_background(due).await;
             }
-            let waited = self.wait(&due.job, &wish).await;
+            let waited = self.wait(&due.job, &detach).await;
             let Waited::Ended(ended) = waited else {
-                drop(wish);
+                drop(detach);
                 return self.not_ended(due, waited).await;
             };
             due.job.settle().await;
@@ -215,7 +215,7 @@ impl<'a> Run<'a> {
             let refused = self.refused_hosts(&due.confinement).await;
             let new = refused.get(refused_before..).unwrap_or_default();
             due.notes.extend(hosts_note(new));
-            drop(wish);
+            drop(detach);
             return self.ended(due, &ended).await;
         }
     }
@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
         sessions.or_else(|| users().filter(is_there))
     }
 
-    async fn wait(&self, job: &Job, wish: &DetachRequest<'_>) -> Waited {
+    async fn wait(&self, job: &Job, detach: &DetachRequest<'_>) -> Waited {
         let longest = self.limits.foreground(self.input.timeout);
         let mut told = 0;
         let is_followed = !self.cx.progress.is_silent();
@@ -292,7 +292,7 @@ impl<'a> Run<'a> {
                 biased;
                 ended = job.exited() => return Waited::Ended(ended),
                 () = self.cx.cancel.cancelled() => return Waited::Interrupted,
-                () = wish.told() => return Waited::Wished,
+                () = detach.asked() => return Waited::Detached,
                 () = &mut over => return Waited::TimedOut(longest),
                 _ = ticks.tick(), if is_followed => self.tell(&job.capture, &mut told),
             }
@@ -315,7 +315,7 @@ impl<'a> Run<'a> {
         let after = match waited {
             Waited::Ended(ended) => return self.ended(due, &ended).await,
             Waited::Interrupted => return self.interrupted(due).await,
-            Waited::Wished => return self.moved(due, None).await,
+            Waited::Detached => return self.moved(due, None).await,
             Waited::TimedOut(after) => after,
         };
         match exit_code::when_slow(&self.analysis) {

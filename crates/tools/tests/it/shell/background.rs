@@ -215,15 +215,15 @@ async fn a_command_can_be_sent_to_the_background_while_it_runs() {
 }
 
 #[tokio::test]
-async fn a_wish_that_comes_before_the_command_runs_is_not_lost() {
+async fn a_request_that_comes_before_the_command_runs_is_not_lost() {
     let terminal = Terminal::new();
     let (cx, _updates) = terminal.context();
     let (shell, call) = (terminal.shell(), cx.call);
     let input = json!({"command": "while :; do command sleep 0.1; done"});
     let calling = terminal.call_in("Bash", input, &cx);
     // The call has got as far as it gets without waiting for anything.
-    let wish = async { assert!(shell.background(call)) };
-    let (heard, ()) = tokio::join!(calling, wish);
+    let request = async { assert!(shell.background(call)) };
+    let (heard, ()) = tokio::join!(calling, request);
     assert_eq!(heard.structured["backgroundedByUser"], true);
     shell.close().await;
 }
