@@ -3,25 +3,32 @@
 //! schemars describes the Rust type; providers want less: no references, no meta-schema, objects
 //! that say what they take and nothing else, and no `null` for what may simply be left out.
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 /// The schema of an input type, and its doc comment.
 pub fn of<T: JsonSchema>() -> (Value, String) {
-    let generator = SchemaSettings::draft2020_12()
-        .with(|settings| {
-            settings.inline_subschemas = true;
-            settings.meta_schema = None;
-        })
+    let mut generator = SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
         .into_generator();
-    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    let schema = generator.subschema_for::<T>();
+    describe(schema, generator)
+}
+
+/// What does not depend on the type, so that it is compiled once and not for each tool.
+fn describe(schema: Schema, mut generator: SchemaGenerator) -> (Value, String) {
+    let mut schema = schema.to_value();
+    let description = schema.as_object_mut().and_then(|object| {
+        // Only a type that contains itself is referred to.
+        let definitions = generator.take_definitions(true);
+        if !definitions.is_empty() {
+            object.insert("$defs".to_owned(), definitions.into());
+        }
+        object.shift_remove("description")
+    });
     normalise(&mut schema);
-    let description = schema
-        .as_object_mut()
-        .and_then(|object| object.shift_remove("description"))
-        .and_then(|text| text.as_str().map(str::to_owned))
-        .unwrap_or_default();
-    (schema, description)
+    let description = description.and_then(|text| text.as_str().map(str::to_owned));
+    (schema, description.unwrap_or_default())
 }
 
 /// Brings a schema into the form providers accept, keeping its meaning.
@@ -34,9 +41,9 @@ pub fn normalise(schema: &mut Value) {
     drop_integer_formats(object);
     constants_to_enum(object);
     drop_null(object);
-    for keyword in ["properties", "patternProperties"] {
-        if let Some(Value::Object(properties)) = object.get_mut(keyword) {
-            properties.values_mut().for_each(normalise);
+    for keyword in ["properties", "patternProperties", "$defs"] {
+        if let Some(Value::Object(schemas)) = object.get_mut(keyword) {
+            schemas.values_mut().for_each(normalise);
         }
     }
     for keyword in ["items", "additionalProperties", "not"] {
@@ -183,6 +190,37 @@ mod tests {
         let (schema, description) = of::<Paint>();
         assert_eq!(description, "Paints a wall.");
         insta::assert_json_snapshot!(schema);
+    }
+
+    /// A list of lists.
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Nested {
+        inside: Vec<Nested>,
+        depth: Option<u8>,
+    }
+
+    #[test]
+    fn a_type_that_contains_itself_is_defined_once() {
+        let (schema, description) = of::<Nested>();
+        assert_eq!(description, "A list of lists.");
+        let properties = json!({
+            "inside": {"type": "array", "items": {"$ref": "#/$defs/Nested"}},
+            "depth": {"type": "integer", "minimum": 0, "maximum": 255},
+        });
+        let object = |more: Value| {
+            let mut object = json!({
+                "type": "object",
+                "properties": properties,
+                "required": ["inside"],
+                "additionalProperties": false,
+            });
+            let more = more.as_object().cloned().unwrap_or_default();
+            object.as_object_mut().unwrap().extend(more);
+            object
+        };
+        let definition = object(json!({"description": "A list of lists."}));
+        assert_eq!(schema, object(json!({"$defs": {"Nested": definition}})));
     }
 
     #[test]

@@ -185,7 +185,7 @@ pub(crate) fn entries(folder: &Path, most: usize) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .take(most + 1)
         .collect();
-    found.sort();
+    found.sort_unstable();
     found
 }
 

@@ -118,7 +118,7 @@ impl FileWatch {
                     .take(MOST_ENTRIES)
                     .map(|entry| entry.file_name())
                     .collect();
-                names.sort();
+                names.sort_unstable();
                 for path in names.iter().map(|name| path.join(name)) {
                     if let Some(state) = self::state(&path) {
                         found.insert(path, state);
@@ -201,7 +201,7 @@ impl FileWatch {
             tell(path, "unlink");
         }
         self.seen = now;
-        changes.sort();
+        changes.sort_unstable();
         if changes.len() > MOST_CHANGES {
             let left_out = changes.len() - MOST_CHANGES;
             tracing::warn!(left_out, "more files changed at once than are reported");

@@ -164,7 +164,7 @@ impl Extensions {
         let mut commands = named(&|skill| skill.user_invocable);
         if self.skills.is_some() {
             commands.extend(BUILT_IN.iter().map(|one| one.name.to_owned()));
-            commands.sort();
+            commands.sort_unstable();
             commands.dedup();
         }
         ExtensionNames {

@@ -149,7 +149,7 @@ impl ReadLedger {
     /// All known files, sorted.
     pub fn paths(&self) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = self.lock().entries.keys().cloned().collect();
-        paths.sort();
+        paths.sort_unstable();
         paths
     }
 
@@ -177,7 +177,7 @@ impl ReadLedger {
             })
             .map(|(path, _)| path.clone())
             .collect();
-        paths.sort();
+        paths.sort_unstable();
         paths.truncate(limit);
         paths
     }

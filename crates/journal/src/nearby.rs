@@ -41,7 +41,7 @@ fn in_directory(directory: &Path, name: &str) -> Vec<PathBuf> {
         .filter(|other| other != name)
         .filter_map(|other| Some((rank(name, &other)?, other)))
         .collect();
-    ranked.sort();
+    ranked.sort_unstable();
     ranked
         .into_iter()
         .take(SUGGESTED)

@@ -242,7 +242,7 @@ pub(super) fn look(home: Option<&Path>) -> Arc<[PathBuf]> {
     homes.extend(home.map(Path::to_path_buf));
     let others = fs::read_dir(HOMES).into_iter().flatten().flatten();
     homes.extend(others.map(|entry| entry.path()));
-    homes.sort();
+    homes.sort_unstable();
     homes.dedup();
     let mut found = Vec::new();
     for home in &homes {
@@ -252,7 +252,7 @@ pub(super) fn look(home: Option<&Path>) -> Arc<[PathBuf]> {
     let named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
     let there = named.filter(|path| path.exists());
     found.extend(there.map(resolve::real));
-    found.sort();
+    found.sort_unstable();
     found.dedup();
     found.into()
 }
@@ -342,7 +342,7 @@ mod tests {
         fs::write(home.join(".netrc"), "").unwrap();
         let mut found = Vec::new();
         stores_in(&home, "", &mut found);
-        found.sort();
+        found.sort_unstable();
         let expected = ["elsewhere", "home/.AWS", "home/.config/gh", "home/.netrc"];
         assert_eq!(found, expected.map(|name| root.join(name)));
     }

@@ -225,7 +225,7 @@ mod tests {
             .iter()
             .map(|touched| (shown(&touched.given), shown(&touched.real)))
             .collect();
-        names.sort();
+        names.sort_unstable();
         Some(names)
     }
 

@@ -386,7 +386,7 @@ impl Inner {
         &self,
         worlds: &mut Worlds,
         purpose: &Purpose<'_>,
-        sockets: Vec<PathBuf>,
+        mut sockets: Vec<PathBuf>,
     ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, Standing)>), SandboxError> {
         let (profile, scratch) = match purpose {
             Purpose::Commands(profile) => (*profile, &self.scratch),
@@ -424,11 +424,15 @@ impl Inner {
                 return Err(failed);
             }
             // It gives up when a socket that it is to hide goes away meanwhile. That is no reason to
-            // confine less.
-            if mechanism == Mechanism::Bubblewrap && !sockets.is_empty() && silent < SILENT {
-                silent += 1;
-                tokio::time::sleep(PAUSE * silent).await;
-                continue;
+            // confine less, however often it happens: each time there are fewer.
+            if mechanism == Mechanism::Bubblewrap && !sockets.is_empty() {
+                let known = sockets.len();
+                sockets.retain(|socket| socket.symlink_metadata().is_ok());
+                if sockets.len() < known || silent < SILENT {
+                    silent = SILENT.min(silent + 1);
+                    tokio::time::sleep(PAUSE * silent).await;
+                    continue;
+                }
             }
             tracing::warn!(mechanism = mechanism.name(), error = %failed, "commands cannot be confined this way");
             let lists = mechanism == Mechanism::Namespaces && !worlds.shared_processes;

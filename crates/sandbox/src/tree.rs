@@ -61,7 +61,7 @@ pub(crate) fn below(root: u32) -> Vec<Process> {
             })
         })
         .collect();
-    found.sort_by_key(|process| process.pid);
+    found.sort_unstable_by_key(|process| process.pid);
     found
 }
 

@@ -49,7 +49,7 @@ pub(super) fn agent_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
 fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut dyn FnMut(&Path)) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
+    paths.sort_unstable();
     for path in paths {
         if path.is_dir() && depth < DEEPEST {
             search(&path, depth + 1, left, found);

@@ -293,7 +293,7 @@ pub(super) fn drop_ins(managed: &Path) -> Vec<PathBuf> {
             !name.to_string_lossy().starts_with('.')
         })
         .collect();
-    files.sort();
+    files.sort_unstable();
     files
 }
 

@@ -119,7 +119,7 @@ pub(super) fn cut_off(folder: &Path) -> Option<String> {
     let mut found: Vec<String> = entries
         .filter_map(|entry| cut_off_one(&entry.ok()?.path()))
         .collect();
-    found.sort();
+    found.sort_unstable();
     if found.is_empty() {
         return None;
     }

@@ -205,7 +205,7 @@ impl Tab {
                 .collect();
             (tab.main.clone(), frames)
         })?;
-        frames.sort();
+        frames.sort_unstable();
         frames.truncate(MOST_FRAMES);
         let captured = self.call_within::<Captured>(
             LOOKS,

@@ -40,7 +40,7 @@ pub(crate) fn run(
             }
         }
         // What a fork copied is counted where it stands first, whatever the order of a folder is.
-        transcripts.sort();
+        transcripts.sort_unstable();
         for transcript in transcripts {
             if let Err(problem) = reader.read(&transcript) {
                 let path = show::clean(&transcript.display().to_string());
@@ -97,7 +97,7 @@ fn unpriced<'a>(models: &[Spent<'a>]) -> Vec<&'a str> {
 /// Those that took the longest first.
 fn tools(stats: &SessionStats) -> (Vec<(&str, &ToolStats)>, ToolStats) {
     let mut rows: Vec<(&str, &ToolStats)> = by_name(&stats.tools);
-    rows.sort_by(|(a, one), (b, other)| {
+    rows.sort_unstable_by(|(a, one), (b, other)| {
         let more = (other.time, other.calls).cmp(&(one.time, one.calls));
         more.then_with(|| a.cmp(b))
     });

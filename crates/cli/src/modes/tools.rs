@@ -77,7 +77,7 @@ fn costs(agent: &Haft, name: Option<&str>) -> anyhow::Result<String> {
         .map(|tool| tool.spec())
         .map(|spec| (definitions::estimated_tokens(spec), spec.name.as_str()))
         .collect();
-    tools.sort_by_key(|(tokens, name)| (std::cmp::Reverse(*tokens), *name));
+    tools.sort_unstable_by_key(|(tokens, name)| (std::cmp::Reverse(*tokens), *name));
     let mut rows = vec![["NAME", "TOKENS", "SENT"].map(str::to_owned)];
     let (mut sent, mut waiting) = (0, 0);
     for (tokens, name) in tools {

@@ -396,7 +396,7 @@ mod tests {
             .into_iter()
             .map(|entry| entry.text)
             .collect();
-        texts.sort();
+        texts.sort_unstable();
         texts.dedup();
         assert_eq!(texts.len(), 200);
     }

@@ -91,7 +91,7 @@ impl DeferralInput<'_> {
         let is_free =
             |spec: &ToolSpec| !self.is_core(spec) && !self.before.contains_key(&spec.name);
         let mut free: Vec<_> = sent.into_iter().filter(|(_, spec)| is_free(spec)).collect();
-        free.sort_by_key(|(tokens, spec)| (Reverse(*tokens), &spec.name));
+        free.sort_unstable_by_key(|(tokens, spec)| (Reverse(*tokens), &spec.name));
         for (tokens, spec) in free {
             if total <= budget {
                 return;

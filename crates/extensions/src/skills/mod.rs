@@ -201,7 +201,7 @@ impl Skills {
                 (is_near || holds).then(|| (distance, skill.name.clone()))
             })
             .collect();
-        near.sort();
+        near.sort_unstable();
         near.into_iter().take(5).map(|(_, name)| name).collect()
     }
 

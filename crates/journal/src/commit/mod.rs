@@ -277,7 +277,7 @@ mod tests {
         let mut names: Vec<String> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        names.sort();
+        names.sort_unstable();
         names
     }
 

@@ -290,11 +290,11 @@ mod tests {
                 })
                 .cloned()
                 .collect();
-            expected.sort();
+            expected.sort_unstable();
             expected.dedup();
             let different = before.0.different(&listings);
             let mut found: Vec<PathBuf> = different.into_iter().map(|one| one.0).collect();
-            found.sort();
+            found.sort_unstable();
             prop_assert_eq!(found, expected);
         }
     }

@@ -435,7 +435,7 @@ fn area_of(sweep: &Sweep, own: &Path) -> Area {
         Some(real(&above.to_path_buf())?.join(name))
     };
     let mut roots: Vec<PathBuf> = sweep.roots.iter().filter_map(real).collect();
-    roots.sort();
+    roots.sort_unstable();
     roots.dedup();
     let all = roots.clone();
     roots.retain(|root| {

@@ -451,7 +451,7 @@ mod tests {
             ServerScope::Local,
             ServerScope::Given,
         ];
-        scopes.sort();
+        scopes.sort_unstable();
         assert_eq!(scopes[0], ServerScope::Given);
         assert!(ServerScope::Managed < ServerScope::Given);
         assert!(

@@ -69,7 +69,7 @@ fn gutter(lines: &[TextLine]) -> Option<f32> {
     let size = usual_size(lines);
     // A gap begins where a line ends.
     let mut ends: Vec<f32> = lines.iter().map(|line| line.right).collect();
-    ends.sort_by(f32::total_cmp);
+    ends.sort_unstable_by(f32::total_cmp);
     ends.dedup_by(|one, two| (*one - *two).abs() < 0.5);
     let mut best: Option<(usize, f32, f32)> = None;
     for end in ends {
@@ -102,7 +102,7 @@ fn gutter(lines: &[TextLine]) -> Option<f32> {
 
 fn usual_size(lines: &[TextLine]) -> f32 {
     let mut sizes: Vec<f32> = lines.iter().map(|line| line.size).collect();
-    sizes.sort_by(f32::total_cmp);
+    sizes.sort_unstable_by(f32::total_cmp);
     sizes.get(sizes.len() / 2).copied().unwrap_or(0.0)
 }
 

@@ -245,7 +245,7 @@ fn blank_width(line: &LinePiece) -> f32 {
     if gaps.len() < 4 {
         return BLANK * line.size;
     }
-    gaps.sort_by(f32::total_cmp);
+    gaps.sort_unstable_by(f32::total_cmp);
     let usual = gaps[gaps.len() / 2].max(0.0);
     (BLANK * line.size).max(usual + 0.12 * line.size)
 }

@@ -188,7 +188,7 @@ fn of_home(
             (!beyond && !credentials::is_store(&real, Some(home))).then_some(real)
         })
         .collect();
-    found.sort();
+    found.sort_unstable();
     found.dedup();
     found
 }

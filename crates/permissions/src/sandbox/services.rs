@@ -70,7 +70,7 @@ pub(super) fn sockets_of(shell: &ShellFacts, home: Option<&Path>) -> Vec<PathBuf
             }
         }
     }
-    found.sort();
+    found.sort_unstable();
     found.dedup();
     found
 }

@@ -267,15 +267,6 @@ fn what_is_let_through_runs_nothing_of_the_project() {
         return;
     };
     let lines = corpus();
-    let judge = Project::new();
-    let wrong: Vec<_> = lines
-        .iter()
-        .filter(|(harmless, line)| !harmless && judge.behavior(line) == "allow")
-        .collect();
-    assert!(
-        wrong.is_empty(),
-        "let through and not read-only: {wrong:#?}"
-    );
     let next = AtomicUsize::new(0);
     let counts = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let work = || {
@@ -283,8 +274,12 @@ fn what_is_let_through_runs_nothing_of_the_project() {
         let mut before = project.picture();
         let mut changes = Vec::new();
         while let Some((harmless, line)) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
-            // Never a line that is known to do harm.
-            if !harmless || project.behavior(line) != "allow" {
+            if project.behavior(line) != "allow" {
+                continue;
+            }
+            // Never run a line that is known to do harm.
+            if !harmless {
+                changes.push(format!("{line}: let through and not read-only"));
                 continue;
             }
             counts[0].fetch_add(1, Ordering::Relaxed);
@@ -316,7 +311,7 @@ fn what_is_let_through_runs_nothing_of_the_project() {
     eprintln!("{run} lines were let through and run, {succeeded} of them succeeded");
     assert!(
         changes.is_empty(),
-        "lines changed the project:\n{}",
+        "lines changed the project, or would:\n{}",
         changes.join("\n")
     );
     // A machine without any of the tools would prove nothing.

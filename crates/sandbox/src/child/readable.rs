@@ -38,7 +38,7 @@ pub fn readable(closed: &ClosedDirectories, hidden: &[PathBuf], open: &[PathBuf]
     };
     let mut found = Vec::new();
     parts.gather(Path::new("/"), &mut found);
-    found.sort();
+    found.sort_unstable();
     found
 }
 

@@ -89,14 +89,14 @@ pub(crate) fn below(root: u32) -> Vec<Seen> {
 /// Processes with this text in their command line or their environment.
 pub(crate) fn marked(mark: &str) -> Vec<Seen> {
     let has = |pid: u32, file: &str| {
-        fs::read(format!("/proc/{pid}/{file}")).is_ok_and(|bytes| {
-            bytes
-                .windows(mark.len())
-                .any(|part| part == mark.as_bytes())
-        })
+        fs::read(format!("/proc/{pid}/{file}"))
+            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(mark))
     };
+    // A mark is made by this process, so that no older one has it.
+    let ours = see(std::process::id()).unwrap().started;
     all()
         .into_iter()
+        .filter(|seen| seen.started >= ours)
         .filter(|seen| has(seen.pid, "cmdline") || has(seen.pid, "environ"))
         .collect()
 }

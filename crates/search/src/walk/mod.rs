@@ -268,7 +268,7 @@ mod tests {
                 .filter(|entry| !entry.ignored)
                 .map(|entry| entry.name.into_string().unwrap())
                 .collect();
-            names.sort();
+            names.sort_unstable();
             names
         };
         assert_eq!(names(""), [".git", ".gitignore", "sub"]);

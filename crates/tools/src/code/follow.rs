@@ -282,7 +282,7 @@ impl LanguageServers {
                 server.open_once_ready(state.before_changes(&server, &paths));
                 continue;
             };
-            paths.sort();
+            paths.sort_unstable();
             let surplus = paths.len().saturating_sub(MOST_OPEN);
             for (_, path) in paths.drain(..surplus) {
                 let _ = client.close(&path);

@@ -187,7 +187,7 @@ impl Listing {
             .map(|(name, kind)| (kind != EntryKind::Directory, folded(&name), name, kind))
             .collect();
         let total = found.len();
-        found.sort_by(|a, b| (a.0, &a.1, &a.2).cmp(&(b.0, &b.1, &b.2)));
+        found.sort_unstable_by(|a, b| (a.0, &a.1, &a.2).cmp(&(b.0, &b.1, &b.2)));
         found.truncate(MAX_ENTRIES);
         Self {
             entries: found

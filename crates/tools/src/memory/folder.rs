@@ -47,7 +47,7 @@ impl MemoryFolder {
         if let Some(root) = self.open(&[], Make::No)? {
             walk(&root, "", 1, &mut notes)?;
         }
-        notes.sort_by(|a, b| a.path.cmp(&b.path));
+        notes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(notes)
     }
 

@@ -142,7 +142,7 @@ fn written(analysis: &Analysis) -> Vec<PathBuf> {
             }
         }
     }
-    paths.sort();
+    paths.sort_unstable();
     paths.dedup();
     paths
 }

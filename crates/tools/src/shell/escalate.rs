@@ -466,7 +466,7 @@ mod tests {
         let grants = [Grant::Path(root.join(".git/refs"))];
         let wider = widened(&confinement, &grants, &HostGate::default());
         let mut protected = wider.protected.to_vec();
-        protected.sort();
+        protected.sort_unstable();
         assert_eq!(
             protected,
             [root.join(".git/hooks"), root.join(".git/objects")]

@@ -173,7 +173,7 @@ pub fn left_behind(cwd: &Path) -> Vec<LeftWorktree> {
         .filter_map(|folder| left_one(&folder, root))
         .collect();
     left.extend(in_folder(&git).filter_map(|marker| half_made(&marker, root)));
-    left.sort_by(|a, b| a.path.cmp(&b.path));
+    left.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     left
 }
 

@@ -306,6 +306,11 @@ publish() { say "{\"jsonrpc\":\"2.0\",\"method\":\"textDocument/publishDiagnosti
 hear; say '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"documentSymbolProvider":true,"renameProvider":true}}}'
 while hear; do
   how=$(cat "$XDG_CACHE_HOME/../how")
+  # haft waits 5 s for a server that says nothing about a new document.
+  if [ "$how" = well ]; then
+    opened=$(sed -n '/didOpen/s/.*"uri":"\([^"]*\)".*/\1/p' <<<"$body")
+    [ -n "$opened" ] && say "{\"jsonrpc\":\"2.0\",\"method\":\"textDocument/publishDiagnostics\",\"params\":{\"uri\":\"$opened\",\"diagnostics\":[]}}"
+  fi
   if [ "$how" = other ]; then case "$body" in *textDocument/didChange\"*) publish a.mine 1 old; publish b.mine 2 elsewhere;; esac; fi
   id=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' <<<"$body")
   [ -n "$id" ] || continue

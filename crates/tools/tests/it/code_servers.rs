@@ -215,6 +215,7 @@ async fn a_server_that_floods_or_says_nothing_costs_no_one_else_anything() {
 async fn what_is_said_of_another_version_or_file_is_not_passed_on() {
     let files = [("a.mine", "a\n"), ("b.mine", "b\n")];
     let stand_in = StandIn::new(&files, Duration::from_secs(5), json!({}));
+    stand_in.does("say nothing of documents");
     let code = &stand_in.code;
     for file in ["a.mine", "b.mine"] {
         let read = code.session.say("Read", json!({"file_path": file})).await;

@@ -59,7 +59,7 @@ pub(super) fn walk(engine: &SearchEngine, root: &Path, respect_gitignore: bool) 
     }
     let mut names: Vec<String> = folders.into_iter().chain(files).collect();
     // What lies higher comes first where nothing else decides.
-    names.sort_by(|one, two| (depth(one), one).cmp(&(depth(two), two)));
+    names.sort_unstable_by(|one, two| (depth(one), one).cmp(&(depth(two), two)));
     FileList { names }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn listed(typed: &str, cwd: &Path, home: Option<&Path>) -> Option<Fil
         .take(MOST_FILES)
         .filter_map(|(name, kind)| named(folder, name, *kind, &place))
         .collect();
-    names.sort();
+    names.sort_unstable();
     Some(FileList { names })
 }
 

@@ -503,7 +503,7 @@ impl Ui {
         let changed = changed.unwrap_or_default().into_iter();
         let name = |path: PathBuf| show::from_here(&path.display().to_string(), &self.app.cwd);
         let mut changed: Vec<String> = changed.map(name).collect();
-        changed.sort();
+        changed.sort_unstable();
         Farewell {
             session: self.app.status.session.clone(),
             cost: self.app.status.cost,

@@ -67,7 +67,7 @@ impl KeptResults {
                 is_kept.then(|| Some((facts.modified().ok()?, name, facts.len())))?
             })
             .collect();
-        files.sort_by(|a, b| b.cmp(a));
+        files.sort_unstable_by(|a, b| b.cmp(a));
         let resources = files.into_iter().take(MOST_LISTED).map(|(_, name, size)| {
             json!({
                 "uri": format!("{SCHEME}{name}"),

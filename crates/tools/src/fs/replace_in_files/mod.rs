@@ -420,7 +420,7 @@ async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Prev
         let Found::Files(mut files) = report.found else {
             return Ok(Preview::default());
         };
-        files.sort();
+        files.sort_unstable();
         let mut preview = Preview {
             matching: files.len(),
             ..Preview::default()
