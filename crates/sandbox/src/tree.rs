@@ -118,8 +118,8 @@ pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut() -> bo
             if began.elapsed() > TRYING {
                 return;
             }
-            // The dying need a moment of the processor that we are holding.
-            std::thread::sleep(Duration::from_millis(1));
+            // The dying need the processor that looking at all processes takes from them.
+            std::thread::sleep(Duration::from_millis(1 << (round / 4).min(3)));
         }
     }
 }

@@ -267,19 +267,28 @@ fn what_is_let_through_runs_nothing_of_the_project() {
         return;
     };
     let lines = corpus();
+    // haft-shell's tests run all of them.
+    let each = if haft_testkit::is_thorough() { 1 } else { 2 };
     let next = AtomicUsize::new(0);
     let counts = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let work = || {
         let project = Project::new();
         let mut before = project.picture();
         let mut changes = Vec::new();
-        while let Some((harmless, line)) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((harmless, line)) = lines.get(at) else {
+                break changes;
+            };
             if project.behavior(line) != "allow" {
                 continue;
             }
             // Never run a line that is known to do harm.
             if !harmless {
                 changes.push(format!("{line}: let through and not read-only"));
+                continue;
+            }
+            if at % each != 0 {
                 continue;
             }
             counts[0].fetch_add(1, Ordering::Relaxed);
@@ -300,7 +309,6 @@ fn what_is_let_through_runs_nothing_of_the_project() {
                 before = after;
             }
         }
-        changes
     };
     let changes: Vec<String> = thread::scope(|scope| {
         let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
@@ -316,7 +324,7 @@ fn what_is_let_through_runs_nothing_of_the_project() {
     );
     // A machine without any of the tools would prove nothing.
     assert!(
-        succeeded >= 300,
+        succeeded >= 300 / each,
         "only {succeeded} of {run} lines succeeded"
     );
 }
