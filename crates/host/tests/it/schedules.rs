@@ -314,10 +314,19 @@ async fn schedules_follow_into_the_conversation_that_goes_on() {
     // Its conversation is in use as long as there is an input.
     drop(input);
     // The next session says it though nothing else is said.
-    let mut again = config_in(&project);
-    again.conversation.from = Some(haft_host::EarlierConversation::Newest);
     let recorded = Recorded::default();
-    let second = session(again, &clock, &recorded, json!([says("looked again")]));
+    let mut opened = None;
+    // A task that the first one leaves behind may hold its conversation a moment longer.
+    until("the conversation is free", || {
+        let mut again = config_in(&project);
+        again.conversation.from = Some(haft_host::EarlierConversation::Newest);
+        let second = session(again, &clock, &recorded, json!([says("looked again")]));
+        let has_taken_over = second.input().tasks().len() == 1;
+        opened = has_taken_over.then_some(second);
+        has_taken_over
+    })
+    .await;
+    let second = opened.unwrap();
     let input = second.input();
     let running = tokio::spawn(second.run());
     clock.set(at(4 * HOUR));
