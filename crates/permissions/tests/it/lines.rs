@@ -288,7 +288,7 @@ fn what_is_let_through_runs_nothing_of_the_project() {
                 changes.push(format!("{line}: let through and not read-only"));
                 continue;
             }
-            if at % each != 0 {
+            if !at.is_multiple_of(each) {
                 continue;
             }
             counts[0].fetch_add(1, Ordering::Relaxed);
