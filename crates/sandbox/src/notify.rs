@@ -4,7 +4,7 @@
 
 use std::{
     io, mem,
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
     ptr,
 };
 
@@ -180,6 +180,25 @@ pub(crate) fn hand_over(
         )
     };
     checked(got)
+}
+
+/// Connects a socket to an address of any family, given as the bytes of its `sockaddr`.
+#[expect(
+    unsafe_code,
+    reason = "no safe form takes the address of a family it does not know"
+)]
+pub(crate) fn connect(socket: impl AsFd, address: &[u8]) -> rustix::io::Result<()> {
+    let length = libc::socklen_t::try_from(address.len()).map_err(|_| rustix::io::Errno::INVAL)?;
+    // SAFETY: the kernel copies as many bytes as there are, and interprets its own copy.
+    let got = unsafe {
+        libc::connect(
+            socket.as_fd().as_raw_fd(),
+            address.as_ptr().cast::<libc::sockaddr>(),
+            length,
+        )
+    };
+    checked(got)
+        .map_err(|error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO))
 }
 
 fn checked(got: i32) -> io::Result<()> {

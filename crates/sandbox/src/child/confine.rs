@@ -77,7 +77,7 @@ impl Confinement {
             return Ok(None);
         }
         let mediated = plan.is_mediated();
-        let mut filters = filter::programs(&plan.profile)?;
+        let mut filters = filter::programs(&plan.profile, mediated)?;
         if mediated {
             filters.push(filter::unmediated()?);
         }

@@ -104,13 +104,13 @@ pub(super) fn apply(program: &BpfProgram) -> Result<(), Step> {
     apply_filter(program).map_err(|error| Step::new("the filter of system calls", &other(error)))
 }
 
-/// The filters of a profile.
-pub(super) fn programs(profile: &SandboxProfile) -> Result<Vec<BpfProgram>, Step> {
-    compiled(profile).map_err(|error| Step::new("the filter of system calls", &error))
+/// The filters of a profile. `mediated`: the guard carries out calls for the command.
+pub(super) fn programs(profile: &SandboxProfile, mediated: bool) -> Result<Vec<BpfProgram>, Step> {
+    compiled(profile, mediated).map_err(|error| Step::new("the filter of system calls", &error))
 }
 
-fn compiled(profile: &SandboxProfile) -> io::Result<Vec<BpfProgram>> {
-    let refused = compile(refused(profile)?, libc::EPERM)?;
+fn compiled(profile: &SandboxProfile, mediated: bool) -> io::Result<Vec<BpfProgram>> {
+    let refused = compile(refused(profile, mediated)?, libc::EPERM)?;
     // Its flags lie in memory, where a filter cannot look; without it, libraries use `clone`.
     let unknown = compile(
         BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
@@ -150,7 +150,7 @@ fn without_x32() -> BpfProgram {
 }
 
 /// Calls that are handed to the guard whatever their arguments are: those that give a file a name, or
-/// take it away.
+/// take it away, and connections.
 const NAMING: &[i64] = &[
     libc::SYS_mkdirat,
     libc::SYS_mknodat,
@@ -160,6 +160,7 @@ const NAMING: &[i64] = &[
     libc::SYS_unlinkat,
     libc::SYS_truncate,
     libc::SYS_bind,
+    libc::SYS_connect,
 ];
 
 #[cfg(target_arch = "x86_64")]
@@ -249,7 +250,10 @@ pub(super) fn mediated() -> Result<BpfProgram, Step> {
     Ok(program)
 }
 
-fn refused(profile: &SandboxProfile) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
+fn refused(
+    profile: &SandboxProfile,
+    mediated: bool,
+) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED
         .iter()
         .chain(OF_THIS_MACHINE)
@@ -271,15 +275,13 @@ fn refused(profile: &SandboxProfile) -> io::Result<BTreeMap<i64, Vec<SeccompRule
         libc::SYS_prlimit64,
         vec![when(&[(0, SeccompCmpOp::Ne, 0)])?],
     );
-    rules.insert(libc::SYS_socket, sockets(profile)?);
-    if matches!(profile, SandboxProfile::ReadOnly(_)) {
-        rules.insert(libc::SYS_socketpair, pairs()?);
-    }
+    rules.insert(libc::SYS_socket, sockets(profile, mediated)?);
+    rules.insert(libc::SYS_socketpair, pairs()?);
     Ok(rules)
 }
 
-/// Which pairs of sockets are refused where there are no others: those whose ends can be turned to
-/// someone else, by naming whom a packet is for.
+/// The pairs of sockets that are refused: those that can send a packet to any other socket file, by its
+/// name. That name is in memory, where a filter cannot check it.
 fn pairs() -> io::Result<Vec<SeccompRule>> {
     [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM]
         .into_iter()
@@ -291,19 +293,23 @@ fn pairs() -> io::Result<Vec<SeccompRule>> {
 }
 
 /// Which kinds of sockets are refused.
-fn sockets(profile: &SandboxProfile) -> io::Result<Vec<SeccompRule>> {
-    let families: &[i32] = match profile {
+fn sockets(profile: &SandboxProfile, mediated: bool) -> io::Result<Vec<SeccompRule>> {
+    let network = match profile {
         SandboxProfile::ReadOnly(_) => return Ok(Vec::new()), // all of them
-        SandboxProfile::Workspace(workspace) if workspace.network == Network::None => {
-            &[libc::AF_UNIX]
-        }
-        SandboxProfile::Workspace(_) | SandboxProfile::Full => &[
-            libc::AF_UNIX,
-            libc::AF_INET,
-            libc::AF_INET6,
-            libc::AF_NETLINK,
-        ],
+        SandboxProfile::Workspace(workspace) => workspace.network,
+        SandboxProfile::Full => Network::Open,
     };
+    let mut families = Vec::new();
+    // Without a guard that checks where a connection leads, a command must not make one.
+    if mediated {
+        families.push(libc::AF_UNIX);
+    }
+    if network != Network::None {
+        families.extend([libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
+    }
+    if families.is_empty() {
+        return Ok(Vec::new());
+    }
     // None of them: each must differ.
     let differs: Vec<_> = families
         .iter()
@@ -318,6 +324,16 @@ fn sockets(profile: &SandboxProfile) -> io::Result<Vec<SeccompRule>> {
             (2, SeccompCmpOp::Ne, 0),
         ])?);
     }
+    let unix = u64::from(libc::AF_UNIX.unsigned_abs());
+    // A datagram names its receiver in memory; see `pairs`.
+    rules.push(when(&[
+        (0, SeccompCmpOp::Eq, unix),
+        (
+            1,
+            SeccompCmpOp::MaskedEq(0xf),
+            u64::from(libc::SOCK_DGRAM.unsigned_abs()),
+        ),
+    ])?);
     // Raw packets could be sent past the proxy.
     let kind = |kind: i32| u64::from(kind.unsigned_abs());
     rules.push(when(&[

@@ -76,8 +76,8 @@ pub(super) fn carry_out(
 
 pub(super) struct Acting<'a> {
     pub(super) mediator: &'a Mediator,
-    call: &'a Call,
-    caller: Caller,
+    pub(super) call: &'a Call,
+    pub(super) caller: Caller,
     /// What our process said about the names that this call uses.
     permits: &'a HashMap<NameUse, bool>,
 }
@@ -88,8 +88,12 @@ impl<'a> Acting<'a> {
         call: &'a Call,
         permits: &'a HashMap<NameUse, bool>,
     ) -> Result<Self, Stop> {
-        // A program that shows itself to no one cannot be helped, and may do what it may.
-        let caller = Caller::of(call).map_err(|_| Stop::Continue)?;
+        // A program that shows itself to no one cannot be helped, and may do what it may. Nothing but the
+        // guard decides about connections.
+        let caller = Caller::of(call).map_err(|_| match call.number {
+            libc::SYS_connect => Stop::Failed(Errno::ACCESS),
+            _ => Stop::Continue,
+        })?;
         Ok(Self {
             mediator,
             call,
@@ -145,6 +149,7 @@ impl<'a> Acting<'a> {
             }
             libc::SYS_truncate => self.truncate(a, b),
             libc::SYS_bind => self.bind(b, c),
+            libc::SYS_connect => self.connect(a, b, c),
             libc::SYS_fchmodat | filter::FCHMODAT2 | libc::SYS_fchownat | libc::SYS_utimensat => {
                 self.describe(a, b)
             }
@@ -536,14 +541,14 @@ impl<'a> Acting<'a> {
     }
 }
 
-fn root() -> rustix::io::Result<OwnedFd> {
+pub(super) fn root() -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open("/", flags, Mode::empty())
 }
 
 /// A handle of what a path leads to. Not through the links of `/proc`, which mean one thing here and
 /// another for the caller.
-fn look(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+pub(super) fn look(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     openat2(
         start,
@@ -586,7 +591,7 @@ impl Slashes for [u8] {
     }
 }
 
-fn as_fd(mediator: &Mediator) -> std::os::fd::BorrowedFd<'_> {
+pub(super) fn as_fd(mediator: &Mediator) -> std::os::fd::BorrowedFd<'_> {
     use std::os::fd::AsFd;
     mediator.listener.as_fd()
 }

@@ -14,7 +14,10 @@ use std::{
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, open, openat},
     io::Errno,
-    process::{Gid, Uid, getegid, geteuid, umask},
+    process::{
+        Gid, Pid, PidfdFlags, PidfdGetfdFlags, Uid, getegid, geteuid, pidfd_getfd, pidfd_open,
+        umask,
+    },
     thread::{set_thread_res_gid, set_thread_res_uid},
 };
 
@@ -84,6 +87,33 @@ impl Caller {
         }
         let name = name.split(|byte| *byte == 0).next()?;
         (!name.is_empty()).then(|| OsString::from_vec(name.to_vec()).into())
+    }
+
+    /// Bytes of the caller's memory.
+    pub(super) fn bytes(&self, address: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.memory.read_exact_at(&mut bytes, address)?;
+        Ok(bytes)
+    }
+
+    /// A duplicate of a socket of the caller's: a path does not open sockets.
+    pub(super) fn socket(&self, number: i32) -> rustix::io::Result<OwnedFd> {
+        // PIDFD_THREAD: a thread may have open files of its own. Older kernels know processes only.
+        let thread = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
+        let open = |id: Option<Pid>, flags| pidfd_open(id.ok_or(Errno::SRCH)?, flags);
+        let id = i32::try_from(self.thread).ok().and_then(Pid::from_raw);
+        let handle = match open(id, thread) {
+            Err(Errno::INVAL) => open(self.process(), PidfdFlags::empty()),
+            opened => opened,
+        };
+        pidfd_getfd(handle?, number, PidfdGetfdFlags::empty())
+    }
+
+    /// The process that the thread belongs to.
+    fn process(&self) -> Option<Pid> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.thread)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+        Pid::from_raw(line.trim().parse().ok()?)
     }
 
     /// The directory that a relative path starts from; an argument holds the number in its low half.

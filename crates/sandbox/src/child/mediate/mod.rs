@@ -8,10 +8,12 @@
 //! - [`Mediator`]: takes calls, and keeps those that wait for an answer about a name
 //! - `caller`: the thread that made a call
 //! - `act`: what is done for it; `rename`: what is moved and removed
+//! - `connect`: connections, which it makes for the command
 //! - `made`: what it has made itself, and what is kept from it; `refused`: what it was kept from
 
 mod act;
 mod caller;
+mod connect;
 mod made;
 mod refused;
 mod rename;
@@ -26,6 +28,7 @@ use std::{
 use rustix::io::Errno;
 
 use self::{
+    connect::Connection,
     made::{KeptPaths, MadeFiles},
     refused::RefusedWrites,
 };
@@ -78,6 +81,8 @@ enum Outcome {
         handle: OwnedFd,
         flags: rustix::fs::OFlags,
     },
+    /// Connecting may wait for the other side: done by a process of its own.
+    Connects(Connection),
     /// Our process must be asked first.
     Ask(NameUse),
 }
@@ -202,6 +207,12 @@ impl Mediator {
                     NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
                 }
             },
+            Outcome::Connects(connection) => match self.wait_and_connect(&call, &connection) {
+                Ok(()) => return None,
+                Err(error) => {
+                    NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
+                }
+            },
         };
         // The process that made it may be gone.
         let _ = notify::answer(self.listener.as_fd(), &call, &answer);
@@ -227,6 +238,19 @@ impl Mediator {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             let _ = notify::answer(listener, call, &NotifyReply::Failed(errno));
         }
+        std::process::exit(0);
+    }
+
+    /// Connects in a second process, for a blocking socket waits until the other side answers.
+    fn wait_and_connect(&self, call: &Call, connection: &Connection) -> io::Result<()> {
+        if let Forked::Parent(_) = fork()? {
+            return Ok(());
+        }
+        let reply = match connection.connect() {
+            Ok(()) => NotifyReply::Done,
+            Err(errno) => NotifyReply::Failed(errno),
+        };
+        let _ = notify::answer(self.listener.as_fd(), call, &reply);
         std::process::exit(0);
     }
 

@@ -10,7 +10,6 @@ use super::{
 };
 
 const OPEN: &str = "it may talk to whoever the user may";
-const LATER: &str = "Landlock before its ninth version knows no right for sockets with a file";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_network_of_the_profile_is_reached() {
@@ -32,11 +31,6 @@ fn with_network(case: &Case) -> bool {
 
 fn proxied(case: &Case) -> bool {
     case.view == View::Proxy && !case.reduced()
-}
-
-/// Only sockets are refused where nothing is to be changed.
-fn reduced_sockets(case: &Case) -> bool {
-    case.reduced() && case.workspace()
 }
 
 fn network() -> Vec<Scenario> {
@@ -137,8 +131,7 @@ fn daemons() -> Vec<Scenario> {
             r#"
 socket.socket(socket.AF_UNIX).connect(OUT + "/daemon.sock")
 "#,
-        )
-        .happens(reduced_sockets, LATER),
+        ),
         python(
             "a daemon by other ways",
             r#"
@@ -154,36 +147,117 @@ except OSError: pass
 try: os.link(daemons + "/daemon.sock", IN + "/l"); socket.socket(socket.AF_UNIX).connect(IN + "/l")
 except OSError: pass
 "#,
-        )
-        .happens(reduced_sockets, LATER),
+        ),
         python(
             "a daemon whose socket was renamed",
             r#"
 socket.socket(socket.AF_UNIX).connect(OUT + "/renamed.sock")
 "#,
-        )
-        .happens(reduced_sockets, LATER),
+        ),
         python(
             "a log",
             r#"
 socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", OUT + "/log.sock")
 "#,
-        )
-        .happens(reduced_sockets, LATER),
+        ),
         python(
             "a log, by one end of a pair",
             r#"
 here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
 here.sendto(b"x", OUT + "/log.sock")
 "#,
-        )
-        .happens(reduced_sockets, LATER),
+        ),
         python(
             "a daemon without a file",
             r#"
 socket.socket(socket.AF_UNIX).connect("\0" + os.environ["TAG"])
 "#,
         ),
+        python(
+            "a daemon, by an address that changes",
+            r#"
+import threading
+class Address(ctypes.Structure): _fields_ = [("family", ctypes.c_ushort), ("path", ctypes.c_char * 108)]
+own = IN + "/a"
+if os.path.exists(own): os.unlink(own)
+server = socket.socket(socket.AF_UNIX); server.bind(own); server.listen(9999)
+address, done = Address(1, own.encode()), False
+def change():
+    while not done:
+        address.path = (OUT + "/daemon.sock").encode()
+        address.path = own.encode()
+thread = threading.Thread(target=change); thread.start()
+try:
+    for _ in range(2000):
+        client = socket.socket(socket.AF_UNIX)
+        libc.connect(client.fileno(), ctypes.byref(address), ctypes.sizeof(address))
+        client.close()
+finally: done = True; thread.join()
+"#,
+        )
+        .unconfined(Depends),
+        python(
+            "a daemon, by a descriptor that changes",
+            r#"
+import threading
+class Address(ctypes.Structure): _fields_ = [("family", ctypes.c_ushort), ("path", ctypes.c_char * 108)]
+address, done = Address(1, (OUT + "/daemon.sock").encode()), False
+unix, other = socket.socket(socket.AF_UNIX), open("/dev/null")
+try: other = socket.socket()
+except OSError: pass
+number = os.dup(other.fileno())
+def change():
+    while not done:
+        os.dup2(unix.fileno(), number)
+        os.dup2(other.fileno(), number)
+thread = threading.Thread(target=change); thread.start()
+try:
+    for _ in range(2000): libc.connect(number, ctypes.byref(address), ctypes.sizeof(address))
+finally: done = True; thread.join()
+"#,
+        )
+        .unconfined(Depends),
+        python(
+            "a daemon, by a process that cannot be inspected",
+            r#"
+libc.prctl(4, 0, 0, 0, 0) # PR_SET_DUMPABLE
+socket.socket(socket.AF_UNIX).connect(OUT + "/daemon.sock")
+"#,
+        ),
+        python(
+            "a daemon, below an open directory",
+            r#"
+directory = os.open(OUT, os.O_PATH)
+socket.socket(socket.AF_UNIX).connect("/proc/self/fd/%d/daemon.sock" % directory)
+"#,
+        ),
+        python(
+            "a daemon, without waiting",
+            r#"
+client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+client.connect(OUT + "/daemon.sock")
+"#,
+        ),
+        python(
+            "a daemon of one's own, below an open directory",
+            r#"
+os.makedirs(IN + "/d", exist_ok=True)
+directory = os.open(IN + "/d", os.O_PATH)
+name = "/proc/self/fd/%d/" % directory + "o"
+if os.path.exists(IN + "/d/o"): os.unlink(IN + "/d/o")
+server = socket.socket(socket.AF_UNIX); server.bind(name); server.listen()
+client = socket.socket(socket.AF_UNIX); client.settimeout(60); client.connect(name); print("GOT")
+"#,
+        )
+        .happens(Case::workspace, "what is inside may be talked to"),
+        python(
+            "a daemon of one's own without a file",
+            r#"
+server = socket.socket(socket.AF_UNIX); server.bind("\0" + os.environ["TAG"] + "-own"); server.listen()
+socket.socket(socket.AF_UNIX).connect("\0" + os.environ["TAG"] + "-own"); print("GOT")
+"#,
+        )
+        .happens(Case::workspace, "what is inside may be talked to"),
         python(
             "a daemon of one's own",
             r#"

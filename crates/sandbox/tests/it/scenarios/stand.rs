@@ -17,7 +17,7 @@ use tokio::{io::AsyncReadExt, time::timeout};
 
 use super::{
     outside::{Daemons, Spot},
-    table::{Attempt, Case, GOT, Scenario, View},
+    table::{Attempt, Case, GOT, Scenario, View, has_python},
     user,
 };
 use crate::setting::LONG;
@@ -68,7 +68,7 @@ impl Ground {
         let spot = |scenario: &Scenario| {
             let mut spot = Spot::new(&base, scenario.name, around);
             let shares = ["SHARED", "mq_open"];
-            if shares.iter().any(|word| scenario.text().contains(word)) {
+            if has_python() && shares.iter().any(|word| scenario.text().contains(word)) {
                 spot.daemons.as_mut().map(Daemons::share);
             }
             spot
@@ -161,6 +161,8 @@ impl<'a> Stand<'a> {
             "attempts in a sandbox of {:?}: it cannot be had here",
             self.case.mechanism
         ));
+        // The next sandbox has the same scratch directory: this one must not remove it later.
+        self.sandbox.close().await;
         false
     }
 
