@@ -77,7 +77,7 @@ impl Confinement {
             return Ok(None);
         }
         let mediated = plan.is_mediated();
-        let mut filters = filter::programs(&plan.profile, mediated)?;
+        let mut filters = filter::programs(&plan.profile, mediated || is_browser(plan))?;
         if mediated {
             filters.push(filter::unmediated()?);
         }
@@ -128,6 +128,15 @@ impl Confinement {
             None => Ok(None),
         }
     }
+}
+
+/// Returns whether the plan is for a program that cannot start without a Unix socket. Without a guard
+/// that checks where a connection leads, nothing else has one. Chromium binds one to be the only process of its
+/// profile, and is the only program with a network; its profile hides the directories that sockets are in.
+fn is_browser(plan: &Plan) -> bool {
+    let has_network = matches!(&plan.profile,
+        SandboxProfile::Workspace(workspace) if workspace.network == Network::Proxy);
+    plan.program && has_network
 }
 
 /// What the kernel holds a command to.

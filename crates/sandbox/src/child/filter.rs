@@ -104,13 +104,13 @@ pub(super) fn apply(program: &BpfProgram) -> Result<(), Step> {
     apply_filter(program).map_err(|error| Step::new("the filter of system calls", &other(error)))
 }
 
-/// The filters of a profile. `mediated`: the guard carries out calls for the command.
-pub(super) fn programs(profile: &SandboxProfile, mediated: bool) -> Result<Vec<BpfProgram>, Step> {
-    compiled(profile, mediated).map_err(|error| Step::new("the filter of system calls", &error))
+/// The filters of a profile. `connects`: it may have Unix sockets that connect.
+pub(super) fn programs(profile: &SandboxProfile, connects: bool) -> Result<Vec<BpfProgram>, Step> {
+    compiled(profile, connects).map_err(|error| Step::new("the filter of system calls", &error))
 }
 
-fn compiled(profile: &SandboxProfile, mediated: bool) -> io::Result<Vec<BpfProgram>> {
-    let refused = compile(refused(profile, mediated)?, libc::EPERM)?;
+fn compiled(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<BpfProgram>> {
+    let refused = compile(refused(profile, connects)?, libc::EPERM)?;
     // Its flags lie in memory, where a filter cannot look; without it, libraries use `clone`.
     let unknown = compile(
         BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
@@ -252,7 +252,7 @@ pub(super) fn mediated() -> Result<BpfProgram, Step> {
 
 fn refused(
     profile: &SandboxProfile,
-    mediated: bool,
+    connects: bool,
 ) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED
         .iter()
@@ -275,7 +275,7 @@ fn refused(
         libc::SYS_prlimit64,
         vec![when(&[(0, SeccompCmpOp::Ne, 0)])?],
     );
-    rules.insert(libc::SYS_socket, sockets(profile, mediated)?);
+    rules.insert(libc::SYS_socket, sockets(profile, connects)?);
     rules.insert(libc::SYS_socketpair, pairs()?);
     Ok(rules)
 }
@@ -293,15 +293,14 @@ fn pairs() -> io::Result<Vec<SeccompRule>> {
 }
 
 /// Which kinds of sockets are refused.
-fn sockets(profile: &SandboxProfile, mediated: bool) -> io::Result<Vec<SeccompRule>> {
+fn sockets(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<SeccompRule>> {
     let network = match profile {
         SandboxProfile::ReadOnly(_) => return Ok(Vec::new()), // all of them
         SandboxProfile::Workspace(workspace) => workspace.network,
         SandboxProfile::Full => Network::Open,
     };
     let mut families = Vec::new();
-    // Without a guard that checks where a connection leads, a command must not make one.
-    if mediated {
+    if connects {
         families.push(libc::AF_UNIX);
     }
     if network != Network::None {

@@ -185,6 +185,33 @@ async fn it_writes_where_its_profile_says_and_reaches_no_one() {
 }
 
 #[tokio::test]
+async fn a_program_that_no_guard_connects_for_has_no_unix_socket() {
+    if !Path::new("/usr/bin/python3").exists() {
+        haft_testkit::skip("a program without Unix sockets: no /usr/bin/python3");
+        return;
+    }
+    let place = place(Mechanism::Namespaces);
+    let mechanism = place.sandbox.prepare(&place.workspace()).await.unwrap();
+    if mechanism > Mechanism::Bubblewrap {
+        return haft_testkit::skip("programs cannot be confined here");
+    }
+    let inside = place.path("cache");
+    fs::create_dir(&inside).unwrap();
+    let script = "/usr/bin/python3 -I -S -c 'import socket; socket.socketpair(); print(\"pair\"); \
+                  socket.socket(socket.AF_UNIX)' 2> /dev/null || echo refused";
+    let profile = SandboxProfile::Workspace(Workspace {
+        writable: vec![fs::canonicalize(&inside).unwrap()],
+        protected: Vec::new(),
+        hidden: Vec::new(),
+        guarded: None,
+        closed: ClosedDirectories::default(),
+        network: Network::None,
+    });
+    let mut process = start(&place, &profile, bash(&place, script)).await;
+    assert_eq!(all(&mut process.stdout).await, "pair\nrefused\n");
+}
+
+#[tokio::test]
 async fn what_cannot_be_started_is_named() {
     for (place, profile) in everywhere().await {
         let weakest = Mechanism::None;

@@ -206,10 +206,14 @@ fn in_its_own(
     Ok((BrowserProcess::InItsOwn(own), reader, writer))
 }
 
+/// Directories in which other programs listen on sockets.
+const SOCKET_DIRECTORIES: [&str; 3] = ["/run", "/tmp", "/var/tmp"];
+
 /// It sees neither the home nor the project, writes to its scratch folder alone, and goes out through the gate.
 fn profile(cx: &CallContext) -> SandboxProfile {
     let mut closed: Vec<PathBuf> = cx.permissions.directories.to_vec();
     closed.push(cx.cwd.to_path_buf());
+    closed.extend(SOCKET_DIRECTORIES.map(PathBuf::from));
     closed.extend(
         env::var_os("HOME")
             .map(PathBuf::from)
