@@ -88,8 +88,8 @@ impl<'a> Acting<'a> {
         call: &'a Call,
         permits: &'a HashMap<NameUse, bool>,
     ) -> Result<Self, Stop> {
-        // A program that shows itself to no one cannot be helped, and may do what it may. Nothing but the
-        // guard decides about connections.
+        // If the caller cannot be inspected, the kernel decides, which refuses writes. Only the guard
+        // decides about connections.
         let caller = Caller::of(call).map_err(|_| match call.number {
             libc::SYS_connect => Stop::Failed(Errno::ACCESS),
             _ => Stop::Continue,

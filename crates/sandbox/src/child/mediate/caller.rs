@@ -96,9 +96,9 @@ impl Caller {
         Ok(bytes)
     }
 
-    /// A duplicate of a socket of the caller's: a path does not open sockets.
+    /// A duplicate of the caller's socket: a path does not open sockets.
     pub(super) fn socket(&self, number: i32) -> rustix::io::Result<OwnedFd> {
-        // PIDFD_THREAD: a thread may have open files of its own. Older kernels know processes only.
+        // PIDFD_THREAD: threads need not share their open files. Older kernels know only processes.
         let thread = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
         let open = |id: Option<Pid>, flags| pidfd_open(id.ok_or(Errno::SRCH)?, flags);
         let id = i32::try_from(self.thread).ok().and_then(Pid::from_raw);

@@ -81,7 +81,7 @@ enum Outcome {
         handle: OwnedFd,
         flags: rustix::fs::OFlags,
     },
-    /// Connecting may wait for the other side: done by a process of its own.
+    /// Connecting may wait for the other side: done by a second process.
     Connects(Connection),
     /// Our process must be asked first.
     Ask(NameUse),
