@@ -17,7 +17,7 @@ use std::{
 };
 
 use haft::{Haft, PermissionMode, tools::ShellProgram};
-use haft_sandbox::{ExitKind, Line, Mechanism, Sandbox, SandboxProfile, Setup};
+use haft_sandbox::{ExitKind, Line, Mechanism, ResourceLimits, Sandbox, SandboxProfile, Setup};
 use haft_testkit::measure::{self, median, row};
 use serde_json::json;
 
@@ -74,6 +74,7 @@ fn shells(dir: &Path) -> Sandbox {
         snapshot: None,
         gate: None,
         best: Mechanism::Namespaces,
+        resources: ResourceLimits::default(),
     })
 }
 

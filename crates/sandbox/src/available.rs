@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use crate::{Mechanism, Reading, SandboxProfile, instance, protocol::Plan, scratch};
+use crate::{
+    Mechanism, Reading, ResourceLimits, SandboxProfile, instance, protocol::Plan, scratch,
+};
 
 /// The best way of confining commands that works here and leaves no hole: found out by setting a
 /// sandbox up and taking it down again, which takes some milliseconds. `program` is as in
@@ -59,6 +61,7 @@ fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mec
             snapshot: None,
             there: Vec::new(),
             sockets: Vec::new(),
+            resources: ResourceLimits::default(),
         };
         instance::stands(program, &plan)
     });

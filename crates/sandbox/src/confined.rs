@@ -46,7 +46,7 @@ use tokio::{
 };
 
 use crate::{
-    CommandEnd, CommandNetwork, CommandOutput, ExitKind, Mechanism, NameJudge, Process, Running,
+    CommandEnd, CommandNetwork, CommandOutput, Mechanism, NameJudge, Process, Running,
     Sandbox, SandboxError, SandboxProfile,
     network::Gate,
     protocol::{FILES, Order},
@@ -268,13 +268,7 @@ impl ConfinedControl {
             .wait_for(|state| state.gone || state.ended.is_some())
             .await;
         let ended = found.ok().and_then(|state| state.ended.clone());
-        ended.unwrap_or(CommandEnd {
-            how: ExitKind::Lost,
-            cwd: None,
-            left: 0,
-            uncovered: None,
-            refused: Vec::new(),
-        })
+        ended.unwrap_or_else(CommandEnd::lost)
     }
 
     /// Waits until nothing of it is left. Nothing is lost when the wait is given up.

@@ -21,7 +21,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Mechanism, NameUse, NetworkId, SandboxProfile};
+use crate::{ExceededLimit, Mechanism, NameUse, NetworkId, ResourceLimits, SandboxProfile};
 
 /// The longest packet: what is longer (a large environment) goes through a file.
 const PACKET: usize = 4096;
@@ -53,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) there: Vec<PathBuf>,
     /// Sockets of other programs, to be hidden.
     pub(crate) sockets: Vec<PathBuf>,
+    /// The most that each command may use.
+    pub(crate) resources: ResourceLimits,
 }
 
 impl Plan {
@@ -143,6 +145,8 @@ pub(crate) enum News {
     },
     /// The command wants to use a guarded name, and waits.
     Asks { id: u32, used: NameUse },
+    /// The command exceeded a limit and is being ended.
+    Exceeded(ExceededLimit),
     /// The command's own process ended.
     Ended {
         code: Option<i32>,

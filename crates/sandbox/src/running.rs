@@ -5,7 +5,7 @@ use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    CommandNetwork, CommandOutput, Mechanism, NameJudge, Process,
+    CommandNetwork, CommandOutput, ExceededLimit, Mechanism, NameJudge, Process,
     guard_link::GuardLink,
     instance::SandboxInstance,
     protocol::{News, Order},
@@ -22,6 +22,7 @@ pub struct Running {
     /// Decides about guarded names.
     names: Option<NameJudge>,
     ended: Option<CommandEnd>,
+    exceeded: Option<ExceededLimit>,
     gone: bool,
     /// When all of it should be gone.
     due: Option<Due>,
@@ -55,6 +56,22 @@ pub struct CommandEnd {
     pub uncovered: Option<PathBuf>,
     /// What it tried to write and may not, whatever it printed; known only where it is mediated.
     pub refused: Vec<RefusedWrite>,
+    /// The limit for which it was ended, or for which what it left running was ended.
+    pub exceeded: Option<ExceededLimit>,
+}
+
+impl CommandEnd {
+    /// The end of a command whose exit status is unknown.
+    pub fn lost() -> Self {
+        Self {
+            how: ExitKind::Lost,
+            cwd: None,
+            left: 0,
+            uncovered: None,
+            refused: Vec::new(),
+            exceeded: None,
+        }
+    }
 }
 
 /// A write that was refused.
@@ -113,6 +130,7 @@ impl Running {
             standing,
             names,
             ended: None,
+            exceeded: None,
             gone: false,
             due: None,
             world,
@@ -161,11 +179,8 @@ impl Running {
             }
             if self.gone {
                 return CommandEnd {
-                    how: ExitKind::Lost,
-                    cwd: None,
-                    left: 0,
-                    uncovered: None,
-                    refused: Vec::new(),
+                    exceeded: self.exceeded,
+                    ..CommandEnd::lost()
                 };
             }
             self.hear().await;
@@ -246,7 +261,14 @@ impl Running {
                             tentative,
                         })
                         .collect(),
+                    exceeded: self.exceeded,
                 });
+            }
+            Some(News::Exceeded(exceeded)) => {
+                self.exceeded = Some(exceeded);
+                if let Some(ended) = &mut self.ended {
+                    ended.exceeded = Some(exceeded);
+                }
             }
             Some(News::Standing { .. } | News::Unable { .. }) => {}
         }

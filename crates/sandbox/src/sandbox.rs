@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use crate::{
-    NameJudge, Running, SandboxError, SandboxProfile,
+    NameJudge, ResourceLimits, Running, SandboxError, SandboxProfile,
     instance::SandboxInstance,
     network::{Gate, GateLogEntry},
     protocol::{Order, Plan},
@@ -44,6 +44,8 @@ pub struct Setup {
     /// The best way of confining that may be used; the better ones are not tried. For tests, and
     /// for those who know that a way does not work for them.
     pub best: Mechanism,
+    /// The most that one command may use.
+    pub resources: ResourceLimits,
 }
 
 /// How long those who confine commands may be silent. What they do takes milliseconds: one that needs longer
@@ -518,6 +520,7 @@ impl Inner {
             scratch: scratch.to_path_buf(),
             snapshot: self.setup.snapshot.clone(),
             sockets,
+            resources: self.setup.resources,
         }
     }
 }

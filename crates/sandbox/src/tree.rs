@@ -65,6 +65,15 @@ pub(crate) fn below(root: u32) -> Vec<Process> {
     found
 }
 
+/// The numbers of all processes below a process, zombies included.
+pub(crate) fn pids_below(root: u32) -> Vec<u32> {
+    // All that the first process of a PID namespace sees is below it.
+    if root == 1 && root == std::process::id() {
+        return numbers().filter(|&pid| pid != root).collect();
+    }
+    descendants(&all(), root)
+}
+
 /// How long it is tried to end processes. It takes milliseconds, but for those that no one can end:
 /// they became another user's, or hang in the kernel.
 const TRYING: Duration = Duration::from_secs(10);
@@ -188,14 +197,15 @@ fn descendants(all: &BTreeMap<u32, ProcessEntry>, root: u32) -> Vec<u32> {
 }
 
 fn all() -> BTreeMap<u32, ProcessEntry> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return BTreeMap::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|found| found.file_name().to_str()?.parse().ok())
+    numbers()
         .filter_map(|pid| Some((pid, entry(pid)?)))
         .collect()
+}
+
+/// The numbers of all processes that `/proc` lists.
+fn numbers() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|found| found.file_name().to_str()?.parse().ok())
 }
 
 fn entry(pid: u32) -> Option<ProcessEntry> {

@@ -17,7 +17,7 @@ use std::{
 
 use haft_contract::BoxFuture;
 use haft_sandbox::{
-    CommandEnd, ExitKind, Line, Mechanism, Running, Sandbox, SandboxProfile, Setup, system_shell,
+    CommandEnd, ExitKind, Line, Mechanism, Running, ResourceLimits, Sandbox, SandboxProfile, Setup, system_shell,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::{
@@ -69,6 +69,7 @@ pub(crate) async fn open(
         snapshot: None,
         gate: None,
         best: Mechanism::Namespaces,
+        resources: ResourceLimits::default(),
     });
     let mechanism = sandbox.prepare(&start.profile).await;
     let mechanism = mechanism.map_err(|error| failed(error.to_string()))?;

@@ -3,10 +3,11 @@
 //! All orphans of the command become children of the guard, whatever they do to get away (it is their
 //! subreaper), so that nothing needs to be remembered: what is below the guard belongs to the command.
 
+mod usage;
 mod wait;
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read, Write},
     mem,
     net::TcpListener,
@@ -22,12 +23,12 @@ use std::{
 use rustix::{
     fs::{MemfdFlags, memfd_create, tell},
     process::{
-        PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal,
-        set_child_subreaper, setsid, wait, waitpid,
+        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open,
+        pidfd_send_signal, set_child_subreaper, setsid, wait, waitpid,
     },
 };
 
-use self::wait::Happened;
+use self::{usage::UsageMonitor, wait::Happened};
 use super::{
     confine::{self, Confinement, Held},
     cover::Cover,
@@ -126,6 +127,10 @@ struct Guard<'a> {
     /// That it did was reported.
     ended: bool,
     deadline: Option<Instant>,
+    /// Measures what the command uses.
+    usage: UsageMonitor,
+    /// A limit was exceeded, and our process knows.
+    exceeded: bool,
 }
 
 /// Why a guard stops watching.
@@ -150,7 +155,11 @@ impl<'a> Guard<'a> {
         step("adopting orphans", || set_child_subreaper(Some(getpid())))?;
         let own = plan.own_processes && confinement.is_some();
         if own && plan.mechanism == Mechanism::Namespaces {
-            step(super::PROCESSES, mounts::processes)?;
+            step(super::PROCESSES, || {
+                mounts::processes(prefer_when_out_of_memory)
+            })?;
+        } else {
+            prefer_when_out_of_memory();
         }
         confine::secrecy()?;
         // Before it gives up what it takes to see all directories.
@@ -197,6 +206,10 @@ impl<'a> Guard<'a> {
         step("", || {
             protocol::send(&socket, &protocol::frame(&standing)?, &files)
         })?;
+        let mut usage = UsageMonitor::new(plan.resources);
+        if plan.program {
+            usage.start();
+        }
         Ok(Self {
             socket,
             keeper,
@@ -217,6 +230,8 @@ impl<'a> Guard<'a> {
             status: None,
             ended: false,
             deadline: None,
+            usage,
+            exceeded: false,
         })
     }
 
@@ -232,6 +247,17 @@ impl<'a> Guard<'a> {
                     self.deadline = None;
                     continue;
                 }
+                pause = Some(pause.map_or(left, |pause| pause.min(left)));
+            }
+            if let Some(exceeded) = self.usage.measure_when_due() {
+                if !self.exceeded {
+                    self.exceeded = true;
+                    protocol::write(&mut self.socket, &News::Exceeded(exceeded))?;
+                }
+                self.kill();
+                continue;
+            }
+            if let Some(left) = self.usage.time_left() {
                 pause = Some(pause.map_or(left, |pause| pause.min(left)));
             }
             let Happened {
@@ -400,6 +426,7 @@ impl<'a> Guard<'a> {
         // At a place, not at the end of what was written: the shell reads from where the file stands.
         self.request.write_all_at(&request, 0)?;
         self.ordered = true;
+        self.usage.start();
         self.go();
         Ok(())
     }
@@ -509,11 +536,21 @@ impl<'a> Guard<'a> {
 
     /// Ends everything below.
     fn kill(&mut self) {
+        // As the first process of its PID namespace it can signal all others together: none of them forks in between.
+        if getpid() == Pid::INIT {
+            let _ = kill_process_group(Pid::INIT, Signal::KILL); // `kill(-1)`
+        }
         tree::kill_below(process::id(), &[], || self.reap());
         if !self.ended {
             let _ = self.end();
         }
     }
+}
+
+/// Makes the kernel end this process and those it starts before others when the machine is out of memory. Any process
+/// may ask for that; where `/proc` cannot be written, the measurement of the guard remains.
+fn prefer_when_out_of_memory() {
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }
 
 /// Says in a command's output that the snapshot was left out.

@@ -92,7 +92,7 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
         step_at(path, || hold(&above(path, &writable), &mut table))?;
     }
     if plan.own_processes {
-        step(super::PROCESSES, processes)?;
+        step(super::PROCESSES, || processes(|| ()))?;
     }
     for path in hidden.iter().chain(&sockets(plan)) {
         step_at(path, || hide(path))?;
@@ -100,8 +100,9 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     step("the directory", || std::env::set_current_dir("/"))
 }
 
-/// Shows the processes of this process space, and no others.
-pub(super) fn processes() -> rustix::io::Result<()> {
+/// Shows the processes of this process space, and no others. Runs `before_protection` before `/proc` becomes
+/// read-only.
+pub(super) fn processes(before_protection: impl FnOnce()) -> rustix::io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None)?;
     // Root is exempt from the limit that holds users.
@@ -109,6 +110,7 @@ pub(super) fn processes() -> rustix::io::Result<()> {
         let most = super::confine::PROCESSES.to_string();
         let _ = fs::write("/proc/sys/kernel/pid_max", most);
     }
+    before_protection();
     mount_remount("/proc", flags | MountFlags::RDONLY | MountFlags::BIND, c"")
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use haft_sandbox::{
     ClosedDirectories, CommandEnd, GuardedNames, Line, Mechanism, Network, Reading, Sandbox,
-    SandboxProfile, Setup, Workspace,
+    ResourceLimits, SandboxProfile, Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -54,6 +54,7 @@ impl Place {
             snapshot: None,
             gate: None,
             best,
+            resources: ResourceLimits::default(),
         });
         Self { dir, sandbox }
     }

@@ -11,7 +11,9 @@ use std::{
 
 #[cfg(feature = "browser")]
 use haft_sandbox::CommandNetwork;
-use haft_sandbox::{CommandEnd, CommandOutput, ExitKind, Mechanism, Process, Running, Sandbox};
+use haft_sandbox::{
+    CommandEnd, CommandOutput, ExceededLimit, Mechanism, Process, Running, Sandbox,
+};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::timeout,
@@ -58,7 +60,7 @@ async fn reached(
     match reached.as_deref() {
         Ok(Stage::Exited(ended) | Stage::Gone(ended)) => ended.clone(),
         // The runtime is shutting down.
-        Ok(Stage::Running) | Err(_) => lost(),
+        Ok(Stage::Running) | Err(_) => CommandEnd::lost(),
     }
 }
 
@@ -162,6 +164,14 @@ impl Job {
         self.over_within(if left { STRAYS } else { REST }).await;
     }
 
+    /// The limit that it exceeded, or that what it left running exceeded.
+    pub(crate) fn exceeded(&self) -> Option<ExceededLimit> {
+        match self.stage() {
+            Stage::Exited(ended) | Stage::Gone(ended) => ended.exceeded,
+            Stage::Running => None,
+        }
+    }
+
     /// Waits until nothing of it runs any more, at most so long.
     pub(crate) async fn over_within(&self, longest: Duration) {
         let _ = timeout(longest, self.gone()).await;
@@ -219,10 +229,9 @@ impl Driver {
         let mut filling =
             haft_contract::spawn_boxed(async move { capture.fill(output, OUTPUT_LIMIT).await });
         let mut filled = false;
-        let mut ended: Option<CommandEnd> = None;
+        let mut exited = false;
         loop {
             let running = &mut self.running;
-            let exited = ended.is_some();
             let ends = async move {
                 if exited {
                     running.gone().await;
@@ -251,15 +260,16 @@ impl Driver {
                     }
                 }
                 Event::Exited(how) => {
-                    self.stage.send_replace(Stage::Exited(how.clone()));
-                    ended = Some(how);
+                    self.stage.send_replace(Stage::Exited(how));
+                    exited = true;
                 }
                 Event::Gone => {
                     // No one can write any more: what is on its way is all there is.
                     if !filled {
                         let _ = timeout(REST, &mut filling).await;
                     }
-                    let how = ended.unwrap_or_else(lost);
+                    // With the limit that was exceeded after the shell had exited, if any.
+                    let how = self.running.exited().await;
                     self.stage.send_replace(Stage::Gone(how));
                     return;
                 }
@@ -268,13 +278,3 @@ impl Driver {
     }
 }
 
-/// No one can say how it ended.
-fn lost() -> CommandEnd {
-    CommandEnd {
-        how: ExitKind::Lost,
-        cwd: None,
-        left: 0,
-        uncovered: None,
-        refused: Vec::new(),
-    }
-}

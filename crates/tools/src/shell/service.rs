@@ -22,7 +22,7 @@ use haft_contract::{
 };
 use haft_sandbox::{
     ConfinedProcess, ConfinedProgram, Line, Mechanism, Network, PROXY_PORT, Sandbox, SandboxError,
-    SandboxProfile, Setup, system_shell,
+    ResourceLimits, SandboxProfile, Setup, system_shell,
 };
 use tokio::sync::{Notify, OnceCell};
 
@@ -423,6 +423,7 @@ impl Shell {
             snapshot: taken.map(|taken| taken.file),
             gate: Some(Arc::<HostGate>::clone(&self.gate)),
             best: Mechanism::Namespaces,
+            resources: ResourceLimits::default(),
         });
         // Another one only where the settings change. What still runs keeps its own.
         standing.truncate(MOST_STANDING - 1);

@@ -522,6 +522,9 @@ impl ShellTask {
 }
 
 fn status(ended: &CommandEnd, cause: Option<Cause>) -> (TaskStatus, Option<i32>) {
+    if ended.exceeded.is_some() {
+        return (TaskStatus::Killed, None);
+    }
     match (cause, ended.how) {
         (Some(_), ExitKind::Exited(code)) => (TaskStatus::Killed, Some(code)),
         (Some(_), _) | (None, ExitKind::Killed(_)) => (TaskStatus::Killed, None),
@@ -532,6 +535,9 @@ fn status(ended: &CommandEnd, cause: Option<Cause>) -> (TaskStatus, Option<i32>)
 }
 
 fn words_of(ended: &CommandEnd, cause: Option<Cause>) -> String {
+    if let Some(exceeded) = ended.exceeded {
+        return format!("stopped: {exceeded}");
+    }
     match (cause, ended.how) {
         (Some(Cause::Stopped | Cause::Interrupted | Cause::Leftover), _) => "stopped".to_owned(),
         (Some(Cause::TimedOut(after)), _) => {

@@ -21,7 +21,7 @@ use haft::engine::{
 };
 use haft_host::{AvailableModels, Permitted, SessionConfig, available_models};
 use haft_models::{ModelInfo, listing::split_window};
-use haft_sandbox::{Mechanism, Setup};
+use haft_sandbox::{Mechanism, ResourceLimits, Setup};
 #[cfg(feature = "search")]
 use haft_search::{IndexStatus, SearchEngine};
 use rustix::fs::Access;
@@ -481,6 +481,7 @@ async fn guarantees() -> Vec<Row> {
         snapshot: None,
         gate: None,
         best: Mechanism::Namespaces,
+        resources: ResourceLimits::default(),
     });
     let report = haft_sandbox::probe(&sandbox, &among).await;
     sandbox.close().await;

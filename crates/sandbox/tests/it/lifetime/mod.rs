@@ -10,7 +10,9 @@ mod scarce;
 
 use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc, time::Duration};
 
-use haft_sandbox::{Line, Mechanism, Running, Sandbox, SandboxProfile, Setup, SilenceLimits};
+use haft_sandbox::{
+    Line, Mechanism, ResourceLimits, Running, Sandbox, SandboxProfile, Setup, SilenceLimits,
+};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use crate::setting::{LONG, Place};
@@ -61,6 +63,7 @@ pub(crate) fn setup(dir: &Path, best: Mechanism) -> Setup {
         scratch: dir.join("scratch"),
         snapshot: None,
         best,
+        resources: ResourceLimits::default(),
     }
 }
 

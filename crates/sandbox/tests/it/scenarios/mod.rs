@@ -11,6 +11,7 @@ mod dialled;
 mod environment;
 mod files;
 mod hidden;
+mod limits;
 mod meanwhile;
 mod network;
 mod outside;

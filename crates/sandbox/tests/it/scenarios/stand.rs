@@ -10,7 +10,7 @@ use std::{
 
 use haft_sandbox::{
     ClosedDirectories, CommandOutput, GuardedNames, Line, Mechanism, Network, Reading, Running,
-    Sandbox, SandboxProfile, Setup, Workspace,
+    ResourceLimits, Sandbox, SandboxProfile, Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -108,6 +108,7 @@ impl<'a> Stand<'a> {
             snapshot: None,
             gate: None,
             best: case.mechanism,
+            resources: ResourceLimits::default(),
         });
         let (mut hidden, mut protected) = (Vec::new(), Vec::new());
         match ground.around {

@@ -339,6 +339,10 @@ impl Interpreter {
                 path.display()
             ),
             Some(CommandEnd {
+                exceeded: Some(exceeded),
+                ..
+            }) => format!("it was ended: {exceeded}"),
+            Some(CommandEnd {
                 how: ExitKind::Exited(code),
                 ..
             }) => format!("it ended itself, with exit code {code}"),

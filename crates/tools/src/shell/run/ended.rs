@@ -48,12 +48,18 @@ impl Run<'_> {
         let code = match ended.how {
             ExitKind::Exited(code) => code,
             ExitKind::Killed(signal) => 128 + signal,
-            ExitKind::Lost => return Err(lost(&job, self.limits.failed_output)),
+            ExitKind::Lost if job.exceeded().is_none() => {
+                return Err(lost(&job, self.limits.failed_output));
+            }
+            ExitKind::Lost => 1,
         };
         let meaning = exit_code::meaning(&self.input.command, &self.analysis, code);
         if job.cause() == Some(Cause::Flood) {
             answer.failed = true;
             answer.first = Some("Killed: it printed more than 5 GB.".to_owned());
+        } else if let Some(exceeded) = job.exceeded() {
+            answer.failed = true;
+            answer.first = Some(format!("Killed: {exceeded}."));
         } else if meaning.failed {
             answer.failed = true;
             answer.first = Some(format!("Exit code {code}"));
