@@ -3,7 +3,8 @@
 use std::{fs, path::Path};
 
 use crate::{
-    Mechanism, Reading, ResourceLimits, SandboxProfile, instance, protocol::Plan, scratch,
+    Mechanism, Reading, ResourceLimits, SandboxProfile, ScratchFolder, instance, protocol::Plan,
+    scratch,
 };
 
 /// The best way of confining commands that works here and leaves no hole: found out by setting a
@@ -46,8 +47,7 @@ pub fn is_doubtful() -> bool {
 
 /// The first of these ways that works: how, and with a process space of its own or not.
 fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mechanism> {
-    let folder = among.join(format!("haft-trial-{}", std::process::id()));
-    scratch::make(&folder).ok()?;
+    let folder = ScratchFolder::create(among).ok()?;
     let found = ways.iter().find(|(mechanism, own_processes)| {
         let plan = Plan {
             program: false,
@@ -57,7 +57,7 @@ fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mec
             mediates: true,
             shell: crate::system_shell().unwrap_or_default(),
             env: Vec::new(),
-            scratch: folder.clone(),
+            scratch: folder.path().to_path_buf(),
             snapshot: None,
             there: Vec::new(),
             sockets: Vec::new(),
@@ -65,6 +65,6 @@ fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mec
         };
         instance::stands(program, &plan)
     });
-    scratch::remove(&folder);
+    scratch::remove(folder.path());
     found.map(|(mechanism, _)| *mechanism)
 }

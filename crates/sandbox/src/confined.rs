@@ -46,8 +46,8 @@ use tokio::{
 };
 
 use crate::{
-    CommandEnd, CommandNetwork, CommandOutput, Mechanism, NameJudge, Process, Running,
-    Sandbox, SandboxError, SandboxProfile,
+    CommandEnd, CommandNetwork, CommandOutput, Mechanism, NameJudge, Process, Running, Sandbox,
+    SandboxError, SandboxProfile,
     network::Gate,
     protocol::{FILES, Order},
     sandbox::ProgramPurpose,

@@ -119,7 +119,7 @@ impl SandboxInstance {
             });
         };
         match serde_json::from_slice(&answer) {
-            Ok(Keeper::Ready) => {}
+            Ok(Keeper::Ready) => scratch.hold(),
             Ok(Keeper::NoScratch { error }) => {
                 return Err(SandboxError::Scratch(io::Error::other(error)));
             }

@@ -1,29 +1,54 @@
 //! The folder for temporary files of a session's commands.
 
 use std::{
-    fs, io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    fs::{self, File},
+    io,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::{DirBuilderExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::scratch_folder;
+
+/// How deep directories may be nested that nobody may enter; deeper ones stay.
+const MAX_DEPTH: u32 = 500;
 
 /// The folder, which goes away with its last holder. What may still write there must be gone
 /// by then; see [`is_last`].
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct Scratch {
+    path: PathBuf,
+    /// Marks it as in use by our process.
+    lock: Mutex<Option<File>>,
+}
 
 impl Scratch {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self(path)
+        Self {
+            path,
+            lock: Mutex::default(),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// Marks the folder, which a sandbox has made, as in use by our process.
+    pub(crate) fn hold(&self) {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without a lock of ours there is still that of the sandbox.
+        *lock = scratch_folder::lock(&self.path).ok();
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        remove(&self.0);
+        remove(&self.path);
     }
 }
 
@@ -43,19 +68,32 @@ pub(crate) fn make(path: &Path) -> io::Result<()> {
 pub(crate) fn remove(path: &Path) {
     if fs::remove_dir_all(path).is_err() && path.exists() {
         // Commands leave directories that not even their owner may change.
-        open_up(path);
+        if let Ok(folder) = openat(CWD, path, DIRECTORY, Mode::empty()) {
+            open_up(&folder, MAX_DEPTH);
+        }
         if let Err(error) = fs::remove_dir_all(path) {
             tracing::debug!(%error, path = %path.display(), "temporary files stay");
         }
     }
 }
 
-fn open_up(directory: &Path) {
-    let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        // The type of the entry itself: a link leads out of here.
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
+/// Opens a directory itself, whatever its mode, and never what a link leads to.
+const DIRECTORY: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Makes a directory and all those below it accessible to their owner. Works on open directories, so that one that is
+/// replaced by a link in the meantime is not followed.
+fn open_up(directory: &OwnedFd, depth: u32) {
+    let path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+    let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o700));
+    if depth == 0 {
+        return;
+    }
+    for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+        if let Ok(below) = openat(directory, entry.file_name(), DIRECTORY, Mode::empty()) {
+            open_up(&below, depth - 1);
         }
     }
 }

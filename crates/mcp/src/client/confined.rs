@@ -17,7 +17,8 @@ use std::{
 
 use haft_contract::BoxFuture;
 use haft_sandbox::{
-    CommandEnd, ExitKind, Line, Mechanism, Running, ResourceLimits, Sandbox, SandboxProfile, Setup, system_shell,
+    CommandEnd, ExitKind, Line, Mechanism, ResourceLimits, Running, Sandbox, SandboxProfile,
+    ScratchFolder, Setup, system_shell,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::{
@@ -59,7 +60,10 @@ pub(crate) async fn open(
 ) -> Result<(Opened, Option<String>), String> {
     let failed = |error: String| format!("it cannot be confined as `sandbox` says: {error}");
     let shell = system_shell().ok_or_else(|| failed("there is no bash".to_owned()))?;
-    let scratch = scratch().map_err(failed)?;
+    // Until the sandbox holds it.
+    let folder = ScratchFolder::create(&std::env::temp_dir());
+    let folder = folder.map_err(|error| failed(error.to_string()))?;
+    let scratch = folder.path().to_path_buf();
     let environment: Vec<(OsString, OsString)> = start.environment.into_iter().collect();
     let sandbox = Sandbox::new(Setup {
         program: start.keeper.to_path_buf(),
@@ -141,14 +145,6 @@ fn weakness(mechanism: Mechanism) -> Option<String> {
     })
 }
 
-/// A folder whose name others who may write where temporary files are cannot foresee.
-fn scratch() -> Result<PathBuf, String> {
-    let mut bytes = [0; 12];
-    getrandom::getrandom(&mut bytes).map_err(|error| error.to_string())?;
-    let name = data_encoding::HEXLOWER.encode(&bytes);
-    Ok(std::env::temp_dir().join(format!("haft-mcp-{name}")))
-}
-
 /// What bash is to run.
 fn line(program: &Path, args: &[String], input: &Path, words: &Path) -> String {
     let mut line = format!("exec {}", quoted(program.as_os_str()));
@@ -202,6 +198,9 @@ async fn follow(
 }
 
 fn in_words(end: &CommandEnd) -> String {
+    if let Some(exceeded) = end.exceeded {
+        return format!("it was ended: {exceeded}");
+    }
     match end.how {
         ExitKind::Exited(code) => format!("it ended (exit status: {code})"),
         ExitKind::Killed(signal) => format!("it ended (signal: {signal})"),

@@ -35,7 +35,7 @@ use crate::{
     Mechanism, Network, PROXY_PORT, SandboxProfile,
     fork::{Forked, fork, fork_into},
     protocol::{self, Keeper, Plan},
-    scratch, tree,
+    scratch_folder, tree,
 };
 
 /// Set for the guard that bubblewrap starts, which is inside already: its standard output is the file
@@ -106,10 +106,14 @@ pub(super) fn main() -> i32 {
         return 2;
     };
     // Here, and not sooner by our process: whatever happens to that, someone removes it.
-    if let Err(error) = scratch::make(&plan.scratch) {
-        let error = format!("{}: {error}", plan.scratch.display());
-        return say(&channel, &Keeper::NoScratch { error });
-    }
+    // The lock is held by all processes of the sandbox, and closed in those that become other programs.
+    let _in_use = match scratch_folder::lock_or_make(&plan.scratch) {
+        Ok(lock) => lock,
+        Err(error) => {
+            let error = format!("{}: {error}", plan.scratch.display());
+            return say(&channel, &Keeper::NoScratch { error });
+        }
+    };
     // What a keeper lets go of, because it was killed, comes here.
     let _ = set_child_subreaper(Some(getpid()));
     let forked = pidfd_open(getpid(), PidfdFlags::empty())

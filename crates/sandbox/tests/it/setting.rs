@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, CommandEnd, GuardedNames, Line, Mechanism, Network, Reading, Sandbox,
-    ResourceLimits, SandboxProfile, Setup, Workspace,
+    ClosedDirectories, CommandEnd, GuardedNames, Line, Mechanism, Network, Reading, ResourceLimits,
+    Sandbox, SandboxProfile, Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};

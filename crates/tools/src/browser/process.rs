@@ -10,7 +10,7 @@ use std::{
     fs,
     io::Error,
     net::{Ipv4Addr, TcpListener},
-    os::{fd::OwnedFd, unix::fs::DirBuilderExt},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
@@ -19,7 +19,7 @@ use std::{
 
 use haft_contract::ToolError;
 use haft_sandbox::{
-    ConfinedProcess,
+    ConfinedProcess, ScratchFolder,
     network::{Gate, Proxy},
 };
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -42,6 +42,7 @@ pub(super) enum BrowserProcess {
 pub(super) struct OwnSandbox {
     child: Child,
     scratch: PathBuf,
+    _in_use: ScratchFolder,
     /// Its way out.
     _proxy: Proxy,
 }
@@ -88,10 +89,7 @@ impl OwnSandbox {
         let failed = |error: Error| {
             ToolError::Failed(format!("{} was not started: {error}", program.display()))
         };
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&scratch)
-            .map_err(failed)?;
+        let in_use = ScratchFolder::create_at(scratch.clone()).map_err(failed)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         let proxy = Proxy::serve(listener, gate).map_err(failed)?;
@@ -120,6 +118,7 @@ impl OwnSandbox {
         Ok(Self {
             child,
             scratch,
+            _in_use: in_use,
             _proxy: proxy,
         })
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use haft_sandbox::ResourceLimits;
+
 /// A background task without a limit of its own.
 pub(crate) const BACKGROUND: Duration = Duration::from_secs(30 * 60);
 /// The longest life of a background task.
@@ -60,6 +62,23 @@ impl Limits {
             Some(asked) => asked.min(LONGEST_BACKGROUND),
             None => BACKGROUND,
         }
+    }
+}
+
+/// The most memory and processes of one command, as the variables `HAFT_COMMAND_MEMORY_MB` and
+/// `HAFT_COMMAND_PROCESSES` set them. A value that is not a positive whole number is ignored.
+pub(crate) fn resources(variable: impl Fn(&str) -> Option<String>) -> ResourceLimits {
+    let number = |name: &str| {
+        let value = variable(name)?.trim().parse::<u64>().ok();
+        value.filter(|number| *number > 0)
+    };
+    let default = ResourceLimits::default();
+    let memory = number("HAFT_COMMAND_MEMORY_MB");
+    ResourceLimits {
+        memory: memory.map_or(default.memory, |megabytes| {
+            megabytes.saturating_mul(1_000_000)
+        }),
+        tasks: number("HAFT_COMMAND_PROCESSES").unwrap_or(default.tasks),
     }
 }
 

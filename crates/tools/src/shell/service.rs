@@ -5,9 +5,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fmt, fs,
-    hash::{BuildHasher, RandomState},
     io::Write,
-    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -22,7 +20,7 @@ use haft_contract::{
 };
 use haft_sandbox::{
     ConfinedProcess, ConfinedProgram, Line, Mechanism, Network, PROXY_PORT, Sandbox, SandboxError,
-    ResourceLimits, SandboxProfile, Setup, system_shell,
+    SandboxProfile, ScratchFolder, Setup, system_shell,
 };
 use tokio::sync::{Notify, OnceCell};
 
@@ -31,7 +29,7 @@ use super::{
     environment,
     gate::HostGate,
     job::Job,
-    profile,
+    limits, profile,
     program::ShellProgram,
     repl::Interpreters,
     snapshot,
@@ -48,7 +46,7 @@ pub struct Shell {
     /// The session's folder.
     folder: PathBuf,
     /// The folder for temporary files, once it is needed; `None` if it cannot be a short one.
-    scratch: OnceLock<Option<PathBuf>>,
+    scratch: OnceLock<Option<ScratchFolder>>,
     standing: tokio::sync::Mutex<Vec<Standing>>,
     tasks: Arc<Tasks>,
     /// The calls that wait for a command, and how to tell them not to.
@@ -413,6 +411,10 @@ impl Shell {
             .ok_or(ToolError::Unavailable("a program that confines commands"))?;
         let shell = system_shell().ok_or(ToolError::Unavailable("bash"))?;
         let taken = self.taken().await.cloned();
+        let resources = limits::resources(|name| {
+            let set = settings.env.get(name).cloned();
+            set.or_else(|| env::var(name).ok())
+        });
         let given = settings.clone();
         let path = taken.as_ref().map(|taken| taken.path.clone());
         let sandbox = Sandbox::new(Setup {
@@ -423,7 +425,7 @@ impl Shell {
             snapshot: taken.map(|taken| taken.file),
             gate: Some(Arc::<HostGate>::clone(&self.gate)),
             best: Mechanism::Namespaces,
-            resources: ResourceLimits::default(),
+            resources,
         });
         // Another one only where the settings change. What still runs keeps its own.
         standing.truncate(MOST_STANDING - 1);
@@ -444,8 +446,12 @@ impl Shell {
     /// and the sockets of their programs stay in sight, and nothing that a command leaves there would
     /// vanish without a word. It is no weaker: all else in `/tmp` cannot be changed unasked.
     pub(crate) fn scratch(&self) -> PathBuf {
-        let short = self.scratch.get_or_init(|| short_folder(Path::new("/tmp")));
-        short.clone().unwrap_or_else(|| self.folder.join("scratch"))
+        let create = || ScratchFolder::create(Path::new("/tmp")).ok();
+        let short = self.scratch.get_or_init(create).as_ref();
+        short.map_or_else(
+            || self.folder.join("scratch"),
+            |folder| folder.path().to_path_buf(),
+        )
     }
 
     /// Takes note of how commands are confined, and says once if that is less than it should be.
@@ -517,16 +523,6 @@ async fn too_weak(confinement: &Confinement, sandbox: &Sandbox) -> String {
         "the settings want it confined, and that cannot be done here: {}",
         why.join("; ")
     )
-}
-
-/// A new folder in this one that is ours alone; its name cannot be known before.
-fn short_folder(place: &Path) -> Option<PathBuf> {
-    (0..3).find_map(|_| {
-        let number = RandomState::new().hash_one(std::process::id());
-        let folder = place.join(format!("haft-{number:016x}"));
-        let made = fs::DirBuilder::new().mode(0o700).create(&folder);
-        made.is_ok().then_some(folder)
-    })
 }
 
 /// A call that waits for its command, and can be asked to stop waiting.

@@ -21,7 +21,7 @@ use haft::engine::{
 };
 use haft_host::{AvailableModels, Permitted, SessionConfig, available_models};
 use haft_models::{ModelInfo, listing::split_window};
-use haft_sandbox::{Mechanism, ResourceLimits, Setup};
+use haft_sandbox::{Mechanism, ResourceLimits, ScratchFolder, Setup};
 #[cfg(feature = "search")]
 use haft_search::{IndexStatus, SearchEngine};
 use rustix::fs::Access;
@@ -473,11 +473,18 @@ async fn guarantees() -> Vec<Row> {
         )];
     };
     let among = env::temp_dir();
+    let scratch = match ScratchFolder::create(&among) {
+        Ok(scratch) => scratch,
+        Err(error) => {
+            let text = format!("no folder can be made in {}: {error}", among.display());
+            return vec![Row::new("commands", CheckState::Bad, text)];
+        }
+    };
     let sandbox = haft_sandbox::Sandbox::new(Setup {
         program,
         shell,
         environment: Arc::new(|_| Vec::new()),
-        scratch: among.join(format!("haft-doctor-{}", process::id())),
+        scratch: scratch.path().to_path_buf(),
         snapshot: None,
         gate: None,
         best: Mechanism::Namespaces,

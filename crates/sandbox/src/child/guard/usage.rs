@@ -66,8 +66,11 @@ impl UsageMonitor {
         let usage = self.measure();
         let cost = processor_time().saturating_sub(before);
         let ResourceLimits { memory, tasks } = self.limits;
-        let headroom = time_to_grow(usage.memory, memory, MEMORY_GROWTH)
-            .min(time_to_grow(usage.tasks, tasks, TASK_GROWTH));
+        let headroom = time_to_grow(usage.memory, memory, MEMORY_GROWTH).min(time_to_grow(
+            usage.tasks,
+            tasks,
+            TASK_GROWTH,
+        ));
         let pause = headroom.clamp(MIN_PAUSE, MAX_PAUSE).min(self.pause * 2);
         self.pause = pause.max(cost * PAUSE_PER_COST);
         self.due = Some(Instant::now() + self.pause);
@@ -160,7 +163,8 @@ mod tests {
 
     #[test]
     fn status_tells_resident_and_swapped_memory_and_threads() {
-        let status = "Name:\tVmRSS: 5 kB\nVmRSS:\t    2048 kB\nVmSwap:\t       8 kB\nThreads:\t12\n";
+        let status =
+            "Name:\tVmRSS: 5 kB\nVmRSS:\t    2048 kB\nVmSwap:\t       8 kB\nThreads:\t12\n";
         assert_eq!(resident_memory(status), 2056 * 1024);
         assert_eq!(parse_threads(status), 12);
         assert_eq!(parse_threads("Name:\tx\n"), 1);

@@ -11,14 +11,14 @@ use std::{
 use haft_sandbox::{
     ClosedDirectories, GuardedNames, Line, Mechanism, Network, SandboxProfile, Workspace,
 };
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 use tempfile::TempDir;
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::{sleep, timeout},
 };
 
-use super::{nasty, read_until, sandbox, scarce};
+use super::{abandoned, nasty, read_until, sandbox, scarce};
 use crate::{
     confined,
     outside::{Seen, below, is_there, marked, until},
@@ -73,6 +73,23 @@ impl Driver {
 
     pub(crate) fn path(&self) -> String {
         self.dir.path().display().to_string()
+    }
+
+    /// Like [`start`](Self::start), but its folder `tmp` leads to this one.
+    pub(crate) fn start_in(work: &str, best: Mechanism, tmp: &Path) -> Self {
+        let link = format!("ln -s '{}' \"${FOLDER}/tmp\"; exec \"$@\"", tmp.display());
+        Self::start_with(work, best, &["sh", "-c", &link, "sh"])
+    }
+
+    /// Kills it with everything that it started: first those closest to it, which would tidy up.
+    pub(crate) fn kill_all(&mut self) {
+        let mut doomed = self.below();
+        doomed.sort_by_key(|seen| seen.parent != self.child.id());
+        for seen in &doomed {
+            let pid = Pid::from_raw(seen.pid.cast_signed()).unwrap();
+            let _ = kill_process(pid, Signal::KILL); // its parent was killed before
+        }
+        self.child.kill().unwrap();
     }
 
     /// Waits until it says that its commands run.
@@ -156,6 +173,7 @@ async fn driver() {
         "hidden" => scarce::hidden(&dir, best).await,
         "heedless" => scarce::heedless(&dir, best).await,
         "crowded" => scarce::crowded(&dir, best).await,
+        "hold_scratch" => abandoned::hold_scratch(&dir, best).await,
         "soak" => soak::work(&dir, best).await,
         other => panic!("no such work: {other}"),
     }

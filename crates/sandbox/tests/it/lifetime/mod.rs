@@ -1,6 +1,7 @@
 //! Nothing outlives whom it belongs to: no process its guard, no guard its keeper, no keeper our
 //! process, however any of them ends.
 
+mod abandoned;
 mod asked;
 mod deaths;
 pub(crate) mod driver;

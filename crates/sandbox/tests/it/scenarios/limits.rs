@@ -28,10 +28,7 @@ const LIMITS: ResourceLimits = ResourceLimits {
 
 /// Without a limit of ours each of these ends by itself before it takes too much.
 const HOGS: [(&str, &str); 4] = [
-    (
-        "a brace expansion",
-        "echo {1..15000000} >/dev/null",
-    ),
+    ("a brace expansion", "echo {1..15000000} >/dev/null"),
     (
         "a string that doubles",
         "ulimit -v 1500000; x=abcdefgh; while x=$x$x; do :; done",
@@ -48,7 +45,8 @@ const HOGS: [(&str, &str); 4] = [
 ];
 
 /// 2,047 processes at most.
-const BOMB: &str = "bomb() { (( $1 )) || exec sleep 60; bomb $(($1 - 1)) & bomb $(($1 - 1)) & wait; };";
+const BOMB: &str =
+    "bomb() { (( $1 )) || exec sleep 60; bomb $(($1 - 1)) & bomb $(($1 - 1)) & wait; };";
 
 struct LimitedPlace {
     place: Place,
@@ -206,7 +204,12 @@ async fn other_commands_go_on_when_one_is_ended() {
     } in everywhere(LIMITS).await
     {
         let profile = &profiles[0];
-        let mut other = start(&place, profile, "while read -t 0.05 <> <(:); [ $? -gt 0 ] && [ ! -e done ]; do :; done; echo whole").await;
+        let mut other = start(
+            &place,
+            profile,
+            "while read -t 0.05 <> <(:); [ $? -gt 0 ] && [ ! -e done ]; do :; done; echo whole",
+        )
+        .await;
         let ended = run(&place, profile, &format!("{BOMB} bomb 10")).await;
         assert!(ended.exceeded.is_some());
         fs::write(place.project().join("done"), "").unwrap();

@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, CommandOutput, GuardedNames, Line, Mechanism, Network, Reading, Running,
-    ResourceLimits, Sandbox, SandboxProfile, Setup, Workspace,
+    ClosedDirectories, CommandOutput, GuardedNames, Line, Mechanism, Network, Reading,
+    ResourceLimits, Running, Sandbox, SandboxProfile, Setup, Workspace,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};

@@ -10,6 +10,7 @@
 mod background;
 mod calls;
 mod confined;
+mod limits;
 mod monitor;
 mod output;
 mod repl;
