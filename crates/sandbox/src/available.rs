@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use crate::{
-    Mechanism, Reading, ResourceLimits, SandboxProfile, ScratchFolder, instance, protocol::Plan,
+    Mechanism, Reading, ResourceLimits, SandboxProfile, ScratchLease, instance, protocol::Plan,
     scratch,
 };
 
@@ -47,7 +47,7 @@ pub fn is_doubtful() -> bool {
 
 /// The first of these ways that works: how, and with a process space of its own or not.
 fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mechanism> {
-    let folder = ScratchFolder::create(among).ok()?;
+    let folder = ScratchLease::create(among).ok()?;
     let found = ways.iter().find(|(mechanism, own_processes)| {
         let plan = Plan {
             program: false,

@@ -49,7 +49,7 @@ mod protocol;
 mod running;
 mod sandbox;
 mod scratch;
-mod scratch_folder;
+mod scratch_lease;
 mod sockets;
 mod tree;
 mod waiting_shell;
@@ -70,7 +70,7 @@ pub use running::{CommandEnd, ExitKind, RefusedWrite, Running};
 pub use sandbox::{
     Line, Mechanism, ProfileEnvironment, Sandbox, Setup, SilenceLimits, system_shell,
 };
-pub use scratch_folder::ScratchFolder;
+pub use scratch_lease::ScratchLease;
 pub use tree::{PinnedProcess, Process};
 
 /// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.

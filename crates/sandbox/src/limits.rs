@@ -1,4 +1,4 @@
-//! How much of the machine one command may use.
+//! The largest part of the machine that one command may use.
 
 use std::{
     fmt, fs,

@@ -13,9 +13,9 @@ use std::{
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::scratch_folder;
+use crate::scratch_lease;
 
-/// How deep directories may be nested that nobody may enter; deeper ones stay.
+/// The largest depth of directories that are made accessible; deeper ones stay.
 const MAX_DEPTH: u32 = 500;
 
 /// The folder, which goes away with its last holder. What may still write there must be gone
@@ -41,8 +41,8 @@ impl Scratch {
     /// Marks the folder, which a sandbox has made, as in use by our process.
     pub(crate) fn hold(&self) {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without a lock of ours there is still that of the sandbox.
-        *lock = scratch_folder::lock(&self.path).ok();
+        // If our lock fails, the sandbox still has its own.
+        *lock = scratch_lease::lock(&self.path).ok();
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     fmt::Write as _,
     io,
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -18,7 +18,7 @@ use std::{
 use haft_contract::BoxFuture;
 use haft_sandbox::{
     CommandEnd, ExitKind, Line, Mechanism, ResourceLimits, Running, Sandbox, SandboxProfile,
-    ScratchFolder, Setup, system_shell,
+    ScratchLease, Setup, system_shell,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::{
@@ -61,7 +61,7 @@ pub(crate) async fn open(
     let failed = |error: String| format!("it cannot be confined as `sandbox` says: {error}");
     let shell = system_shell().ok_or_else(|| failed("there is no bash".to_owned()))?;
     // Until the sandbox holds it.
-    let folder = ScratchFolder::create(&std::env::temp_dir());
+    let folder = ScratchLease::create(&std::env::temp_dir());
     let folder = folder.map_err(|error| failed(error.to_string()))?;
     let scratch = folder.path().to_path_buf();
     let environment: Vec<(OsString, OsString)> = start.environment.into_iter().collect();

@@ -35,7 +35,7 @@ use crate::{
     Mechanism, Network, PROXY_PORT, SandboxProfile,
     fork::{Forked, fork, fork_into},
     protocol::{self, Keeper, Plan},
-    scratch_folder, tree,
+    scratch_lease, tree,
 };
 
 /// Set for the guard that bubblewrap starts, which is inside already: its standard output is the file
@@ -107,7 +107,7 @@ pub(super) fn main() -> i32 {
     };
     // Here, and not sooner by our process: whatever happens to that, someone removes it.
     // The lock is held by all processes of the sandbox, and closed in those that become other programs.
-    let _in_use = match scratch_folder::lock_or_make(&plan.scratch) {
+    let _in_use = match scratch_lease::lock_or_make(&plan.scratch) {
         Ok(lock) => lock,
         Err(error) => {
             let error = format!("{}: {error}", plan.scratch.display());

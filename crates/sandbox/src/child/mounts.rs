@@ -100,7 +100,7 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     step("the directory", || std::env::set_current_dir("/"))
 }
 
-/// Shows the processes of this process space, and no others. Runs `before_protection` before `/proc` becomes
+/// Shows the processes of this PID namespace, and no others. Runs `before_protection` before `/proc` becomes
 /// read-only.
 pub(super) fn processes(before_protection: impl FnOnce()) -> rustix::io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;

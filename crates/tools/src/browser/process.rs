@@ -19,7 +19,7 @@ use std::{
 
 use haft_contract::ToolError;
 use haft_sandbox::{
-    ConfinedProcess, ScratchFolder,
+    ConfinedProcess, ScratchLease,
     network::{Gate, Proxy},
 };
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -42,7 +42,7 @@ pub(super) enum BrowserProcess {
 pub(super) struct OwnSandbox {
     child: Child,
     scratch: PathBuf,
-    _in_use: ScratchFolder,
+    _in_use: ScratchLease,
     /// Its way out.
     _proxy: Proxy,
 }
@@ -89,7 +89,7 @@ impl OwnSandbox {
         let failed = |error: Error| {
             ToolError::Failed(format!("{} was not started: {error}", program.display()))
         };
-        let in_use = ScratchFolder::create_at(scratch.clone()).map_err(failed)?;
+        let in_use = ScratchLease::create_at(scratch.clone()).map_err(failed)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         let proxy = Proxy::serve(listener, gate).map_err(failed)?;

@@ -20,7 +20,7 @@ use haft_contract::{
 };
 use haft_sandbox::{
     ConfinedProcess, ConfinedProgram, Line, Mechanism, Network, PROXY_PORT, Sandbox, SandboxError,
-    SandboxProfile, ScratchFolder, Setup, system_shell,
+    SandboxProfile, ScratchLease, Setup, system_shell,
 };
 use tokio::sync::{Notify, OnceCell};
 
@@ -46,7 +46,7 @@ pub struct Shell {
     /// The session's folder.
     folder: PathBuf,
     /// The folder for temporary files, once it is needed; `None` if it cannot be a short one.
-    scratch: OnceLock<Option<ScratchFolder>>,
+    scratch: OnceLock<Option<ScratchLease>>,
     standing: tokio::sync::Mutex<Vec<Standing>>,
     tasks: Arc<Tasks>,
     /// The calls that wait for a command, and how to tell them not to.
@@ -446,7 +446,7 @@ impl Shell {
     /// and the sockets of their programs stay in sight, and nothing that a command leaves there would
     /// vanish without a word. It is no weaker: all else in `/tmp` cannot be changed unasked.
     pub(crate) fn scratch(&self) -> PathBuf {
-        let create = || ScratchFolder::create(Path::new("/tmp")).ok();
+        let create = || ScratchLease::create(Path::new("/tmp")).ok();
         let short = self.scratch.get_or_init(create).as_ref();
         short.map_or_else(
             || self.folder.join("scratch"),

@@ -11,7 +11,6 @@ use std::{
     env,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process,
     sync::Arc,
 };
 
@@ -21,7 +20,7 @@ use haft::engine::{
 };
 use haft_host::{AvailableModels, Permitted, SessionConfig, available_models};
 use haft_models::{ModelInfo, listing::split_window};
-use haft_sandbox::{Mechanism, ResourceLimits, ScratchFolder, Setup};
+use haft_sandbox::{Mechanism, ResourceLimits, ScratchLease, Setup};
 #[cfg(feature = "search")]
 use haft_search::{IndexStatus, SearchEngine};
 use rustix::fs::Access;
@@ -473,7 +472,7 @@ async fn guarantees() -> Vec<Row> {
         )];
     };
     let among = env::temp_dir();
-    let scratch = match ScratchFolder::create(&among) {
+    let scratch = match ScratchLease::create(&among) {
         Ok(scratch) => scratch,
         Err(error) => {
             let text = format!("no folder can be made in {}: {error}", among.display());

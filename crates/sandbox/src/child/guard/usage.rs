@@ -1,4 +1,4 @@
-//! Measures what a command uses, and finds out when that exceeds its limits.
+//! Measures the memory and processes of a command, and finds out when they exceed its limits.
 //!
 //! No cgroup is needed, and a short command costs nothing: the first measurement comes after [`FIRST_PAUSE`]. From
 //! then on the pause depends on how soon the limit could be reached.
@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{ExceededLimit, ResourceLimits, limits::parse_kilobytes, tree};
 
-/// How long after its start a command is measured for the first time.
+/// The time from the start of a command to its first measurement.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ pub(super) struct UsageMonitor {
     due: Option<Instant>,
 }
 
-/// What a command uses.
+/// The memory and processes of a command.
 #[derive(Default)]
 struct Usage {
     memory: u64,
@@ -127,8 +127,8 @@ fn parse_threads(status: &str) -> u64 {
         .unwrap_or(1)
 }
 
-/// The memory of a process, with its share of pages that others use too. For a process that hides its memory, the
-/// shared pages count in full.
+/// The memory of a process, with its share of pages that others use too. A process that hides its memory is charged
+/// for shared pages in full.
 fn proportional_memory(pid: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
     if let Ok(rollup) = rollup

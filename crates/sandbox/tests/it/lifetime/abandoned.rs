@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_sandbox::{Line, Mechanism, Sandbox, ScratchFolder, Setup};
+use haft_sandbox::{Line, Mechanism, Sandbox, ScratchLease, Setup};
 
 use super::{
     driver::{Driver, profiles},
@@ -17,7 +17,7 @@ use crate::outside::{is_there, until};
 /// The driver's part: a command in each profile, with a file in the folder for temporary files.
 pub(super) async fn hold_scratch(dir: &Path, best: Mechanism) {
     let parent = fs::canonicalize(dir.join("tmp")).unwrap();
-    let folder = ScratchFolder::create(&parent).unwrap();
+    let folder = ScratchLease::create(&parent).unwrap();
     let sandbox = Sandbox::new(Setup {
         scratch: folder.path().to_path_buf(),
         ..setup(dir, best)
@@ -56,7 +56,7 @@ async fn the_next_start_removes_the_temporary_files_of_killed_processes_and_no_o
         // One start while they run.
         let dead = parent.path().join("haft-tmp-0123456789abcdef");
         fs::DirBuilder::new().mode(0o700).create(&dead).unwrap();
-        drop(ScratchFolder::create(parent.path()).unwrap());
+        drop(ScratchLease::create(parent.path()).unwrap());
         until("the abandoned folder is removed", || !dead.exists()).await;
         assert_eq!(folders(parent.path()), held);
 
@@ -67,7 +67,7 @@ async fn the_next_start_removes_the_temporary_files_of_killed_processes_and_no_o
         assert_eq!(folders(parent.path()), held);
         let other_name = driver.dir.path().join("other-name");
         symlink(parent.path(), &other_name).unwrap();
-        let next = ScratchFolder::create(&other_name).unwrap();
+        let next = ScratchLease::create(&other_name).unwrap();
         until("their folder is removed", || !held[0].exists()).await;
         assert!(next.path().exists());
         drop(next);

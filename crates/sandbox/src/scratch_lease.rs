@@ -1,7 +1,7 @@
 //! Folders for temporary files that a later process can recognize as abandoned.
 //!
 //! Each process that uses a folder holds a shared lock on it, which the kernel releases when the process dies. A folder
-//! that nobody has locked is abandoned. Numbers of processes would not do: they are used again, and differ between PID
+//! without a lock is abandoned. Numbers of processes would not do: they are used again, and differ between PID
 //! namespaces.
 
 use std::{
@@ -28,20 +28,20 @@ use crate::scratch;
 const PREFIX: &str = "haft-tmp-";
 /// The number of hexadecimal digits after it.
 const DIGITS: usize = 16;
-/// How often a folder is made again that another process has removed in the meantime.
+/// The largest number of attempts to make a folder that other processes remove in the meantime.
 const ATTEMPTS: u32 = 5;
-/// How long to wait for a process that is removing the folder, each time.
+/// The pause between these attempts.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// A new folder for temporary files, for this user alone. It counts as in use as long as this value lives. Dropping the
+/// A new folder for temporary files, for this user alone. It is marked as in use as long as this value lives. Dropping the
 /// value removes the folder only if it is empty.
 #[derive(Debug)]
-pub struct ScratchFolder {
+pub struct ScratchLease {
     path: PathBuf,
     _lock: Option<File>,
 }
 
-impl ScratchFolder {
+impl ScratchLease {
     /// Creates a folder with a random name in `parent`. The first call for a `parent` also removes the abandoned
     /// folders there, in the background.
     pub fn create(parent: &Path) -> io::Result<Self> {
@@ -71,7 +71,7 @@ impl ScratchFolder {
     }
 }
 
-impl Drop for ScratchFolder {
+impl Drop for ScratchLease {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.path); // it is not empty, or removed already
     }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn an_abandoned_folder_is_removed_and_one_in_use_stays() {
         let parent = tempfile::tempdir().unwrap();
-        let used = ScratchFolder::create(parent.path()).unwrap();
+        let used = ScratchLease::create(parent.path()).unwrap();
         fs::write(used.path().join("file"), "").unwrap();
         let left = parent.path().join(NAME);
         abandoned(&left);
@@ -281,7 +281,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let folder = ScratchFolder::create(parent.path()).unwrap();
+                        let folder = ScratchLease::create(parent.path()).unwrap();
                         fs::write(folder.path().join("file"), "").unwrap();
                         remove_abandoned(parent.path());
                         assert!(folder.path().join("file").exists());
