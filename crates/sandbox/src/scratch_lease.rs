@@ -135,7 +135,7 @@ fn remove_abandoned_once(parent: &Path) {
     }
 }
 
-/// Removes the folders in `parent` that this user's processes made and that none of them uses any longer.
+/// Removes the folders in `parent` that this user's processes made and no process uses any longer.
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(is_scratch_name) {

@@ -536,7 +536,7 @@ impl<'a> Guard<'a> {
 
     /// Ends everything below.
     fn kill(&mut self) {
-        // As the first process of its PID namespace it can signal all others together: none of them forks in between.
+        // As the first process of its PID namespace it can signal all others together: no process forks in between.
         if getpid() == Pid::INIT {
             let _ = kill_process_group(Pid::INIT, Signal::KILL); // `kill(-1)`
         }

@@ -26,7 +26,7 @@ const PAUSE_PER_COST: u32 = 10;
 pub(super) struct UsageMonitor {
     limits: ResourceLimits,
     pause: Duration,
-    /// When to measure next; `None` before the command starts.
+    /// The time of the next measurement; `None` before the command starts.
     due: Option<Instant>,
 }
 
