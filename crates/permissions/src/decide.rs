@@ -67,7 +67,8 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
         if sandbox::is_lifted(policy, facts) {
             return Some(Because::Unconfined);
         }
-        if let Some((_, why)) = matching::undecidable(policy, shell) {
+        let open = sandbox::is_open(policy, facts);
+        if let Some((_, why)) = matching::undecidable(policy, shell, open) {
             return Some(Because::Undecidable(why));
         }
         if let Some(path) = critical(policy, shell) {
@@ -77,7 +78,7 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
             return Some(Because::Undecidable(why));
         }
         // In a sandbox, what is denied cannot be written by any way.
-        if sandbox::is_open(policy, facts)
+        if open
             && let Some(why) = filled::denied_below(policy, shell)
         {
             return Some(Because::Undecidable(why));

@@ -30,6 +30,7 @@ mod from_settings;
 mod git_audit;
 mod globs;
 mod matching;
+mod named_operands;
 pub mod parts;
 pub mod policy;
 mod program_audit;

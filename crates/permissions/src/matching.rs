@@ -8,7 +8,7 @@ use haft_shell::{Arg, Effect, LinePart, WriteKind, commands::is_known};
 use serde_json::Value;
 
 use super::{
-    Facts, Touched,
+    Facts, Touched, named_operands,
     removals::Removed,
     rules::{Domain, PathPattern, Rule, RuleClass, RuleContent, Target, Wildcard},
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
@@ -86,6 +86,10 @@ fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<Hit> {
     let line = shell.line.trim();
     if pattern.matches(line) {
         return Some(Hit::on(line));
+    }
+    if line.len() > haft_shell::MAX_LINE {
+        // Trying every word of it takes too long; the line is undecidable.
+        return None;
     }
     if shell.analysis.unreadable.is_some() {
         return lenient(line)
@@ -253,10 +257,11 @@ fn domain_hit(domain: &Domain, facts: &Facts) -> Option<Hit> {
 }
 
 /// Why a command line must not pass by itself while something is denied: it is not known whether
-/// it touches that.
+/// it touches that. `open`: no sandbox prevents the access.
 pub(super) fn undecidable(
     policy: &super::Policy,
     shell: &ShellFacts,
+    open: bool,
 ) -> Option<(Option<usize>, String)> {
     if !policy.has_denials() {
         return None;
@@ -292,16 +297,8 @@ pub(super) fn undecidable(
     if unwritten.is_empty() {
         return None;
     }
-    for (at, touched) in shell.named.iter().enumerate() {
-        let mut names = touched.iter();
-        let hit = |touched: &&Touched| unwritten.iter().any(|pattern| covers(pattern, touched));
-        if let Some(touched) = names.find(hit) {
-            let why = format!(
-                "what it does with {}, which is denied, is not known",
-                touched.given.display()
-            );
-            return Some((Some(at), why));
-        }
+    if let Some((index, why)) = named_operands::undescribed(policy, &shell.named, open) {
+        return Some((Some(index), why));
     }
     shell
         .parts()
@@ -345,10 +342,18 @@ fn rules(policy: &super::Policy) -> impl Iterator<Item = &Rule> {
     policy.rules.of(super::rules::List::Deny)
 }
 
-/// Programs that are known and may still start what their words name.
-const MAY_START: &[&str] = &[
-    "apt", "apt-get", "cc", "clang", "conda", "docker", "dpkg", "flatpak", "g++", "gcc", "kubectl",
-    "npx", "podman", "rpm", "snap", "ssh",
+/// Programs that are known and may still start what their arguments name: `npm exec -c TEXT`,
+/// `make --eval TEXT`, `poetry run COMMAND`, `go test -exec COMMAND`.
+pub(super) const MAY_START: &[&str] = &[
+    "ansible", "ant", "apt", "apt-get", "bun", "bundle", "bundler", "bunx", "cabal", "cc", "cdk",
+    "clang", "cmake", "composer", "conda", "corepack", "deno", "docker", "docker-compose", "dotnet",
+    "dpkg", "fab", "flatpak", "fly", "flyctl", "g++", "gcc", "gcloud", "gmake", "go", "gradle",
+    "gradlew", "hatch", "helm", "heroku", "husky", "invoke", "just", "kubectl", "lefthook", "lerna",
+    "make", "mamba", "meson", "micromamba", "mill", "mix", "mvn", "mvnw", "ninja", "nox", "npm",
+    "npx", "nx", "oc", "opam", "pdm", "pipenv", "pnpm", "pnpx", "podman", "podman-compose",
+    "poetry", "pre-commit", "pulumi", "pyenv", "rake", "rebar3", "rpm", "rush", "rye", "salt",
+    "sbt", "scons", "serverless", "skaffold", "snap", "ssh", "stack", "task", "terragrunt", "tox",
+    "turbo", "uv", "vagrant", "yarn", "yarnpkg", "zig",
 ];
 
 /// A denied command in the words of a program that may start it: one that is not known, or known to.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_shell::WriteKind;
+use haft_shell::{LinePart, WriteKind};
 
 use super::{
     matching::written,
@@ -27,10 +27,14 @@ pub(super) struct Removed {
 
 impl Removed {
     /// The directories that the parts of a line remove, looked through.
-    pub(super) fn of(paths: &[Vec<PathUse>]) -> Vec<Self> {
+    pub(super) fn of(parts: &[LinePart], paths: &[Vec<PathUse>]) -> Vec<Self> {
         let mut all = Vec::new();
-        for paths in paths {
-            let removed = written(paths).filter(|(_, how)| *how == WriteKind::Removal);
+        for (part, paths) in parts.iter().zip(paths) {
+            // `find … -delete` removes files below its starting points.
+            let deletes = part.base_name() == Some("find");
+            let removed = written(paths).filter(|(_, how)| {
+                *how == WriteKind::Removal || (deletes && *how == WriteKind::Tree)
+            });
             for (path, _) in removed {
                 let (Where::Known(places) | Where::Below(Some(places))) = &path.place else {
                     continue;

@@ -9,7 +9,7 @@ use std::{
 use haft_shell::{
     Analysis, Arg, Effect, EffectVerdict, LinePart, LinePlace, OwnService, ReadLine, Value,
     WriteKind, analyze,
-    commands::{is_known, variables::has_known_charset},
+    commands::variables::has_known_charset,
     is_stream, keeps_nothing,
 };
 
@@ -18,6 +18,7 @@ use super::{
     filled::Filled,
     git_audit, globs,
     matching::spellings,
+    named_operands::NamedOperands,
     program_audit::Programs,
     removals::Removed,
 };
@@ -45,8 +46,8 @@ pub struct ShellFacts {
     /// What git's object store gives each part besides, from the top of the repository: deny rules
     /// speak of it.
     pub(super) stored: Vec<Vec<PathUse>>,
-    /// Paths that the words of programs may be of which nothing is known.
-    pub(super) named: Vec<Vec<Touched>>,
+    /// Paths in the arguments of each part that no table describes.
+    pub(super) named: Vec<NamedOperands>,
     /// Directories that it removes, with what goes with them.
     pub(super) removed: Vec<Removed>,
     /// Directories below which it may write any file.
@@ -144,8 +145,8 @@ impl ShellFacts {
             charset: charset(line, variable),
             filled: Filled::of(&analysis.parts, &paths, &stored),
             stored,
-            named: analysis.parts.iter().map(named).collect(),
-            removed: Removed::of(&paths),
+            named: named(&analysis.parts, &paths),
+            removed: Removed::of(&analysis.parts, &paths),
             line: line.to_owned(),
             analysis,
             paths,
@@ -247,27 +248,10 @@ fn charset(line: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<St
     foreign.map(|locale| locale.to_string_lossy().into_owned())
 }
 
-/// More words of one program than this are not taken for paths.
-const MOST_NAMED: usize = 64;
-
-/// What a program of which nothing is known may do with its words is to open them.
-fn named(part: &LinePart) -> Vec<Touched> {
-    let unknown = part
-        .base_name()
-        .is_some_and(|name| !is_known(name) || name == "openssl");
-    if !unknown {
-        return Vec::new();
-    }
-    let words = part.argv.iter().skip(1).filter_map(Arg::text);
-    // `--file=name`, `if=name`, `@name`
-    let pieces = words.flat_map(|word| {
-        let value = word.split_once('=').map(|(_, value)| value);
-        let listed = word.strip_prefix('@');
-        [Some(word), value, listed].into_iter().flatten()
-    });
-    let paths = pieces.filter_map(|text| absolute(text, part.cwd.as_deref()));
-    let paths = paths.flatten().take(MOST_NAMED);
-    paths.map(|path| Touched::new(&path)).collect()
+fn named(parts: &[LinePart], paths: &[Vec<PathUse>]) -> Vec<NamedOperands> {
+    let parts = parts.iter().zip(paths);
+    let named = parts.map(|(part, paths)| NamedOperands::collect(part, paths));
+    named.collect()
 }
 
 /// What git reads from the top of its repository, wherever below it starts: objects by
@@ -358,7 +342,7 @@ fn below(prefix: &str, cwd: Option<&[PathBuf]>) -> Where {
     Where::Below(places.map(|paths| paths.iter().map(|path| Touched::new(path)).collect()))
 }
 
-fn absolute(text: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<PathBuf>> {
+pub(super) fn absolute(text: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<PathBuf>> {
     if Path::new(text).is_absolute() {
         return Some(vec![PathBuf::from(text)]);
     }

@@ -9,6 +9,7 @@
 //! - [`arg`]: a word as a program would get it
 //! - `builtins`: the words that bash itself gives a meaning
 //! - [`git_config`]: whether a git repository starts programs by its configuration
+//! - `invisible`: characters that make a line look like another one
 //! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
 //! - `walk`: every command of a line, one after the other; [`analysis`] is what comes of it
 //! - [`ReadLine`]: a line with what came of it, to be handed on
@@ -26,6 +27,7 @@ pub mod count;
 mod decode;
 pub mod effect;
 pub mod git_config;
+mod invisible;
 mod read_line;
 pub mod syntax;
 mod walk;
@@ -36,4 +38,4 @@ pub use ast::Span;
 pub use builtins::{is_builtin, is_reserved};
 pub use effect::{CommandFinding, Cover, Effect, EffectVerdict, OwnService, Start, WriteKind};
 pub use read_line::ReadLine;
-pub use walk::{analyze, is_safe_variable, is_stream, keeps_nothing};
+pub use walk::{MAX_LINE, analyze, is_safe_variable, is_stream, keeps_nothing};

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use super::{
-    options::{content, names},
+    options::{content, names, written as written_as},
     spec::CommandEntry,
 };
 use crate::{
     arg::{Arg, Value},
     ast::Span,
-    effect::{CommandFinding, Effect, EffectVerdict, Read, Start, Write, WriteKind},
+    effect::{CommandFinding, Effect, EffectVerdict, Read, Start, WriteKind},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("find", find)];
@@ -256,6 +256,9 @@ impl<'a> Expression<'a> {
         finding.effects = self.roots.iter().map(names_below).collect();
         if self.deletes {
             finding.effects.extend(self.roots.iter().map(written));
+            // Which of the files below it removes is not written in the line.
+            let trees = self.roots.iter().map(|root| written_as(root, WriteKind::Tree));
+            finding.effects.extend(trees);
         }
         finding.effects.extend(self.effects);
         finding.starts = self.starts;
@@ -286,10 +289,7 @@ fn lists(words: &str, text: &str) -> bool {
 }
 
 fn written(path: &Arg) -> Effect {
-    Effect::Write(Write {
-        path: path.clone(),
-        how: WriteKind::Twist,
-    })
+    written_as(path, WriteKind::Twist)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! So it can change what follows a `$`; a word in which it would do that is refused.
 
 use super::cursor::starts_name;
-use super::sequences::{Sequence, sequence};
+use super::sequences::{self, Sequence, sequence};
 use super::words::PlacedPart;
 use super::{ParseResult, Parser};
 use crate::ast::PartKind;
@@ -16,6 +16,11 @@ const MAX_LENGTH: usize = 10_000;
 const MAX_TEXTS: usize = 1_000;
 /// and at most this many bytes.
 const MAX_BYTES: usize = 65_536;
+
+/// The brace expansions of one line become at most this many words: bash holds them all in memory,
+pub(super) const MAX_WORDS: u64 = 100_000;
+/// and at most this many bytes.
+pub(super) const MAX_EXPANDED: u64 = 1 << 26;
 
 /// A word to brace expansion: unquoted characters, and everything else.
 #[derive(Clone, Copy)]
@@ -119,6 +124,41 @@ impl Braced {
             texts.extend(after.iter().map(|end| format!("{before}{middle}{end}")));
         }
         Some(texts)
+    }
+
+    /// Returns how many words a stretch becomes.
+    fn word_count(&self, from: usize, to: usize) -> u64 {
+        let mut count = 1_u64;
+        let mut from = from;
+        while let Some((open, close)) = self.first_group(from, to) {
+            let commas = self.commas(open, close);
+            let group = if commas.is_empty() {
+                self.sequence_length(open, close)
+            } else {
+                let mut start = open + 1;
+                let mut sum = 0_u64;
+                for end in commas.into_iter().chain([close]) {
+                    sum = sum.saturating_add(self.word_count(start, end));
+                    start = end + 1;
+                }
+                sum
+            };
+            count = count.saturating_mul(group);
+            from = close + 1;
+        }
+        count
+    }
+
+    fn sequence_length(&self, open: usize, close: usize) -> u64 {
+        let mut text = String::new();
+        for at in open + 1..close {
+            match (self.character(at), self.piece(at).map(|piece| &piece.kind)) {
+                (Some(found), _) => text.push(found),
+                (None, Some(PartKind::Text(quoted))) => text.push_str(quoted),
+                (None, _) => return 1,
+            }
+        }
+        sequences::length(&text)
     }
 
     /// A comma that separates nothing, because it is quoted or nested, makes bash take the braces off
@@ -231,7 +271,9 @@ impl Parser<'_> {
         let word = self.braced(pieces);
         let length = word.elements.len();
         let opening = |element: &&Element| matches!(element, Element::Character('{'));
-        let many = length > MAX_LENGTH || word.elements.iter().filter(opening).count() > MAX_OPEN;
+        let opened = word.elements.iter().filter(opening).count();
+        let many = length > MAX_LENGTH || opened > MAX_OPEN;
+        self.refuse_many_words(&word, opened)?;
         let mut result = Vec::new();
         let mut from = 0;
         loop {
@@ -261,6 +303,33 @@ impl Parser<'_> {
             }
             from = close + 1;
         }
+    }
+
+    /// Refuses a word that would fill the memory of the shell, alone or with others of the line.
+    fn refuse_many_words(&mut self, word: &Braced, opened: usize) -> ParseResult<()> {
+        let length = word.elements.len();
+        if opened == 0 || length == 0 {
+            return Ok(());
+        }
+        let words = match opened > MAX_OPEN {
+            // Nested groups are not counted beyond this.
+            true => u64::MAX,
+            false => word.word_count(0, length),
+        };
+        let (start, end) = (word.origins[0].1, word.origins[length - 1].2);
+        let width = u64::try_from(end - start).unwrap_or(u64::MAX);
+        let left = self.bounds.braced_words.checked_sub(words);
+        let bytes_left = self.bounds.braced_bytes.checked_sub(words.saturating_mul(width));
+        let (Some(left), Some(bytes_left)) = (left, bytes_left) else {
+            let message = format!(
+                "brace expansion into more than {MAX_WORDS} words or {MAX_EXPANDED} bytes, or in too \
+                 many braces: use a loop"
+            );
+            return Err(self.error(start, end, &message));
+        };
+        self.bounds.braced_words = left;
+        self.bounds.braced_bytes = bytes_left;
+        Ok(())
     }
 
     fn braced(&self, pieces: Vec<PlacedPart>) -> Braced {

@@ -268,6 +268,8 @@ impl Parser<'_> {
         };
         let result = read(&mut parser)?;
         self.bounds.alternatives = parser.bounds.alternatives;
+        self.bounds.braced_words = parser.bounds.braced_words;
+        self.bounds.braced_bytes = parser.bounds.braced_bytes;
         self.expansions += parser.expansions;
         Ok(result)
     }

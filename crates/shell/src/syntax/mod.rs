@@ -91,6 +91,8 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
             arithmetic: 0,
             scanned: 0,
             alternatives: MAX_ALTERNATIVES,
+            braced_words: braces::MAX_WORDS,
+            braced_bytes: braces::MAX_EXPANDED,
         },
         documents: Documents::default(),
         in_substitution: false,
@@ -122,6 +124,9 @@ struct Bounds {
     scanned: usize,
     /// What is left of [`MAX_ALTERNATIVES`].
     alternatives: usize,
+    /// What is left of [`braces::MAX_WORDS`] and [`braces::MAX_EXPANDED`].
+    braced_words: u64,
+    braced_bytes: u64,
 }
 
 impl Bounds {

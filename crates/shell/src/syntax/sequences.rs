@@ -53,6 +53,26 @@ pub(super) fn sequence(text: &str) -> Sequence {
     }
 }
 
+/// Returns how many words `{x..y}` or `{x..y..step}` becomes in bash, whose integers have 64 bits;
+/// 1 if it stays as it is.
+pub(super) fn length(text: &str) -> u64 {
+    let terms: Vec<&str> = text.split("..").collect();
+    let (first, last, step) = match terms[..] {
+        [first, last] => (first, last, "1"),
+        [first, last, step] => (first, last, step),
+        _ => return 1,
+    };
+    let value = |term: &str| match term.as_bytes() {
+        [letter] if letter.is_ascii_alphabetic() => Some(i64::from(*letter)),
+        _ => term.parse().ok(),
+    };
+    let (Some(first), Some(last), Ok(step)) = (value(first), value(last), step.parse::<i64>())
+    else {
+        return 1;
+    };
+    (first.abs_diff(last) / step.unsigned_abs().max(1)).saturating_add(1)
+}
+
 fn steps(from: i32, to: i32, step: u32) -> Box<dyn Iterator<Item = i32>> {
     let step = step as usize;
     match from <= to {

@@ -19,7 +19,7 @@ use crate::{
     commands, count,
     decode::Known,
     effect::{CommandFinding, Effect, EffectVerdict},
-    syntax,
+    invisible, syntax,
 };
 use functions::InForce;
 
@@ -29,6 +29,10 @@ const DEEPEST: usize = 16;
 /// More possible directories than this are as good as not knowing.
 const MOST_PLACES: usize = 4;
 
+/// The maximum length of a line in bytes. Linux passes no longer argument to a program, and reading
+/// takes several hundred times the memory of the line.
+pub const MAX_LINE: usize = 131_072;
+
 /// Reads a line and says what it does. Pure, and linear in the length of the line.
 pub fn analyze(line: &str, place: &LinePlace) -> Analysis {
     count::note(line);
@@ -36,17 +40,19 @@ pub fn analyze(line: &str, place: &LinePlace) -> Analysis {
         start: 0,
         end: line.len(),
     };
+    let unreadable = |problem: String, span: Span| Analysis {
+        verdict: EffectVerdict::Unknown,
+        reason: format!("it cannot be read: {problem}"),
+        span,
+        parts: Vec::new(),
+        unreadable: Some(problem),
+    };
+    if line.len() > MAX_LINE {
+        return unreadable(format!("it is longer than {MAX_LINE} bytes"), whole);
+    }
     let script = match syntax::parse(line) {
         Ok(script) => script,
-        Err(error) => {
-            return Analysis {
-                verdict: EffectVerdict::Unknown,
-                reason: format!("it cannot be read: {error}"),
-                span: error.span,
-                parts: Vec::new(),
-                unreadable: Some(error.to_string()),
-            };
-        }
+        Err(error) => return unreadable(error.to_string(), error.span),
     };
     let mut walker = Walker::new(place, true);
     walker.line(line, &script);
@@ -119,6 +125,16 @@ impl<'a> Walker<'a> {
         let shell = Shell::new(line, None);
         self.script(script, &shell, &mut state);
         if let Some((span, finding)) = self.streams.problem() {
+            self.note(span, finding, &shell, &state);
+        }
+        if let Some((start, letter)) = invisible::first_invisible(line) {
+            let span = Span {
+                start,
+                end: start + letter.len_utf8(),
+            };
+            let code = u32::from(letter);
+            let why = format!("the invisible character U+{code:04X} makes it look like another line");
+            let finding = CommandFinding::unknown(why).at(span).exact();
             self.note(span, finding, &shell, &state);
         }
         if let Some(finding) = self.evaluation.problem() {

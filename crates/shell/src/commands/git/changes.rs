@@ -3,7 +3,7 @@
 use super::paths;
 use crate::{
     commands::{
-        options::ParsedArguments,
+        options::{ParsedArguments, content},
         shells::opaque,
         spec::{Operands, Spec, runs},
     },
@@ -20,8 +20,17 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     .strict()
     .judged(add),
     // A dry run of it writes objects too.
-    Spec::changes("commit", "-F< -t< --file< --template<", "it records a commit")
-        .operands(Operands::Text),
+    Spec::changes(
+        "commit",
+        "-apzqvseinou -m: -C: -c: -F< -t< -S? --message= --reuse-message= --reedit-message= --fixup= \
+         --squash= --author= --date= --cleanup= --trailer= --file< --template< --gpg-sign=? \
+         --no-gpg-sign --pathspec-from-file< --pathspec-file-nul --amend --all --patch --allow-empty \
+         --allow-empty-message --no-edit --edit --no-verify --quiet --verbose --signoff --no-signoff \
+         --dry-run --short --long --branch --porcelain --only --include --reset-author \
+         --untracked-files=? --no-post-rewrite --status --no-status",
+        "it records a commit",
+    )
+    .judged(commit),
     Spec::prints(
         "rm",
         "-nqfr --dry-run --quiet --cached --force --ignore-unmatch --sparse",
@@ -90,6 +99,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec::changes("cherry-pick revert", "", "it makes commits"),
     Spec::changes("stash", "", "it changes the stash or the working tree"),
     Spec::changes("reflog/expire reflog/delete reflog/drop", "", "it deletes entries of the log"),
+    Spec::changes("reflog/write", "", "it adds an entry to the log").operands(Operands::Text),
     Spec::changes("bisect/run", "", "it runs a command for each step").judged(bisect_run),
     Spec::unsure("bisect/view bisect/visualize", "it may open a viewer"),
     Spec::changes("bisect", "", "it checks out commits to search"),
@@ -146,7 +156,19 @@ fn unless_dry(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFindin
 }
 
 fn add(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    unless_dry(parsed, "it changes the index")
+    let finding = unless_dry(parsed, "it changes the index");
+    recorded(parsed, finding)
+}
+
+fn commit(parsed: &ParsedArguments<'_>) -> CommandFinding {
+    let finding = CommandFinding::mutating("it records a commit");
+    recorded(parsed, parsed.with_effects(finding, Operands::Text))
+}
+
+/// Adds the reads of the files whose content goes into the object store.
+fn recorded(parsed: &ParsedArguments<'_>, finding: CommandFinding) -> CommandFinding {
+    let files = parsed.operands.iter();
+    finding.with_all(files.map(|arg| content(&paths::pattern(arg))))
 }
 
 fn rm(parsed: &ParsedArguments<'_>) -> CommandFinding {

@@ -304,18 +304,28 @@ fn judge(parsed: &ParsedArguments<'_>, shows: ShownPaths) -> CommandFinding {
     finding
 }
 
-/// `%G?` and its like check signatures.
+/// Returns the finding for a format that checks signatures.
 fn signature(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let given = parsed.options.iter().find(|given| {
         let format = matches!(given.name, "--format" | "--pretty");
-        let text = given.value.as_ref().and_then(|value| value.text());
-        format && text.is_some_and(|text| text.contains("%G"))
+        let value = given.value.as_ref();
+        format && value.is_some_and(|value| value.text().is_none_or(checks_signatures))
     })?;
     Some(
         CommandFinding::unknown("a signature in the format starts gpg")
             .at(given.span)
             .exact(),
     )
+}
+
+/// Returns whether a format has a placeholder that starts gpg: `%G?`, and with a modifier `% G?`,
+/// `%+G?`, `%-G?`. Any `G` counts that only modifiers, digits or padding separate from a `%`.
+pub(super) fn checks_signatures(format: &str) -> bool {
+    let after_percent = format.split('%').skip(1);
+    let mut placeholders = after_percent.map(|rest| {
+        rest.trim_start_matches(|letter: char| " +-<>|(),.".contains(letter) || letter.is_ascii_digit())
+    });
+    placeholders.any(|rest| rest.starts_with('G')) || format.contains("signature")
 }
 
 /// `--diff-merges=remerge`, by any of its names.

@@ -44,7 +44,7 @@ const KEEPS_CONTENT: &str = "add stage commit rm mv clean checkout switch restor
                              cherry-pick revert stash init apply am mailinfo mailsplit worktree \
                              worktree/remove gc repack prune prune-packed pack-refs maintenance \
                              multi-pack-index commit-graph reflog/expire reflog/delete reflog/drop \
-                             rerere sparse-checkout update-index update-ref write-tree commit-tree \
+                             reflog/write rerere sparse-checkout update-index update-ref write-tree commit-tree \
                              mktree mktag replace update-server-info refs bisect bisect/run push \
                              pull fetch clone ls-remote send-pack http-push fetch-pack http-fetch \
                              remote-http remote-https fast-import index-pack unpack-objects";

@@ -3,11 +3,11 @@
 use crate::{
     arg::Arg,
     commands::{
-        options::ParsedArguments,
+        options::{ParsedArguments, written},
         spec::{CommandEntry, Operands, OptionStyle, Spec, writes},
         verbs::{self, VerbProgram, change, unsure},
     },
-    effect::{CommandFinding, Effect, Write, WriteKind},
+    effect::{CommandFinding, WriteKind},
 };
 
 pub(in crate::commands) const ENTRIES: &[CommandEntry] =
@@ -62,11 +62,9 @@ static GOFMT: Spec = Spec::reads("gofmt", "-d -e -l -s -r:")
 fn gofmt(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = parsed.finding(Operands::Files);
     if parsed.has("-w") {
-        let writes = parsed.operands.iter().map(|arg| {
-            Effect::Write(Write {
-                path: (*arg).clone(),
-                how: WriteKind::Twist,
-            })
+        // Of a directory it writes every Go file below.
+        let writes = parsed.operands.iter().flat_map(|arg| {
+            [WriteKind::Twist, WriteKind::Tree].map(|how| written(arg, how))
         });
         finding.effects.extend(writes);
     }
@@ -107,7 +105,7 @@ mod tests {
             "gofmt -w x.go",
             "gofmt -cpuprofile f x.go",
         ]);
-        assert_eq!(effects("gofmt -w x.go"), ["read x.go", "Twist x.go"]);
+        assert_eq!(effects("gofmt -w x.go"), ["read x.go", "Twist x.go", "Tree x.go"]);
     }
 
     #[test]

@@ -38,9 +38,12 @@ const TABLE: &[(&str, &str, &str)] = &[
     ),
     ("ctest cpack", "--version -version --help -h", BUILDS),
     ("ninja samu", "--version --help -h", BUILDS),
+    ("meson autoconf automake libtool", "--version --help -h", BUILDS),
+    // SConscript files, rebar.config and its plugins, .erlang, .rspec, .rubocop.yml, and the like
+    // are loaded before a version or the help is printed.
     (
-        "meson scons autoconf automake libtool",
-        "--version --help -h",
+        "scons rebar3 erl elixir elixirc iex mix husky lefthook pre-commit rake invoke fab mage just task",
+        "",
         BUILDS,
     ),
     (
@@ -61,9 +64,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("node nodejs", "--version -v --help -h --v8-options", RUNS),
     ("deno", "--version -V --help -h", RUNS),
     ("bun", "--version -v --revision --help -h", RUNS),
-    ("tsc", "--version -v --help -h --all", CHECKS),
     ("ruby", "--version -v --help -h --copyright", RUNS),
-    ("rake", "--version -V --help -h", BUILDS),
     (
         "php",
         "--version -v -i -m --info --modules --help -h --ini",
@@ -85,7 +86,6 @@ const TABLE: &[(&str, &str, &str)] = &[
         "--version --numeric-version -V --help -h",
         COMPILES,
     ),
-    ("elixir iex erl elixirc", "--version -v --help -h", RUNS),
     ("zig", "version env help --help -h targets", BUILDS),
     (
         "nim crystal dart dmd ldc2 ocaml opam",
@@ -108,38 +108,41 @@ const TABLE: &[(&str, &str, &str)] = &[
         "",
         LAUNCHES,
     ),
+    // Plugins and settings of the project are loaded first.
+    ("poetry pipenv hatch pdm rye nox pyenv", "", BUILDS),
     (
-        "poetry pipenv hatch pdm rye nox pyenv",
-        "--version -V",
-        BUILDS,
+        "mypy pyright isort flake8 pylint bandit eslint prettier stylelint vitest playwright \
+         cypress rspec rubocop phpunit phpstan golangci-lint tsc",
+        "",
+        CHECKS,
     ),
+    // Programs without plugins in an interpreted language: they print and exit.
     (
-        "just task mage invoke fab mix rebar3 pre-commit husky lefthook",
+        "ruff black biome staticcheck shfmt clang-format clang-tidy rustfmt",
         "--version --help",
-        BUILDS,
-    ),
-    (
-        "mypy pyright ruff black isort flake8 pylint bandit eslint prettier stylelint \
-         biome vitest playwright cypress rspec rubocop phpunit phpstan golangci-lint \
-         staticcheck shfmt clang-format clang-tidy rustfmt",
-        "--version -V --help",
         CHECKS,
     ),
     (
-        "terraform tofu terragrunt pulumi packer vagrant helm helmfile kustomize skaffold minikube kind \
-         k3d k9s argocd flux istioctl eksctl",
+        "terraform tofu packer helm kustomize skaffold minikube kind k3d k9s argocd flux istioctl eksctl",
         "version --version -version -v --help --short --client -json",
         INFRASTRUCTURE,
     ),
+    // A Vagrantfile, an ansible.cfg with plugins, a Berksfile or a project's plugins are loaded first.
     (
-        "ansible ansible-playbook ansible-galaxy ansible-inventory ansible-vault salt puppet chef knife",
-        "--version --help -h",
+        "terragrunt pulumi vagrant helmfile ansible ansible-playbook ansible-galaxy \
+         ansible-inventory ansible-vault salt puppet chef knife",
+        "",
         INFRASTRUCTURE,
     ),
     (
-        "aws gcloud gsutil bq az doctl heroku flyctl fly vercel netlify wrangler firebase cdk \
-         sam",
+        "aws gcloud gsutil bq az doctl flyctl fly",
         "--version version",
+        "it talks to a cloud",
+    ),
+    // Installed below the project, they run the version that the project has.
+    (
+        "heroku vercel netlify wrangler firebase cdk sam",
+        "",
         "it talks to a cloud",
     ),
 ];
@@ -212,10 +215,8 @@ mod tests {
             "dotnet --list-sdks",
             "swift --version",
             "zig version",
-            "poetry --version",
             "terraform version",
             "helm version",
-            "ansible --version",
             "aws --version",
             "ruff --version",
         ]);
@@ -252,6 +253,22 @@ mod tests {
             "bundle --version",
             "composer --version",
             "pytest --version",
+            "flake8 --version",
+            "flake8 --help",
+            "pylint --version",
+            "poetry --version",
+            "scons --version",
+            "rspec --version",
+            "rebar3 --version",
+            "erl -v",
+            "rubocop --version",
+            "phpstan --version",
+            "husky --version",
+            "stylelint --version",
+            "eslint --version",
+            "prettier --help",
+            "ansible --version",
+            "pre-commit --version",
             "tox --version",
             "jest --version",
             "mocha --version",
