@@ -78,9 +78,7 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
             return Some(Because::Undecidable(why));
         }
         // In a sandbox, what is denied cannot be written by any way.
-        if open
-            && let Some(why) = filled::denied_below(policy, shell)
-        {
+        if open && let Some(why) = filled::denied_below(policy, shell) {
             return Some(Because::Undecidable(why));
         }
     }

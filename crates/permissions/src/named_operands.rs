@@ -32,17 +32,72 @@ const OPENS_NO_OPERAND: &[&str] = &[
 
 /// Programs that read their operands and never change them.
 const READS_OPERANDS: &[&str] = &[
-    "bandit", "flake8", "hadolint", "mypy", "py.test", "pylint", "pyright", "pytest", "shellcheck",
+    "bandit",
+    "flake8",
+    "hadolint",
+    "mypy",
+    "py.test",
+    "pylint",
+    "pyright",
+    "pytest",
+    "shellcheck",
     "yamllint",
 ];
 
 /// Programs whose bare words are verbs or targets more often than directories: `make docs`.
 const TAKES_VERBS: &[&str] = &[
-    "ant", "apt", "apt-get", "aws", "bazel", "brew", "bun", "bundle", "cargo", "composer", "conda",
-    "deno", "dnf", "docker", "dotnet", "gcloud", "gem", "gh", "glab", "gmake", "go", "gradle",
-    "gulp", "helm", "just", "kubectl", "lerna", "mage", "make", "meson", "mill", "mix", "mvn",
-    "ninja", "npm", "npx", "nx", "pip", "pip3", "pnpm", "podman", "poetry", "rake", "rustup",
-    "sbt", "stack", "systemctl", "task", "turbo", "uv", "yarn", "zig",
+    "ant",
+    "apt",
+    "apt-get",
+    "aws",
+    "bazel",
+    "brew",
+    "bun",
+    "bundle",
+    "cargo",
+    "composer",
+    "conda",
+    "deno",
+    "dnf",
+    "docker",
+    "dotnet",
+    "gcloud",
+    "gem",
+    "gh",
+    "glab",
+    "gmake",
+    "go",
+    "gradle",
+    "gulp",
+    "helm",
+    "just",
+    "kubectl",
+    "lerna",
+    "mage",
+    "make",
+    "meson",
+    "mill",
+    "mix",
+    "mvn",
+    "ninja",
+    "npm",
+    "npx",
+    "nx",
+    "pip",
+    "pip3",
+    "pnpm",
+    "podman",
+    "poetry",
+    "rake",
+    "rustup",
+    "sbt",
+    "stack",
+    "systemctl",
+    "task",
+    "turbo",
+    "uv",
+    "yarn",
+    "zig",
 ];
 
 /// Paths that the arguments of one part name.
@@ -110,7 +165,8 @@ impl NamedOperands {
             self.more = true;
             return;
         }
-        self.directories.push(Removed::looked_through(&touched.real));
+        self.directories
+            .push(Removed::looked_through(&touched.real));
     }
 
     /// Returns why it is uncertain whether the part leaves denied paths alone, if it is. `open`: the
@@ -132,9 +188,8 @@ impl NamedOperands {
                 path.display()
             ));
         }
-        self.more.then(|| {
-            format!("it names more than {MAX_PATHS} paths or {MAX_SCANS} directories")
-        })
+        self.more
+            .then(|| format!("it names more than {MAX_PATHS} paths or {MAX_SCANS} directories"))
     }
 }
 

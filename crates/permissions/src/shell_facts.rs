@@ -8,9 +8,7 @@ use std::{
 
 use haft_shell::{
     Analysis, Arg, Effect, EffectVerdict, LinePart, LinePlace, OwnService, ReadLine, Value,
-    WriteKind, analyze,
-    commands::variables::has_known_charset,
-    is_stream, keeps_nothing,
+    WriteKind, analyze, commands::variables::has_known_charset, is_stream, keeps_nothing,
 };
 
 use super::{

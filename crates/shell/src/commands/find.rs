@@ -257,7 +257,10 @@ impl<'a> Expression<'a> {
         if self.deletes {
             finding.effects.extend(self.roots.iter().map(written));
             // Which of the files below it removes is not written in the line.
-            let trees = self.roots.iter().map(|root| written_as(root, WriteKind::Tree));
+            let trees = self
+                .roots
+                .iter()
+                .map(|root| written_as(root, WriteKind::Tree));
             finding.effects.extend(trees);
         }
         finding.effects.extend(self.effects);
@@ -384,7 +387,14 @@ mod tests {
             ("find a -fprintf o %p", &["names below a", "Twist o"]),
             (
                 "find a b -delete",
-                &["names below a", "names below b", "Twist a", "Twist b"],
+                &[
+                    "names below a",
+                    "names below b",
+                    "Twist a",
+                    "Twist b",
+                    "Tree a",
+                    "Tree b",
+                ],
             ),
             ("find $d -name x", &["names below $"]),
         ];

@@ -319,7 +319,10 @@ impl Parser<'_> {
         let (start, end) = (word.origins[0].1, word.origins[length - 1].2);
         let width = u64::try_from(end - start).unwrap_or(u64::MAX);
         let left = self.bounds.braced_words.checked_sub(words);
-        let bytes_left = self.bounds.braced_bytes.checked_sub(words.saturating_mul(width));
+        let bytes_left = self
+            .bounds
+            .braced_bytes
+            .checked_sub(words.saturating_mul(width));
         let (Some(left), Some(bytes_left)) = (left, bytes_left) else {
             let message = format!(
                 "brace expansion into more than {MAX_WORDS} words or {MAX_EXPANDED} bytes, or in too \

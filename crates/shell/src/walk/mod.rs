@@ -133,7 +133,8 @@ impl<'a> Walker<'a> {
                 end: start + letter.len_utf8(),
             };
             let code = u32::from(letter);
-            let why = format!("the invisible character U+{code:04X} makes it look like another line");
+            let why =
+                format!("the invisible character U+{code:04X} makes it look like another line");
             let finding = CommandFinding::unknown(why).at(span).exact();
             self.note(span, finding, &shell, &state);
         }

@@ -323,7 +323,9 @@ fn signature(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
 pub(super) fn checks_signatures(format: &str) -> bool {
     let after_percent = format.split('%').skip(1);
     let mut placeholders = after_percent.map(|rest| {
-        rest.trim_start_matches(|letter: char| " +-<>|(),.".contains(letter) || letter.is_ascii_digit())
+        rest.trim_start_matches(|letter: char| {
+            " +-<>|(),.".contains(letter) || letter.is_ascii_digit()
+        })
     });
     placeholders.any(|rest| rest.starts_with('G')) || format.contains("signature")
 }

@@ -63,9 +63,10 @@ fn gofmt(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = parsed.finding(Operands::Files);
     if parsed.has("-w") {
         // Of a directory it writes every Go file below.
-        let writes = parsed.operands.iter().flat_map(|arg| {
-            [WriteKind::Twist, WriteKind::Tree].map(|how| written(arg, how))
-        });
+        let writes = parsed
+            .operands
+            .iter()
+            .flat_map(|arg| [WriteKind::Twist, WriteKind::Tree].map(|how| written(arg, how)));
         finding.effects.extend(writes);
     }
     finding
@@ -105,7 +106,10 @@ mod tests {
             "gofmt -w x.go",
             "gofmt -cpuprofile f x.go",
         ]);
-        assert_eq!(effects("gofmt -w x.go"), ["read x.go", "Twist x.go", "Tree x.go"]);
+        assert_eq!(
+            effects("gofmt -w x.go"),
+            ["read x.go", "Twist x.go", "Tree x.go"]
+        );
     }
 
     #[test]

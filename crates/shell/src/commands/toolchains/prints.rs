@@ -38,7 +38,11 @@ const TABLE: &[(&str, &str, &str)] = &[
     ),
     ("ctest cpack", "--version -version --help -h", BUILDS),
     ("ninja samu", "--version --help -h", BUILDS),
-    ("meson autoconf automake libtool", "--version --help -h", BUILDS),
+    (
+        "meson autoconf automake libtool",
+        "--version --help -h",
+        BUILDS,
+    ),
     // SConscript files, rebar.config and its plugins, .erlang, .rspec, .rubocop.yml, and the like
     // are loaded before a version or the help is printed.
     (
