@@ -89,3 +89,22 @@ fn open_lines_get_some_verdict() {
     }
     assert!(judged > 100);
 }
+
+#[test]
+fn a_line_that_costs_too_much_to_read_is_unknown() {
+    let long = format!("echo {}", "a ".repeat(haft_shell::MAX_LINE));
+    let analysis = haft_shell::analyze(
+        &long,
+        &haft_shell::LinePlace {
+            cwd: "/work/demo".into(),
+            home: None,
+        },
+    );
+    assert_eq!(analysis.verdict, EffectVerdict::Unknown);
+    assert!(analysis.parts.is_empty() && analysis.unreadable.is_some());
+    let short = format!("echo {}", "a".repeat(1_000));
+    assert_eq!(judge(&short), EffectVerdict::ReadOnly);
+    // Each word is small enough, all of them together are not.
+    let braces = format!("echo {}", "{1..9999} ".repeat(20));
+    assert_eq!(judge(&braces), EffectVerdict::Unknown);
+}
