@@ -212,7 +212,7 @@ pub(super) fn undescribed(
 }
 
 /// Returns whether the argument belongs to a command or text that the part starts, which is
-/// evaluated as a part of its own.
+/// evaluated as its own part.
 fn is_started(part: &LinePart, arg: &Arg) -> bool {
     part.finding.starts.iter().any(|start| match start {
         Start::Command { argv, .. } => argv.contains(arg),

@@ -305,7 +305,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Refuses a word that would fill the memory of the shell, alone or with others of the line.
+    /// Refuses a brace expansion that would fill the memory of the shell, alone or with others of the line.
     fn refuse_many_words(&mut self, word: &Braced, opened: usize) -> ParseResult<()> {
         let length = word.elements.len();
         if opened == 0 || length == 0 {

@@ -124,7 +124,7 @@ struct Bounds {
     scanned: usize,
     /// What is left of [`MAX_ALTERNATIVES`].
     alternatives: usize,
-    /// What is left of [`braces::MAX_WORDS`] and [`braces::MAX_EXPANDED`].
+    /// The remainder of [`braces::MAX_WORDS`] and [`braces::MAX_EXPANDED`].
     braced_words: u64,
     braced_bytes: u64,
 }

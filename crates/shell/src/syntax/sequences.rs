@@ -54,7 +54,7 @@ pub(super) fn sequence(text: &str) -> Sequence {
 }
 
 /// Returns how many words `{x..y}` or `{x..y..step}` becomes in bash, whose integers have 64 bits;
-/// 1 if it stays as it is.
+/// 1 if it stays unchanged.
 pub(super) fn length(text: &str) -> u64 {
     let terms: Vec<&str> = text.split("..").collect();
     let (first, last, step) = match terms[..] {
