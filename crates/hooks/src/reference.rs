@@ -20,19 +20,23 @@ const EVENTS: [(&str, &str, &str); 31] = [
     (
         "InstructionsLoaded",
         "an instruction file was read",
-        "why it was read",
+        "the reason it was read",
     ),
-    ("UserPromptSubmit", "the person says something", ""),
+    ("UserPromptSubmit", "the user submits a prompt", ""),
     (
         "UserPromptExpansion",
         "a slash command becomes a prompt",
         "the command's name",
     ),
-    ("PreToolUse", "a call is about to be judged", "the tool"),
-    ("PermissionRequest", "a person would be asked", "the tool"),
+    (
+        "PreToolUse",
+        "before the permission decision about a call",
+        "the tool",
+    ),
+    ("PermissionRequest", "before the user is asked", "the tool"),
     (
         "PermissionDenied",
-        "a call was refused because no one is asked",
+        "a call was denied because no user can be asked",
         "the tool",
     ),
     ("PostToolUse", "a call has succeeded", "the tool"),
@@ -49,11 +53,7 @@ const EVENTS: [(&str, &str, &str); 31] = [
         "the model could not answer",
         "the kind of error",
     ),
-    (
-        "Notification",
-        "the person should know of something",
-        "its kind",
-    ),
+    ("Notification", "a notification for the user", "its kind"),
     (
         "PreCompact",
         "the conversation is about to be compacted",
@@ -72,27 +72,23 @@ const EVENTS: [(&str, &str, &str); 31] = [
     ("CwdChanged", "the session's directory has changed", ""),
     (
         "DirectoryAdded",
-        "there is one more working directory",
-        "how it came",
+        "a working directory was added",
+        "how it was added",
     ),
     ("FileChanged", "a watched file has changed", "its name"),
     (
         "WorktreeCreate",
-        "a worktree is to be made; the hook makes it and prints its path",
+        "a worktree is needed; the hook creates it and prints its path",
         "",
     ),
     ("WorktreeRemove", "a worktree is removed", ""),
-    (
-        "Elicitation",
-        "an MCP server wants to know something of the person",
-        "the server",
-    ),
+    ("Elicitation", "an MCP server asks the user", "the server"),
     (
         "ElicitationResult",
-        "the person has answered, and the server is about to learn it",
+        "the user has answered; before the answer is sent to the server",
         "the server",
     ),
-    ("SessionEnd", "a session ends", "why"),
+    ("SessionEnd", "a session ends", "the reason"),
     (
         "PreModelSwitch, PostModelSwitch, TeammateIdle",
         "accepted, not fired yet",
@@ -106,8 +102,8 @@ pub fn markdown() -> String {
     for (name, when, matcher) in EVENTS {
         let objection = match HookMoment::named(name).map(HookMoment::objection) {
             Some(Objection::Blocks) => "blocks",
-            Some(Objection::ForModel) => "the model reads it",
-            Some(Objection::ForPerson) => "the person reads it",
+            Some(Objection::ForModel) => "sent to the model",
+            Some(Objection::ForPerson) => "shown to the user",
             Some(Objection::Ignored) => "ignored",
             None => "",
         };

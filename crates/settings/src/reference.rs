@@ -127,18 +127,18 @@ const PERMISSION: &[SettingKey] = &[
     heavy(
         "permissions.allow",
         List,
-        "rules that let calls through without asking (`haft help rules`)",
+        "rules that allow calls without asking (`haft help rules`)",
     ),
     heavy("permissions.ask", List, "rules that ask, in every mode"),
     heavy(
         "permissions.deny",
         List,
-        "rules that refuse; no other rule, mode or hook lifts them",
+        "rules that deny; no other rule, mode or hook overrides them",
     ),
     heavy(
         "permissions.additionalDirectories",
         List,
-        "further working directories",
+        "additional working directories",
     ),
     heavy(
         "permissions.defaultMode",
@@ -148,17 +148,17 @@ const PERMISSION: &[SettingKey] = &[
     heavy(
         "permissions.disableBypassPermissionsMode",
         Text,
-        "`disable`: the mode bypassPermissions cannot be had",
+        "`disable`: the mode bypassPermissions is unavailable",
     ),
     managed(
         "allowManagedPermissionRulesOnly",
         Flag,
-        "only the administrator's rules count",
+        "only the administrator's rules apply",
     ),
     users(
         "askUserQuestionTimeout",
         Text,
-        "how long an answer is waited for: `60s`, `5m`, `10m` or `never`",
+        "how long a question waits for an answer: `60s`, `5m`, `10m` or `never`",
     ),
 ];
 
@@ -166,14 +166,12 @@ const SANDBOX: &[SettingKey] = &[
     heavy(
         "sandbox.enabled",
         Flag,
-        "`true`: commands have no network but for the hosts that are allowed, and confined ones need no \
-         permission; `false`: nothing is confined; without it, files are confined and the network of \
-         permitted commands is open",
+        "`true`: commands reach only allowed hosts, and confined commands need no permission; `false`: no command is confined; unset: files are confined, and the network of permitted commands is open",
     ),
     heavy(
         "sandbox.failIfUnavailable",
         Flag,
-        "rather no session than one without a sandbox",
+        "a session starts only if the sandbox is available",
     ),
     heavy(
         "sandbox.autoAllowBashIfSandboxed",
@@ -188,24 +186,32 @@ const SANDBOX: &[SettingKey] = &[
     heavy(
         "sandbox.allowUnsandboxedCommands",
         Flag,
-        "`false`: no call may ask to run unconfined",
+        "`false`: no call may request to run unconfined",
     ),
     heavy(
         "sandbox.filesystem.allowWrite",
         List,
-        "may be changed beside the working directories",
+        "paths that may be changed in addition to the working directories",
     ),
-    heavy("sandbox.filesystem.denyWrite", List, "may not be changed"),
-    heavy("sandbox.filesystem.denyRead", List, "may not be read"),
+    heavy(
+        "sandbox.filesystem.denyWrite",
+        List,
+        "paths that may not be changed",
+    ),
+    heavy(
+        "sandbox.filesystem.denyRead",
+        List,
+        "paths that may not be read",
+    ),
     heavy(
         "sandbox.filesystem.allowRead",
         List,
-        "may be read although it lies in what may not",
+        "paths that may be read although `denyRead` contains them",
     ),
     users(
         "sandbox.filesystem.disabled",
         Flag,
-        "files are not confined, only the network is",
+        "`true`: only the network is confined, not files",
     ),
     heavy(
         "sandbox.network.allowedDomains",
@@ -215,12 +221,12 @@ const SANDBOX: &[SettingKey] = &[
     heavy(
         "sandbox.network.deniedDomains",
         List,
-        "hosts that may not be reached; wins",
+        "hosts that may not be reached; overrides `allowedDomains`",
     ),
     users(
         "sandbox.network.strictAllowlist",
         Flag,
-        "a host that is not named is refused, not asked about",
+        "`true`: hosts that are not listed are refused without asking",
     ),
     managed(
         "sandbox.network.allowManagedDomainsOnly",
@@ -233,32 +239,32 @@ const HOOKS: &[SettingKey] = &[
     heavy(
         "hooks",
         Object,
-        "programs that run at certain moments (`haft help hooks`)",
+        "commands that run on certain events (`haft help hooks`)",
     ),
     heavy(
         "disableAllHooks",
         Flag,
-        "no hook runs, but the administrator's",
+        "`true`: only the administrator's hooks run",
     ),
     managed(
         "allowManagedHooksOnly",
         Flag,
-        "only the administrator's hooks run",
+        "`true`: only the administrator's hooks run, also if other files define some",
     ),
     heavy(
         "allowedHttpHookUrls",
         List,
-        "where hooks of type `http` may post to; `*` stands for anything",
+        "URLs to which hooks of type `http` may post; `*` matches any text",
     ),
     heavy(
         "httpHookAllowedEnvVars",
         List,
-        "variables that headers of such hooks may hold",
+        "variables that headers of such hooks may contain",
     ),
     heavy(
         "env",
         Object,
-        "variables for the session and for commands; an empty text removes one",
+        "variables for the session and for commands; an empty value removes one",
     ),
 ];
 
@@ -266,18 +272,18 @@ const MODEL: &[SettingKey] = &[
     light(
         "model",
         Text,
-        "the model, by its name or a short one such as `sonnet`",
+        "the model, by its name or an alias such as `sonnet`",
     ),
     light(
         "fallbackModel",
         Texts,
-        "what is asked when that one is overloaded",
+        "the model to use when that one is overloaded",
     ),
     heavy("availableModels", List, "models that may be chosen"),
     heavy(
         "modelOverrides",
         Object,
-        "other names for models, as a provider wants them",
+        "other names for models, as a provider expects them",
     ),
     light(
         "effortLevel",
@@ -287,80 +293,71 @@ const MODEL: &[SettingKey] = &[
     light(
         "alwaysThinkingEnabled",
         Flag,
-        "`true`: the model thinks first, as much as it finds right (what a session is given and MAX_THINKING_TOKENS win)",
+        "`true`: the model thinks first, as much as it decides (options of the session and MAX_THINKING_TOKENS take precedence)",
     ),
     users(
         "apiKeyHelper",
         Text,
-        "a command that prints the key, for `sh`; used where no variable holds one, run again after \
-         CLAUDE_CODE_API_KEY_HELPER_TTL_MS (5 minutes) and when the key is refused",
+        "a command for `sh` that prints the key; used if no variable contains one, and run again after CLAUDE_CODE_API_KEY_HELPER_TTL_MS (5 minutes) or when the key is refused",
     ),
     light(
         "autoCompactEnabled",
         Flag,
-        "`false`: a conversation is summarized by `/compact` only; one that no longer fits is refused",
+        "`false`: only `/compact` summarizes a conversation; a request that no longer fits fails",
     ),
     heavy(
         "autoCompactWindow",
         Number,
-        "summarize as if the model could read only so many tokens",
+        "the context window in tokens at which conversations are summarized",
     ),
     users(
         "webSearch",
         Text,
-        "who searches the web: `provider`, the address of a SearXNG instance (HAFT_SEARCH_URL wins), \
-         `mcp__SERVER__TOOL`, or `off` (`haft help web`)",
+        "the web search backend: `provider`, the URL of a SearXNG instance (HAFT_SEARCH_URL takes precedence), `mcp__SERVER__TOOL`, or `off` (`haft help web`)",
     ),
     users(
         "browser",
         Object,
-        "`path` of Chromium, `headed` (a window), `memoryMb` (2048) above which it is closed, \
-         `secrets` that are typed into pages (`haft help browser`)",
+        "`path` of Chromium, `headed` (a window), `memoryMb` (2048), above which it is closed, `secrets` to type into pages (`haft help browser`)",
     ),
     heavy(
         "lsp",
         Object,
-        "language servers by name (of a project once it is trusted); `diagnostics`: `new`, `errors` or `off`; of the \
-         user alone `memoryMb` (2048) and `allowUnsandboxed`; `false`: none (`haft help language-servers`)",
+        "language servers by name (a project's once it is trusted); `diagnostics`: `new`, `errors` or `off`; only in the user's file `memoryMb` (2048) and `allowUnsandboxed`; `false`: none (`haft help language-servers`)",
     ),
-    light("language", Text, "the language of its answers"),
-    light("outputStyle", Text, "the style of its answers"),
+    light("language", Text, "the language of the model's replies"),
+    light("outputStyle", Text, "the style of the model's replies"),
 ];
 
 const INSTRUCTIONS: &[SettingKey] = &[
-    heavy("agent", Text, "the main agent is of this kind"),
-    heavy(
-        "claudeMdExcludes",
-        List,
-        "instruction files that are not read",
-    ),
+    heavy("agent", Text, "the agent kind of the main agent"),
+    heavy("claudeMdExcludes", List, "instruction files to ignore"),
     heavy(
         "autoMemoryEnabled",
         Flag,
-        "`false`: no notes outlive a session",
+        "`false`: no memory is kept between sessions",
     ),
-    users("autoMemoryDirectory", Text, "where these notes are"),
-    heavy("plansDirectory", Text, "where plans are saved"),
+    users("autoMemoryDirectory", Text, "the directory of this memory"),
+    heavy("plansDirectory", Text, "the directory for plans"),
     users(
         "cleanupPeriodDays",
         Number,
-        "sessions that were not written to for so many days are removed at the start of another, in all \
-         projects; without it, none is",
+        "sessions of all projects that did not change for this number of days are removed when a session starts; unset: never",
     ),
     light(
         "attribution.commit",
         Text,
-        "what the model ends commit messages with; without it, or empty, nothing",
+        "text that the model appends to commit messages; unset or empty: none",
     ),
     light(
         "attribution.pr",
         Text,
-        "what it ends descriptions of pull requests with",
+        "text that it appends to descriptions of pull requests",
     ),
     light(
         "includeCoAuthoredBy",
         Flag,
-        "`false`: neither of both (an older name for leaving them empty)",
+        "`false`: neither of the two (an older setting)",
     ),
     heavy(
         "skillOverrides",
@@ -370,18 +367,22 @@ const INSTRUCTIONS: &[SettingKey] = &[
     light(
         "skillListingBudgetFraction",
         Number,
-        "how much of the context the list of skills may take",
+        "the fraction of the context window that the list of skills may take",
     ),
     light(
         "skillListingMaxDescChars",
         Number,
-        "how long a skill's description may be in it",
+        "the maximum length of a skill's description in that list",
     ),
-    heavy("disableBundledSkills", Flag, "no skills but one's own"),
+    heavy(
+        "disableBundledSkills",
+        Flag,
+        "`true`: only your own skills are available",
+    ),
     heavy(
         "disableSkillShellExecution",
         Flag,
-        "commands in skills are not run",
+        "`true`: commands in skills are not run",
     ),
 ];
 
@@ -395,7 +396,7 @@ const SERVERS: &[SettingKey] = &[
     heavy(
         "deniedMcpServers",
         List,
-        "never these MCP servers, wherever they are named; as above",
+        "these MCP servers are never used, regardless of where they are configured; entries as above",
     ),
     unused("enabledMcpjsonServers", List, false),
     heavy(
@@ -412,35 +413,35 @@ const TERMINAL: &[SettingKey] = &[
     light(
         "theme",
         Text,
-        "`auto`, `dark`, `light`, `-daltonized` or `-ansi` behind either, `custom:NAME` of `~/.claude/themes`",
+        "`auto`, `dark`, `light`, the latter two also with `-daltonized` or `-ansi`, or `custom:NAME` of `~/.claude/themes`",
     ),
     light("editorMode", Text, "`vim`: vi keys in the editor"),
     light(
         "vimInsertModeRemaps",
         Object,
-        "keys typed in vi's insert mode and what they mean, such as `{\"jj\": \"<Esc>\"}`",
+        "key mappings of vi's insert mode, such as `{\"jj\": \"<Esc>\"}`",
     ),
-    light("verbose", Flag, "cards of calls are shown nearly whole"),
+    light("verbose", Flag, "`true`: calls are shown in full"),
+    light("prefersReducedMotion", Flag, "`true`: no animations"),
     light(
-        "prefersReducedMotion",
+        "axScreenReader",
         Flag,
-        "nothing turns or moves by itself",
+        "`true`: a line-oriented session, like `--plain`",
     ),
-    light("axScreenReader", Flag, "a session in lines, as `--plain`"),
     light(
         "preferredNotifChannel",
         Text,
-        "how you are called: `terminal_bell`, `iterm2`, `iterm2_with_bell`, `kitty`, `ghostty`, `notifications_disabled`",
+        "how notifications are shown: `terminal_bell`, `iterm2`, `iterm2_with_bell`, `kitty`, `ghostty`, `notifications_disabled`",
     ),
     light(
         "terminalProgressBarEnabled",
         Flag,
-        "the progress bar of the window shows that something runs",
+        "`true`: the window's progress bar shows when the model works",
     ),
     heavy(
         "statusLine",
         Object,
-        "`{type: command, command, padding, refreshInterval}`: a command that writes the status row",
+        "`{type: command, command, padding, refreshInterval}`: a command that prints the status row",
     ),
     heavy(
         "fileSuggestion",
@@ -450,12 +451,12 @@ const TERMINAL: &[SettingKey] = &[
     light(
         "respectGitignore",
         Flag,
-        "`false`: `@` finds ignored files, too",
+        "`false`: `@` also finds ignored files",
     ),
     light(
         "searchIndex",
         Flag,
-        "`false`: searches keep nothing between calls, and no index files (as `HAFT_SEARCH_INDEX=off`)",
+        "`false`: no search index, in memory or on disk (like `HAFT_SEARCH_INDEX=off`)",
     ),
     light(
         "respondToBashCommands",
@@ -485,7 +486,7 @@ pub fn markdown() -> String {
         let _ = writeln!(text, "### {group}\n");
         let _ = writeln!(
             text,
-            "| Setting | Takes | Counts in | Meaning |\n|---|---|---|---|"
+            "| Setting | Takes | Valid in | Meaning |\n|---|---|---|---|"
         );
         for key in keys {
             let meaning = key.meaning.unwrap_or("no effect here");
