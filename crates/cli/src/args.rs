@@ -35,41 +35,41 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  haft                                         a session in this terminal; `?` shows its keys
-  haft -p 'what does this do?'                 let a model work here; `haft -p --help` tells more
-  haft demo                                    watch an agent at work, without a key
-  haft models                                  which models there are
-  haft tools                                   which tools there are
-  haft call Grep pattern='fn main' type=rust   one call, shown for people
-  haft call Read '{\"file_path\": \"README.md\"}'  the same with JSON
-  haft exec --permission-mode acceptEdits      calls on stdin, one a line, answers on stdout
+  haft                                         start a session in this terminal; `?` shows its keys
+  haft -p 'what does this do?'                 run one task; see `haft -p --help`
+  haft demo                                    watch a session without a key
+  haft models                                  list the models
+  haft tools                                   list the tools
+  haft call Grep pattern='fn main' type=rust   run one tool call
+  haft call Read '{\"file_path\": \"README.md\"}'  pass its input as JSON
+  haft exec --permission-mode acceptEdits      run calls from stdin, one JSON line each
 
 Exit codes:
-  0    done
+  0    success
   1    wrong usage, or the session could not be set up; `haft -p`: the run failed
-  2    `haft call`: the call's result is an error; `haft -p --fail-on-deny`: a call was refused
+  2    `haft call`: the call's result is an error; `haft -p --fail-on-deny`: a call was denied
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)
 
 Environment:
-  HAFT_MAX_TOOL_CONCURRENCY  calls at once (also CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY)
-  HAFT_LOG                   what to log on stderr, such as `debug`
-  CLAUDE_CONFIG_DIR          where sessions are kept (default ~/.claude)
-  NO_COLOR                   no colours
+  HAFT_MAX_TOOL_CONCURRENCY  number of parallel calls (also CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY)
+  HAFT_LOG                   log level on stderr, such as `debug`
+  CLAUDE_CONFIG_DIR          directory for settings and sessions (default ~/.claude)
+  NO_COLOR                   no colors
 
-`haft help` lists topics: settings, rules, hooks, the exec protocol and more. `haft help options`: what all commands take.";
+`haft help` lists topics: settings, rules, hooks, the exec protocol and more. `haft help options` lists the options of all commands.";
 
 const HEADLESS: &str = "\
 Examples:
-  haft -p 'what does this do?'                    the answer, as text
-  git diff | haft -p 'review this'                what comes on stdin is put behind the prompt
-  haft -p --output-format stream-json 'fix it'    every message, one JSON object a line
-  haft -p --continue 'and now the tests'          the newest conversation of this directory
+  haft -p 'what does this do?'                    print the reply as text
+  git diff | haft -p 'review this'                append stdin to the prompt
+  haft -p --output-format stream-json 'fix it'    print every message as a JSON line
+  haft -p --continue 'and now the tests'          continue the last conversation of this directory
 
 Exit codes:
-  0    done
-  1    the run failed, or nothing ran
-  2    with --fail-on-deny: a call was refused
+  0    success
+  1    the run failed or did not start
+  2    with --fail-on-deny: a call was denied
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)
 
@@ -79,7 +79,7 @@ Environment:
   CLAUDE_CODE_MAX_TURNS, CLAUDE_CODE_MAX_OUTPUT_TOKENS, MAX_THINKING_TOKENS
   CLAUDE_CODE_MAX_RETRIES, API_TIMEOUT_MS";
 
-/// The hands and eyes of an AI agent: carries out a model's tool calls, safely, fast and exactly.
+/// A coding agent for your terminal: every command is explained, sandboxed and undoable.
 #[derive(Debug, Parser)]
 #[command(name = "haft", after_help = EXAMPLES, disable_version_flag = true)]
 #[command(
@@ -109,7 +109,7 @@ struct VersionFlags {
     #[arg(short = 'V', long)]
     version: bool,
 
-    /// Print the version as SDKs read it: the level of the conventions we speak, then our own.
+    /// Print the version for SDKs: the version of the conventions, then that of haft.
     #[arg(short = 'v')]
     level: bool,
 }
@@ -132,51 +132,51 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// One more directory that calls may read and edit; repeatable.
+    /// Add a working directory; repeatable.
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) add_dir: Vec<PathBuf>,
 
-    /// Offer only these built-in tools: names or aliases, separated by commas; `default` is all of
+    /// Offer only these built-in tools: names or aliases, separated by commas. `default` means all of
     /// them, an empty value none.
     #[arg(long, value_name = "LIST", global = true)]
     pub(crate) tools: Option<String>,
 
-    /// Rules that let calls through without asking, such as `Bash(npm test *)`; separated by commas or
-    /// blanks; repeatable.
+    /// Rules that allow calls without asking, such as `Bash(npm test *)`; separated by commas or
+    /// spaces; repeatable.
     #[arg(long, alias = "allowedTools", value_name = "RULE", global = true, num_args = 1..)]
     pub(crate) allowed_tools: Vec<String>,
 
-    /// Rules that refuse calls, such as `Read(./.env)`; a tool without more is not offered at all.
+    /// Rules that deny calls, such as `Read(./.env)`. The name of a tool alone removes the tool.
     #[arg(long, alias = "disallowedTools", value_name = "RULE", global = true, num_args = 1..)]
     pub(crate) disallowed_tools: Vec<String>,
 
-    /// Further settings: a file, or JSON itself.
+    /// Additional settings: a file, or JSON.
     #[arg(long, value_name = "FILE-OR-JSON", global = true)]
     pub(crate) settings: Option<String>,
 
-    /// Which settings files count: of `user`, `project`, `local`, separated by commas; an empty value
-    /// none of them. Naming `project` or `local` lets their hooks and variables act.
+    /// The settings files to use: `user`, `project`, `local`, separated by commas; an empty value means
+    /// none. If `project` or `local` is named, its hooks and variables take effect without trust.
     #[arg(long, value_name = "LIST", global = true)]
     pub(crate) setting_sources: Option<String>,
 
-    /// Offer only the few tools an agent cannot do without: Bash, Read, Edit, Write.
+    /// Offer only the essential tools: Bash, Read, Edit, Write.
     #[arg(long, global = true)]
     pub(crate) bare: bool,
 
-    /// How much runs without asking. Default: what the settings say, else `default`.
+    /// What runs without asking. Default: the mode in the settings, otherwise `default`.
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) permission_mode: Option<Mode>,
 
-    /// The same as `--permission-mode bypassPermissions`.
+    /// Short for `--permission-mode bypassPermissions`.
     #[arg(long, global = true, conflicts_with = "permission_mode")]
     pub(crate) dangerously_skip_permissions: bool,
 
-    /// About this many tokens may go to the definitions of tools in each request; the largest beyond it are sent by
-    /// name, and the model loads them when it needs them. Default: a tenth of what the model can read.
+    /// The approximate number of tokens for tool definitions in each request. The largest definitions beyond it are sent
+    /// by name only, and the model loads them when needed. Default: a tenth of the context window.
     #[arg(long, value_name = "TOKENS", global = true)]
     pub(crate) tool_budget: Option<usize>,
 
-    /// How many calls run at once.
+    /// The maximum number of parallel calls.
     #[arg(long, value_name = "N", global = true)]
     pub(crate) max_concurrency: Option<std::num::NonZeroUsize>,
 }
@@ -185,18 +185,18 @@ pub(crate) struct SessionArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "camelCase")]
 pub(crate) enum Mode {
-    /// Reads inside the working directories; the rest asks, or is refused when no one can be asked.
+    /// Reads inside the working directories run; the rest asks, or is denied if no user can be asked.
     #[value(alias = "manual")]
     Default,
     /// Also edits inside the working directories.
     AcceptEdits,
     /// Reads only; the rest asks.
     Plan,
-    /// Whatever would ask is refused.
+    /// Calls that would ask are denied.
     DontAsk,
-    /// Everything that is not denied outright.
+    /// Everything runs that no rule denies or asks about.
     BypassPermissions,
-    /// A mode of the convention that is not known here: the same as `default`.
+    /// A mode of the convention that haft does not have: treated as `default`.
     #[value(hide = true)]
     Auto,
 }
@@ -213,7 +213,7 @@ impl From<Mode> for PermissionMode {
     }
 }
 
-/// Let a model work here, without a person: what it says goes to stdout.
+/// Run one task without a user and print the model's reply.
 #[derive(Debug, Parser)]
 #[command(name = "haft", disable_version_flag = true, args_override_self = true)]
 #[command(override_usage = "haft -p [OPTIONS] [PROMPT]", after_help = HEADLESS)]
@@ -261,7 +261,9 @@ pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
             session: cli.session,
             command,
         })),
-        None => anyhow::bail!("say what to do: `exec`, `call`, `tools`; `haft --help` tells more"),
+        None => {
+            anyhow::bail!("no command given; try `exec`, `call` or `tools`, or see `haft --help`")
+        }
     }
 }
 
@@ -300,7 +302,7 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
         && let Some(meant) = which::mistyped(word)
     {
         anyhow::bail!(
-            "no command is called {word:?}; did you mean `haft {meant}`? As a prompt: haft -p {word}"
+            "unknown command {word:?}. Did you mean `haft {meant}`? To send it as a prompt: haft -p {word}"
         );
     }
     let flags = Box::new(cli.headless);

@@ -11,10 +11,9 @@ pub(crate) enum McpCommand {
     Servers(McpServers),
     /// Serve the tools to MCP clients: over stdin and stdout, or over HTTP.
     ///
-    /// Each client has a session of its own: its directory, what it has read and what can be undone are its
-    /// own. Calls are permitted as everywhere: by rules, settings and --permission-mode; what those do not
-    /// settle is asked at the client if it has forms (elicitation), and refused with the rule that would
-    /// allow it if not.
+    /// Each client has its own session: its own directory, read files and undo. Rules, settings and
+    /// --permission-mode decide about calls as usual. If they do not decide, haft asks the client with a form
+    /// (elicitation); without forms, the call is denied, and the result names the rule that would allow it.
     #[command(after_help = "\
 In the configuration of an editor or a desktop app (more: haft help mcp-serve):
   {\"mcpServers\": {\"haft\": {\"command\": \"haft\",
@@ -24,77 +23,77 @@ Examples:
   haft mcp serve                                    over stdin and stdout
   haft mcp serve --tools Read,Grep,Glob             only these tools
   haft mcp serve --allowed-tools 'Bash(npm test *)' --permission-mode acceptEdits
-  haft mcp serve --http 8123                        on 127.0.0.1:8123, with a token that is printed
+  haft mcp serve --http 8123                        on 127.0.0.1:8123, with a printed token
 
 Environment:
-  HAFT_MCP_TOKEN  the token that HTTP clients must show")]
+  HAFT_MCP_TOKEN  the token that HTTP clients must send")]
     Serve(McpServe),
 }
 
 /// Servers whose tools sessions use.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpServers {
-    /// Name a server: an address, or behind `--` a command that starts it.
+    /// Add a server: a URL, or a command after `--`.
     #[command(after_help = "\
 Examples:
   haft mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
   haft mcp add -e API_KEY='${API_KEY}' -s user db -- db-server --read-only
   haft mcp add -t http -H 'X-Team: blue' tracker https://tracker.example.com/mcp")]
     Add(McpAdd),
-    /// Name a server by its entry: '{\"command\": \"…\", \"args\": […]}' or '{\"type\": \"http\", \"url\": \"…\"}'.
+    /// Add a server by its JSON entry: '{\"command\": \"…\", \"args\": […]}' or '{\"type\": \"http\", \"url\": \"…\"}'.
     AddJson {
-        /// What it is called; tools are mcp__NAME__TOOL.
+        /// The name of the server; tools are mcp__NAME__TOOL.
         name: String,
-        /// Its entry.
+        /// The JSON entry.
         json: String,
-        /// Where it counts.
+        /// The scope of the entry.
         #[arg(short, long, value_enum, default_value_t = McpScope::Local)]
         scope: McpScope,
     },
-    /// Connect every server and say how it is: state, revision of the protocol, tools and what they cost.
+    /// List all servers with state, protocol revision, tools and their cost in tokens.
     List {
-        /// Print it as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
-        /// Connect none; say what is named where.
+        /// Do not connect; only show the configuration.
         #[arg(long)]
         offline: bool,
     },
-    /// Connect one server and show all that is known of it.
+    /// Show details of one server.
     Get {
-        /// Which.
+        /// The name of the server.
         name: String,
-        /// Print it as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Approve a server and its tools as they are now.
+    /// Approve the current state of a server and its tools.
     ///
-    /// Tools are pinned the first time they are seen; one whose description changed since, or that is new, is left
-    /// out until you approve it. So is a plugin's server that would be started in another way.
+    /// haft pins tools when it first sees them. A new tool, or one with a changed description, is not available until
+    /// you approve it. The same applies to a plugin's server whose command changed.
     Approve {
-        /// Which.
+        /// The name of the server.
         name: String,
     },
-    /// Forget which servers and tools of this project you approved.
+    /// Delete all approvals of servers and tools for this project.
     ResetProjectChoices,
-    /// Log in to a server at an address, in your browser.
+    /// Log in to an HTTP server with your browser.
     ///
-    /// The token is kept in haft/mcp-tokens.json of the settings folder, for you alone to read, and renewed by itself.
+    /// haft stores the token in haft/mcp-tokens.json of the settings directory (mode 0600) and renews it automatically.
     Login {
-        /// Which.
+        /// The name of the server.
         name: String,
     },
-    /// Forget the token of a server.
+    /// Delete the token of a server.
     Logout {
-        /// Which.
+        /// The name of the server.
         name: String,
     },
-    /// Take a server out again.
+    /// Remove a server.
     Remove {
-        /// Which.
+        /// The name of the server.
         name: String,
-        /// Where it is named, if that is in several places.
+        /// The scope to remove it from, if several have it.
         #[arg(short, long, value_enum)]
         scope: Option<McpScope>,
     },
@@ -102,23 +101,23 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct McpAdd {
-    /// How it is reached. Default: stdio for a command, http for an address.
+    /// The transport. Default: stdio for a command, http for a URL.
     #[arg(short, long, value_enum)]
     pub(crate) transport: Option<McpTransport>,
-    /// Where it counts: for you in this project, for all who work on this project (.mcp.json), or for you everywhere.
+    /// The scope: you in this project, everyone in this project (.mcp.json), or you in all projects.
     #[arg(short, long, value_enum, default_value_t = McpScope::Local)]
     pub(crate) scope: McpScope,
-    /// A variable for its environment, NAME=VALUE; repeatable.
+    /// An environment variable, NAME=VALUE; repeatable.
     #[arg(short, long, value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
     /// A header for each request, 'Name: value'; repeatable.
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub(crate) header: Vec<String>,
-    /// What it is called; tools are mcp__NAME__TOOL.
+    /// The name of the server; tools are mcp__NAME__TOOL.
     pub(crate) name: String,
-    /// Its address, or its command.
+    /// The URL, or the command.
     pub(crate) target: String,
-    /// What the command is called with.
+    /// The arguments of the command.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<String>,
 }

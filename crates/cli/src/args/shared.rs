@@ -67,7 +67,7 @@ pub(crate) fn show_help(words: &[String]) -> anyhow::Result<bool> {
 /// Shows the options that all commands share.
 pub(crate) fn show_shared_options() -> anyhow::Result<()> {
     let mut shared = shared()
-        .about("The options that all commands share")
+        .about("Options of all commands")
         .override_usage("haft -p [OPTIONS] [PROMPT]\n       haft [OPTIONS] COMMAND")
         .disable_help_flag(true);
     let help = shared.render_long_help();

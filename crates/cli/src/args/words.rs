@@ -9,26 +9,26 @@ const INSTEAD: [(&str, &str); 8] = [
     ),
     (
         "config",
-        "settings are JSON files, such as ~/.claude/settings.json; `haft doctor` shows which count here, and \
+        "settings are JSON files, such as ~/.claude/settings.json; `haft doctor` shows which are used here, and \
          `haft models use NAME` saves a model",
     ),
     (
         "resume",
-        "go on with `haft -p --continue 'PROMPT'`, or with `haft -p --resume SESSION 'PROMPT'`; \
+        "use `haft -p --continue 'PROMPT'`, or `haft -p --resume SESSION 'PROMPT'`; \
          `haft sessions list` shows them",
     ),
     (
         "init",
-        "`haft -p /init` lets a model write a CLAUDE.md for this project",
+        "`haft -p /init` writes a CLAUDE.md for this project",
     ),
     (
         "agents",
-        "agents are files in .claude/agents or ~/.claude/agents, or given with `haft -p --agents JSON`",
+        "agent kinds are files in .claude/agents or ~/.claude/agents, or JSON for `haft -p --agents`",
     ),
     (
         "serve",
         "`haft mcp serve` serves the tools to MCP clients; programs start `haft -p --input-format \
-         stream-json`, or `haft exec` for calls alone",
+         stream-json`, or `haft exec` for tool calls only",
     ),
     (
         "worker",
@@ -49,7 +49,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 pub(super) fn check(word: &str) -> anyhow::Result<()> {
     match instead(word) {
         None => Ok(()),
-        Some(instead) => anyhow::bail!("{word} is no command: {instead}"),
+        Some(instead) => anyhow::bail!("unknown command {word}: {instead}"),
     }
 }
 

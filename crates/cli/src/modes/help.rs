@@ -18,32 +18,32 @@ const TOPICS: &[(&str, &str, &str)] = &[
     ),
     (
         "hooks",
-        "programs of yours that run at certain moments",
+        "commands that run on certain events",
         include_str!("../../docs/hooks.md"),
     ),
     (
         "mcp-servers",
-        "servers whose tools are used: where they are named, confined, approved",
+        "MCP servers: configuration, confinement, approval",
         include_str!("../../docs/mcp-servers.md"),
     ),
     (
         "worktrees",
-        "copies of a checkout to work in, and what stays of them",
+        "separate checkouts for sessions and subagents",
         include_str!("../../docs/worktrees.md"),
     ),
     (
         "language-servers",
-        "problems after edits, the tool LSP: which servers, how they are confined",
+        "diagnostics after edits, the tool LSP, confinement of servers",
         include_str!("../../docs/language-servers.md"),
     ),
     (
         "web",
-        "pages and searches: where they may go, who searches",
+        "WebFetch and WebSearch: allowed hosts, search backends",
         include_str!("../../docs/web.md"),
     ),
     (
         "browser",
-        "pages looked at and tested in Chromium: what it may reach, refs, permission",
+        "the Browser tool: pages, snapshots, permission, confinement",
         include_str!("../../docs/browser.md"),
     ),
     (
@@ -53,17 +53,17 @@ const TOPICS: &[(&str, &str, &str)] = &[
     ),
     (
         "editors",
-        "haft as the agent of an editor: Zed, JetBrains, Neovim, Emacs",
+        "haft in an editor: Zed, JetBrains, Neovim, Emacs",
         include_str!("../../docs/editors.md"),
     ),
     (
         "mcp-serve",
-        "haft's tools in an editor or a desktop app",
+        "haft's tools for MCP clients",
         include_str!("../../docs/mcp-serve.md"),
     ),
     (
         "schedules",
-        "prompts that are said later, and monitors",
+        "scheduled prompts and monitors",
         include_str!("../../docs/schedules.md"),
     ),
     (
@@ -78,7 +78,7 @@ const TOPICS: &[(&str, &str, &str)] = &[
     ),
     (
         "state",
-        "where conversations, undo and trust are kept",
+        "where haft stores data",
         include_str!("../../docs/state.md"),
     ),
     (
@@ -88,7 +88,7 @@ const TOPICS: &[(&str, &str, &str)] = &[
     ),
     (
         "telemetry",
-        "what sessions came to, and sending it to a collector",
+        "statistics of sessions, and OpenTelemetry",
         include_str!("../../docs/telemetry.md"),
     ),
 ];
@@ -107,7 +107,7 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<Exit> {
     } else if let Some((.., text)) = TOPICS.iter().find(|(name, ..)| name == first) {
         show::line(text.trim_end())?;
     } else if !args::show_help(words)? {
-        bail!("no command and no topic is called {first:?}\n{}", topics());
+        bail!("unknown command or topic {first:?}\n{}", topics());
     }
     Ok(Exit::Success)
 }
@@ -123,5 +123,5 @@ fn topics() -> String {
     for (name, about, _) in TOPICS {
         text += &format!("\n  {name:<14} {about}");
     }
-    text + &format!("\n  {OPTIONS:<14} the options that all commands share")
+    text + &format!("\n  {OPTIONS:<14} options of all commands")
 }
