@@ -129,10 +129,10 @@ impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ErrorKind::*;
         let what = match self.kind {
-            Auth => "no access to the provider",
+            Auth => "the provider refused the key",
             Permission => "the key may not do this",
             Billing => "the account cannot pay for this",
-            NotFound => "the provider knows no such model or address",
+            NotFound => "unknown model or address",
             BadRequest => "the provider refused the request",
             ContextTooLong => "the conversation is too long for this model",
             TooLarge => "the request is too large",
@@ -142,6 +142,8 @@ impl fmt::Display for ModelError {
             Connection | Refused => "the connection failed",
             Protocol => "the answer cannot be used",
             Cancelled | Local => return f.write_str(&self.message),
+            // No request was sent, and the message says what to do.
+            Auth if self.status.is_none() => return f.write_str(&self.message),
         };
         f.write_str(what)?;
         if let Some(status) = self.status {
@@ -152,12 +154,11 @@ impl fmt::Display for ModelError {
             write!(f, "; it asks to wait {} s", wait.as_secs_f64().ceil())?;
         }
         let next = match self.kind {
-            // Without a status no one was asked, and the message says what to set.
-            Auth if self.status.is_some() => "; check the API key",
+            Auth => "; check the API key",
             Billing => "; check the account's credit",
             // A page instead of an answer says so itself.
             NotFound if self.message.contains("base URL") => "",
-            NotFound => "; check the model's name and the base URL",
+            NotFound => "; `haft models` lists the available models",
             ContextTooLong => "; compact it or start a new one",
             Refused => "; check the base URL, and that a server runs there",
             TooLarge => "; send fewer or smaller images and documents",

@@ -121,7 +121,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 fn topics() -> String {
     let mut text = "Topics (haft help TOPIC):".to_owned();
     for (name, about, _) in TOPICS {
-        text += &format!("\n  {name:<14} {about}");
+        text += &format!("\n  {name:<16} {about}");
     }
-    text + &format!("\n  {OPTIONS:<14} options of all commands")
+    text + &format!("\n  {OPTIONS:<16} options of all commands")
 }

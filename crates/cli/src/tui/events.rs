@@ -7,7 +7,7 @@ use haft::{
     engine::hooks::{HookNews, HookStage},
 };
 use haft_agent::{AgentEvent, Began, EndReason, NoticeLevel};
-use haft_host::{SessionActivity, SessionEvent, TurnResult};
+use haft_host::{RewindKind, SessionActivity, SessionEvent, TurnResult};
 use haft_models::ModelEvent;
 
 use super::{
@@ -98,7 +98,13 @@ impl App {
                 self.command_answered(answer);
             }
             SessionEvent::Rewound { kind, .. } => {
-                self.remark(&format!("- went back: {}", kind.name()));
+                let what = match kind {
+                    RewindKind::Both => "Rewound conversation and files.",
+                    RewindKind::Talk => "Rewound the conversation.",
+                    RewindKind::Files => "Rewound files.",
+                    RewindKind::Summary => "Replaced the messages by a summary.",
+                };
+                self.remark(&format!("- {what}"));
             }
             SessionEvent::Result(result) => self.on_result(&result, now),
             _ => {}

@@ -446,7 +446,7 @@ impl PlainFace {
         }
         if self.is_working {
             self.input.say(Prompt::typed(text), Delivery::Steer);
-            return self.print("you: (that is read between two rounds)");
+            return self.print("you: (delivered after the current step)");
         }
         self.say(text);
         Ok(())

@@ -37,7 +37,7 @@ fn words_of_other_programs_say_what_to_do_instead() {
             let (code, said) = typed(args);
             assert_eq!(code, 1, "{args:?}");
             assert!(
-                said.starts_with(&format!("haft: {word} is no command: ")),
+                said.starts_with(&format!("haft: unknown command {word}: ")),
                 "{said}"
             );
         }

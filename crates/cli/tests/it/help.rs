@@ -41,7 +41,7 @@ fn what_is_neither_command_nor_topic_is_said_so() {
     let ran = run(haft(dir.path()).args(["help", "setings"]), b"");
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
     assert!(
-        ran.stderr.contains("no topic is called \"setings\""),
+        ran.stderr.contains("unknown command or topic \"setings\""),
         "{}",
         ran.stderr
     );

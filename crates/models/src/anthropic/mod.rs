@@ -151,7 +151,8 @@ impl AnthropicOptions {
             }
             (None, Some(key)) => http::secret(&mut headers, "x-api-key", key)?,
             (None, None) if self.base_url.is_empty() && self.custom_headers.is_empty() => {
-                let message = "no key is set; set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN";
+                let message =
+                    "No API key. Run `haft login`, or set ANTHROPIC_API_KEY or OPENAI_API_KEY.";
                 return Err(ModelError::new(ErrorKind::Auth, message));
             }
             // A server of one's own may want none; its answer says if it does.
@@ -268,7 +269,7 @@ mod tests {
         let error = options.headers_with("", None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no access to the provider: the key holds characters that cannot be sent, such as a line break; set another"
+            "the key holds characters that cannot be sent, such as a line break; set another"
         );
     }
 
@@ -277,7 +278,7 @@ mod tests {
         let mut options = AnthropicOptions::default();
         assert_eq!(
             options.headers_with("", None).unwrap_err().to_string(),
-            "no access to the provider: no key is set; set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
+            "No API key. Run `haft login`, or set ANTHROPIC_API_KEY or OPENAI_API_KEY."
         );
         options.base_url = "http://localhost:8080".to_owned();
         assert!(options.headers_with("", None).is_ok());

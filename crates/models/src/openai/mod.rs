@@ -161,8 +161,8 @@ impl OpenAiOptions {
                 )?;
             }
             None if self.base_url.is_empty() && self.custom_headers.is_empty() => {
-                let message = "no key is set; set OPENAI_API_KEY, or the base URL of a server that \
-                               needs none";
+                let message = "No API key. Set OPENAI_API_KEY, or the base URL of a server that needs \
+                               none.";
                 return Err(ModelError::new(ErrorKind::Auth, message));
             }
             None => {}
@@ -291,7 +291,7 @@ mod tests {
         let mut options = OpenAiOptions::default();
         assert_eq!(
             options.headers_with(None).unwrap_err().to_string(),
-            "no access to the provider: no key is set; set OPENAI_API_KEY, or the base URL of a server that needs none"
+            "No API key. Set OPENAI_API_KEY, or the base URL of a server that needs none."
         );
         options.base_url = "http://localhost:8080".to_owned();
         assert!(options.headers_with(None).is_ok());

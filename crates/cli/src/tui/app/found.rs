@@ -22,7 +22,7 @@ impl App {
             Found::Queued { id, line } => self.command_queued(id, line),
             Found::NoCommand(line) => {
                 self.warn(&format!(
-                    "! there is no command {line}; a blank before it sends it as a message"
+                    "! Unknown command {line}. (Start with a space to send it as text.)"
                 ));
                 self.editor.put_back(&[DraftPart::Text(line)]);
             }
