@@ -1,8 +1,8 @@
-//! From events to blocks.
+//! Builds blocks from events.
 //!
-//! A tool's input is collected as text and parsed when its block stops; from then on the call can run,
-//! while the model goes on talking. What is no JSON object becomes a [`BadInput`], whose text is the
-//! error result that lets the model repair its call.
+//! A tool's input is collected as text and parsed when its block stops. From then on the call can
+//! run while the model is still writing. An input that is not a JSON object becomes a [`BadInput`],
+//! whose text is the error result that lets the model repair its call.
 
 use std::{collections::HashMap, fmt};
 
@@ -14,10 +14,10 @@ use crate::{
     conversation::empty_input,
 };
 
-/// An input longer than this is not kept: no tool takes it, and no provider takes it back.
+/// The maximum length of an input in bytes. No tool and no provider accepts a longer one.
 const LONGEST_INPUT: usize = 16 * 1024 * 1024;
 
-/// How much of a bad input the model is shown.
+/// The number of characters of a bad input that the model sees.
 const SHOWN: usize = 200;
 
 /// Collects the events of one reply.
@@ -27,9 +27,10 @@ pub struct Assembler {
     id: Option<String>,
     model: Option<String>,
     blocks: Vec<Building>,
-    /// The block each index means now.
+    /// The block that each index currently refers to.
     by_index: HashMap<usize, usize>,
-    /// A call without any input, held back: it may yet turn out that the model was cut off in it.
+    /// A call with an empty input that has not been returned yet: the model may turn out to have
+    /// been cut off before the input.
     held: Option<usize>,
     usage: Usage,
     stop: Option<StopReason>,
@@ -38,41 +39,43 @@ pub struct Assembler {
 /// A complete tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// The provider's id.
+    /// The provider's id of the call.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments, or why there are none. A call without is answered, not run.
+    /// The arguments, or the reason why they cannot be used. A call without arguments is answered
+    /// with an error, not run.
     pub input: Result<Value, BadInput>,
 }
 
-/// An input that no tool can take. Its text is for the model.
+/// An input that no tool can accept. Its text is for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadInput {
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// How the input begins.
+    /// The beginning of the input.
     pub beginning: String,
-    /// How long it is, in bytes.
+    /// The length in bytes.
     pub length: usize,
 }
 
-/// Everything a model said in one reply. Blocks that were not complete are not in it.
+/// The complete blocks of one reply. Incomplete blocks are not in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// The provider's id of the message.
     pub id: Option<String>,
-    /// The model that answered, as the provider names it; often more exactly than it was asked for.
+    /// The model that answered, under the name that the provider reports. It is often more specific
+    /// than the name in the request.
     pub model: Option<String>,
-    /// What goes into the conversation, in the name of the model that was asked.
+    /// The message for the conversation. Its model is the one that was requested.
     pub message: Message,
-    /// The calls in it, in order, each to be answered.
+    /// The calls in the message, in order. Each must be answered.
     pub calls: Vec<ToolCall>,
-    /// Why the model stopped; `None` if it was interrupted.
+    /// The stop reason; `None` if the reply was interrupted.
     pub stop: Option<StopReason>,
-    /// What it cost.
+    /// The tokens that the reply used.
     pub usage: Usage,
-    /// Some block was begun and not completed.
+    /// Whether a block began and was not completed.
     pub incomplete: bool,
 }
 
@@ -96,7 +99,7 @@ enum Part {
         name: String,
         extra: Map<String, Value>,
         json: String,
-        /// All of it, also what was not kept.
+        /// The full length, including bytes beyond the limit that were not stored.
         length: usize,
         input: Option<Result<Value, BadInput>>,
     },
@@ -130,7 +133,7 @@ impl Part {
             } => Block::ToolUse {
                 id: id.clone(),
                 name: name.clone(),
-                // A provider takes objects only; the error result says what was there.
+                // Providers accept only objects; the error result shows what the model had sent.
                 input: match input {
                     Some(Ok(input)) => input.clone(),
                     _ => empty_input(),
@@ -142,7 +145,7 @@ impl Part {
 }
 
 impl Assembler {
-    /// For one reply of the model that is asked.
+    /// Creates an assembler for one reply of the requested model.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
             asked: model.into(),
@@ -156,7 +159,7 @@ impl Assembler {
         }
     }
 
-    /// Takes an event. Gives the call that is known to be complete by it, if there is one.
+    /// Processes an event. Returns the call that this event completes, if any.
     pub fn push(&mut self, event: &ModelEvent) -> Option<ToolCall> {
         match event {
             ModelEvent::Start { id, model } => {
@@ -211,13 +214,13 @@ impl Assembler {
         None
     }
 
-    /// The block that an index means, once it is complete.
+    /// Returns the block with this index, if it is complete.
     pub fn block(&self, index: usize) -> Option<Block> {
         let building = self.blocks.get(*self.by_index.get(&index)?)?;
         building.complete.then(|| building.block.as_block())
     }
 
-    /// What there is, complete blocks only.
+    /// Ends the reply and returns its complete blocks.
     pub fn finish(self) -> Reply {
         let mut reply = Reply {
             id: self.id,
@@ -278,7 +281,8 @@ impl Assembler {
         });
     }
 
-    /// Two calls of one id could not be answered.
+    /// Returns `id`, or a variant of it that no earlier call has: two calls with the same id could
+    /// not be answered.
     fn unused(&self, id: &str) -> String {
         let taken = |wanted: &str| {
             self.blocks
@@ -319,7 +323,7 @@ impl Assembler {
                     parse_input(&json)
                 });
                 if *length == 0 {
-                    // One that was held already is complete: this one came after it.
+                    // If another call was held back, it is complete, because this one follows it.
                     let earlier = self.held.replace(position)?;
                     return self.call(earlier);
                 }
@@ -335,8 +339,8 @@ impl Assembler {
         }
     }
 
-    /// Lets go of the call that was held back, now that something follows it. A reply that ends in it
-    /// for lack of tokens never got to the input.
+    /// Releases the call that was held back, because an event follows it. If the reply ends here
+    /// because it ran out of tokens, the input was never written, so the call becomes a bad one.
     fn release(&mut self, end: Option<&StopReason>) -> Option<ToolCall> {
         let position = self.held.take()?;
         if matches!(end, Some(StopReason::MaxTokens | StopReason::Refusal))
@@ -364,7 +368,7 @@ impl Assembler {
     }
 }
 
-/// The arguments in a text; no text at all means none.
+/// Parses the arguments of a call. An empty text is an empty object.
 fn parse_input(json: &str) -> Result<Value, BadInput> {
     if json.trim().is_empty() {
         return Ok(empty_input());
@@ -381,7 +385,7 @@ fn parse_input(json: &str) -> Result<Value, BadInput> {
 }
 
 impl ToolCall {
-    /// The call to be run; or, if it cannot be, the result that answers it.
+    /// Returns the call to run, or the error result that answers a call that cannot run.
     pub fn into_use(self) -> Result<ToolUse, ToolResult> {
         let Self { id, name, input } = self;
         match input {

@@ -1,72 +1,72 @@
-//! What goes wrong between us and a model, said for the person who can do something about it.
+//! Errors of a model request, worded for the user who can fix them.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// Why there is no (whole) reply.
+/// The reason why a request failed or its reply is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelError {
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: ErrorKind,
-    /// The provider's words, or ours.
+    /// The provider's message, or ours.
     pub message: String,
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if a response arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The provider's name for the request, for its support.
+    /// The provider's id of the request, for a report to its support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// How long the provider asks us to wait.
+    /// The wait that the provider asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
-    /// The provider's own word on whether trying again makes sense.
+    /// The provider's own statement on whether a retry makes sense.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub should_retry: Option<bool>,
-    /// How many tokens the model can read, where the refusal says it.
+    /// The context window of the model in tokens, if the error message names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
 }
 
-/// Sorts of failure, by what can be done.
+/// Kinds of failure, grouped by what the user or the program can do about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The key is missing or wrong.
     Auth,
-    /// The key is right, but not for this.
+    /// The key is valid but lacks the permission for this request.
     Permission,
-    /// No one pays.
+    /// The account has no credit.
     Billing,
-    /// No such model, or no such address.
+    /// The model or the address does not exist.
     NotFound,
-    /// The provider does not accept the request.
+    /// The provider rejects the request as invalid.
     BadRequest,
-    /// The conversation is longer than the model can read.
+    /// The conversation is longer than the model's context window.
     ContextTooLong,
     /// The request has too many bytes.
     TooLarge,
     /// Too many requests.
     RateLimited,
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     Overloaded,
     /// The provider failed.
     Server,
-    /// No connection, or it was lost.
+    /// The connection failed or was lost.
     Connection,
-    /// The machine is there, and no one listens.
+    /// The host rejected the connection: no server listens on the port.
     Refused,
-    /// The answer is not one this provider gives.
+    /// The response does not follow the provider's protocol.
     Protocol,
-    /// We were asked to stop.
+    /// The caller cancelled the request.
     Cancelled,
-    /// Something on this machine: a script, a recording, a setting.
+    /// A failure on this machine: a script, a recording or a setting.
     Local,
 }
 
 impl ModelError {
-    /// An error of this kind.
+    /// Creates an error without details.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -79,7 +79,7 @@ impl ModelError {
         }
     }
 
-    /// We were asked to stop.
+    /// Returns the error of a cancelled request.
     pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "cancelled")
     }
@@ -96,11 +96,11 @@ impl ModelError {
         Self::new(ErrorKind::Local, message)
     }
 
-    /// May the same request succeed later?
+    /// Returns whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
         use ErrorKind::*;
         match self.kind {
-            // Whatever a header says: no one asks again for what was cancelled or is broken here.
+            // The provider's header does not matter here: retrying cannot help.
             Cancelled | Local => false,
             kind => self.should_retry.unwrap_or(matches!(
                 kind,
@@ -109,7 +109,7 @@ impl ModelError {
         }
     }
 
-    /// The failure's name in stream-json messages.
+    /// Returns the name of the failure in stream-json messages.
     pub fn code(&self) -> &'static str {
         use ErrorKind::*;
         match self.kind {
@@ -156,7 +156,8 @@ impl fmt::Display for ModelError {
         let next = match self.kind {
             Auth => "; check the API key",
             Billing => "; check the account's credit",
-            // A page instead of an answer says so itself.
+            // If the server sent a web page instead of an API response, the message already says
+            // so.
             NotFound if self.message.contains("base URL") => "",
             NotFound => "; `haft models` lists the available models",
             ContextTooLong => "; compact it or start a new one",

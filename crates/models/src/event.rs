@@ -1,4 +1,4 @@
-//! What a model says, piece by piece.
+//! The events of a model's reply.
 
 use std::time::Duration;
 
@@ -7,118 +7,120 @@ use serde_json::{Map, Value};
 
 use crate::ModelError;
 
-/// One piece of a reply, or a word of a wrapper about it.
+/// One event of a reply, or a wrapper's report about it.
 ///
-/// Blocks are told apart by `index` and may interleave.
+/// Blocks are identified by `index`; their events may interleave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelEvent {
-    /// The reply begins.
+    /// The start of the reply.
     Start {
         /// The provider's id of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        /// The model that answers, as the provider names it.
+        /// The model that answers, under the name that the provider reports.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
     },
-    /// A block begins.
+    /// The start of a block.
     BlockStart {
-        /// Which.
+        /// The index of the block.
         index: usize,
-        /// What it is.
+        /// The type of the block.
         block: BlockStart,
     },
-    /// More of a text block.
+    /// More text of a text block.
     Text {
-        /// Which block.
+        /// The index of the block.
         index: usize,
-        /// To be appended.
+        /// The text to append.
         text: String,
     },
-    /// More of a thinking block.
+    /// More text of a thinking block.
     Thinking {
-        /// Which block.
+        /// The index of the block.
         index: usize,
-        /// To be appended.
+        /// The text to append.
         text: String,
     },
-    /// (A part of) the signature of a thinking block.
+    /// The signature of a thinking block, or a part of it.
     Signature {
-        /// Which block.
+        /// The index of the block.
         index: usize,
-        /// To be appended.
+        /// The text to append.
         signature: String,
     },
-    /// A provider's own record of its thinking, to be sent back as it is.
+    /// A provider's opaque record of the model's thinking. It must be sent back unchanged.
     ThinkingDetail {
-        /// Which block.
+        /// The index of the block.
         index: usize,
         /// The record.
         detail: Value,
     },
-    /// More of the JSON text of a tool's input.
+    /// More JSON text of a tool's input.
     Input {
-        /// Which block.
+        /// The index of the block.
         index: usize,
-        /// To be appended; any piece, not only whole tokens.
+        /// The text to append. It may be split anywhere, also inside a JSON token.
         json: String,
     },
-    /// A block is complete.
+    /// The end of a block: it is complete.
     BlockStop {
-        /// Which.
+        /// The index of the block.
         index: usize,
     },
-    /// What the reply has cost so far; replaces what was said before.
+    /// The tokens that the reply has used so far. Replaces earlier values.
     Usage {
-        /// All of it.
+        /// The total so far.
         usage: Usage,
     },
-    /// Why the model stopped.
+    /// The end of the reply.
     Stop {
-        /// The reason.
+        /// The stop reason.
         reason: StopReason,
     },
-    /// Everything said so far of this reply is void: it is asked for again.
+    /// All earlier events of this reply are void: the request is sent again.
     Discard,
     /// The request is sent again after a wait.
     Retry {
-        /// Counted from 1.
+        /// The number of the retry, counted from 1.
         attempt: u32,
-        /// At most this many.
+        /// The maximum number of retries.
         max_retries: u32,
-        /// The wait.
+        /// The wait before the retry.
         delay: Duration,
-        /// Why.
+        /// The error that caused the retry.
         error: ModelError,
     },
-    /// Another model takes over.
+    /// The request continues with another model.
     Fallback {
-        /// Who failed.
+        /// The model that failed.
         from: String,
-        /// Who answers from now on.
+        /// The model that answers from now on.
         to: String,
-        /// Why.
+        /// The error of the first model.
         error: ModelError,
     },
-    /// The provider refuses these images; they were left out. Take them out of the conversation too,
-    /// with [`Conversation::drop_images`](crate::Conversation::drop_images).
+    /// The provider rejected these images, and the request was sent again without them. The caller
+    /// must remove them from the conversation too, with
+    /// [`Conversation::drop_images`](crate::Conversation::drop_images).
     ImagesDropped {
-        /// The messages they stood in, by position.
+        /// The positions of the messages that held the images.
         messages: Vec<usize>,
-        /// Why.
+        /// The provider's error.
         error: ModelError,
     },
-    /// The connection was lost after a complete tool call was handed out. Complete blocks stand,
-    /// the incomplete one is void; answer the calls and go on.
+    /// The connection was lost after a complete tool call had been handed out. Complete blocks are
+    /// valid, the incomplete one is void. The caller answers the calls and continues with the next
+    /// request.
     CutOff {
-        /// How.
+        /// The error that ended the connection.
         error: ModelError,
     },
 }
 
-/// What sort of block begins.
+/// The type of a new block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -127,46 +129,46 @@ pub enum BlockStart {
     Text,
     /// Thinking.
     Thinking,
-    /// Thinking that only the provider can read.
+    /// Thinking that only the provider can decrypt.
     RedactedThinking {
-        /// Its bytes.
+        /// The encrypted text.
         data: String,
     },
     /// A tool call.
     ToolUse {
-        /// The provider's id.
+        /// The provider's id of the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// What else the provider said of the call and wants back.
+        /// Further fields of the call that the provider expects back.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         extra: Map<String, Value>,
     },
-    /// A block of the provider's own, sent back as it came.
+    /// A block type of the provider's own. It must be sent back unchanged.
     Other {
-        /// All of it.
+        /// The whole block.
         block: Value,
     },
 }
 
-/// Why a model stopped. Whether it called tools is known from its blocks, not from this.
+/// The reason why a model stopped. Whether it called tools follows from its blocks, not from this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It had said everything.
+    /// The reply is complete.
     EndTurn,
-    /// It waits for results.
+    /// The model waits for tool results.
     ToolUse,
-    /// It reached the limit of tokens.
+    /// The reply reached the token limit.
     MaxTokens,
-    /// It said a stop sequence.
+    /// The reply reached a stop sequence.
     StopSequence,
-    /// It pauses: send the conversation back as it is.
+    /// The model pauses: the caller sends the conversation back unchanged.
     PauseTurn,
-    /// It, or its provider, declined.
+    /// The model or its provider declined to answer.
     Refusal,
-    /// The conversation filled the model's window.
+    /// The conversation filled the model's context window.
     ContextWindow,
     /// The connection was lost after a complete tool call; see [`ModelEvent::CutOff`].
     CutOff,
@@ -175,32 +177,34 @@ pub enum StopReason {
     Other(String),
 }
 
-/// Tokens of one reply.
+/// The tokens of one reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Read at full price.
+    /// Input tokens at full price.
     pub input: u64,
-    /// Written.
+    /// Output tokens.
     pub output: u64,
-    /// Read from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cache_read: u64,
-    /// Written to the provider's cache, for five minutes and for an hour together.
+    /// Input tokens written to the provider's cache, with both lifetimes (five minutes and one
+    /// hour).
     pub cache_write: u64,
-    /// The part of `cache_write` that is kept for an hour.
+    /// The part of `cache_write` that is cached for an hour.
     pub cache_write_1h: u64,
-    /// The provider did not say: counted as a quarter of the characters.
+    /// Whether the numbers are estimated (a quarter of the characters) because the provider sent
+    /// none.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
 
 impl Usage {
-    /// Everything the model read.
+    /// Returns all input tokens, cached or not.
     pub fn total_input(&self) -> u64 {
         self.input + self.cache_read + self.cache_write
     }
 
-    /// Adds those of another reply. What would be too many stays at the most there can be.
+    /// Adds the tokens of another reply. The sums saturate.
     pub fn add(&mut self, other: &Self) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);

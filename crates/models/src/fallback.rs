@@ -1,8 +1,9 @@
-//! Another model for when the first one cannot.
+//! A second model for when the first one fails.
 //!
-//! Takes over when a model is overloaded or does not exist, and stays: going back and forth would cost
-//! the prompt cache each time. Give the models inside a [`RetryPolicy`](crate::RetryPolicy) with
-//! `max_overloaded`, or the first one is waited for ten times before the second is asked.
+//! [`Fallback`] switches to the next model when a model is overloaded or does not exist. It does
+//! not switch back on its own: each switch costs the prompt cache. Wrap the inner models in a
+//! [`RetryPolicy`](crate::RetryPolicy) with `max_overloaded`; otherwise the first model is retried
+//! ten times before the second one is used.
 
 use std::sync::{
     Arc,
@@ -18,17 +19,17 @@ use crate::{
     handed_out::HandedOut,
 };
 
-/// Models in the order in which they are asked.
+/// Models in the order in which they are tried.
 #[derive(Debug, Clone)]
 pub struct Fallback {
     first: Arc<dyn Model>,
     others: Vec<(Arc<dyn Model>, String)>,
-    /// How many have failed so far.
+    /// The number of models that have failed so far.
     failed: Arc<AtomicUsize>,
 }
 
 impl Fallback {
-    /// Only one yet; it is asked for the model that a request names.
+    /// Creates a fallback with only one model. It is asked for the model that a request names.
     pub fn new(first: Arc<dyn Model>) -> Self {
         Self {
             first,
@@ -37,14 +38,14 @@ impl Fallback {
         }
     }
 
-    /// The same with one more after it, asked for the model of this name.
+    /// Adds a model after the others. It is asked for the model with this name.
     #[must_use]
     pub fn then(mut self, model: Arc<dyn Model>, name: impl Into<String>) -> Self {
         self.others.push((model, name.into()));
         self
     }
 
-    /// The first model is asked again from now on.
+    /// Switches back to the first model.
     pub fn reset(&self) {
         self.failed.store(0, Ordering::Relaxed);
     }

@@ -1,23 +1,24 @@
-//! JSON that was serialized once and is sent many times.
+//! Parts of request bodies that are serialized once and sent many times.
 
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// How a provider wants things written; two dialects never share a fragment.
+/// A variant of a provider's request format. Two variants never share a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dialect(pub(crate) u32);
 
-/// A finished piece of a request's body.
+/// A serialized part of a request's body.
 #[derive(Debug, Clone)]
 pub(crate) struct Fragment {
     pub(crate) bytes: Bytes,
-    /// Where a cache mark can be put in: before the closing brace of the last block that may bear one.
+    /// The offset at which a cache marker can be inserted: before the closing brace of the last
+    /// block that may carry one.
     pub(crate) mark_at: Option<usize>,
 }
 
 impl Fragment {
-    /// Appends it, with the mark if one is given and there is a place for it.
+    /// Appends the fragment, with the marker if one is given and the fragment has an offset for it.
     pub(crate) fn write(&self, out: &mut Vec<u8>, mark: Option<&str>) {
         match (self.mark_at, mark) {
             (Some(at), Some(mark)) => {
@@ -30,7 +31,7 @@ impl Fragment {
     }
 }
 
-/// The fragments of one thing, by dialect; a session knows one or two.
+/// The fragments of one value by dialect. A session uses one or two dialects.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments(Mutex<Vec<(Dialect, Fragment)>>);
 
@@ -41,7 +42,7 @@ impl Fragments {
             return fragment.clone();
         }
         let mut fragment = make();
-        // It stays as long as the conversation does: with no room to spare.
+        // It is cached as long as the conversation exists: copy it without spare capacity.
         fragment.bytes = Bytes::copy_from_slice(&fragment.bytes);
         known.reserve_exact(1);
         known.push((dialect, fragment.clone()));

@@ -1,7 +1,7 @@
-//! A stream written as an async block that sends its items.
+//! An event stream written as an async block that sends its items.
 //!
-//! No task is spawned: the block runs only while the stream is polled, and dropping the stream drops
-//! it, with its connection.
+//! No task is spawned. The block runs only while the stream is polled. Dropping the stream drops
+//! the block together with its connection.
 
 use std::{
     future::poll_fn,
@@ -15,17 +15,18 @@ use haft_contract::BoxFuture;
 
 use crate::{EventStream, ModelError, ModelEvent};
 
-/// Where the block puts its items.
+/// The sending side: the slot into which the block puts its items.
 #[derive(Clone)]
 pub(crate) struct Out {
     slot: Arc<Mutex<Option<ModelEvent>>>,
 }
 
 impl Out {
-    /// Returns when the reader has taken the event.
+    /// Hands the event to the stream's reader. Returns after the reader has received it.
     pub(crate) async fn send(&self, event: ModelEvent) {
         *self.slot() = Some(event);
-        // No waker is kept: the reader that takes the event polls the block again for the next one.
+        // No waker is stored: the reader that takes the event polls the block again for the next
+        // one.
         poll_fn(|_| match *self.slot() {
             None => Poll::Ready(()),
             Some(_) => Poll::Pending,
@@ -38,7 +39,8 @@ impl Out {
     }
 }
 
-/// A stream of what the block sends; its error, if it ends with one, is the last item.
+/// Returns a stream of the events that the block sends. If the block ends with an error, the error
+/// is the last item.
 pub(crate) fn generate<F>(block: impl FnOnce(Out) -> F) -> EventStream
 where
     F: Future<Output = Result<(), ModelError>> + Send + 'static,

@@ -1,18 +1,18 @@
-//! How far a reply got, for those who may have to ask for it again.
+//! The progress of a reply, for wrappers that may have to request it again.
 //!
-//! The rule of every retry: once a complete tool call was handed out, it may be running, and a second
-//! reply would call it a second time. So a reply is asked for again only before that point.
+//! Every retry follows one rule: once a complete tool call has been handed out, it may be running,
+//! and a second reply would call it again. So a reply is requested again only before that point.
 
 use std::collections::HashSet;
 
 use crate::{BlockStart, ModelEvent};
 
-/// What the reader of a stream has seen.
+/// The events that the reader of a stream has received.
 #[derive(Debug, Default)]
 pub(crate) struct HandedOut {
-    /// Something that a second attempt would say again.
+    /// Whether the reader has received content that a second attempt would repeat.
     pub(crate) anything: bool,
-    /// A complete tool call.
+    /// Whether the reader has received a complete tool call.
     pub(crate) call: bool,
     open_calls: HashSet<usize>,
 }

@@ -1,4 +1,4 @@
-//! Keys that are fetched when they are needed, because they do not last.
+//! API keys that are fetched on demand because they expire.
 
 use std::sync::Arc;
 
@@ -6,13 +6,14 @@ use haft_contract::{BoxFuture, CancellationToken};
 
 use crate::{ErrorKind, ModelError, http};
 
-/// Fetches the key of a provider.
+/// Fetches the API key of a provider.
 pub trait KeyHelper: Send + Sync {
-    /// The key. `is_refused`: the one that was given last was refused, so it must be a new one.
+    /// Returns the key. If `is_refused` is set, the provider has rejected the last key, so the
+    /// helper must fetch a new one.
     fn key(&self, is_refused: bool) -> BoxFuture<'_, Result<String, String>>;
 }
 
-/// The key of a helper, where there is one.
+/// Returns the key from the helper, if there is a helper.
 pub(crate) async fn fetch(
     helper: Option<&Arc<dyn KeyHelper>>,
     is_refused: bool,

@@ -1,19 +1,19 @@
 //! Model providers: a request goes in, a stream of events comes out.
 //!
-//! [`Model`] is the one trait. Providers implement it ([`anthropic`], [`openai`], [`scripted`]), and so
-//! do the wrappers that stand around any of them: [`Retry`], [`Fallback`], [`Recorder`] and, instead of
-//! a provider, [`Replay`].
+//! [`Model`] is the only trait. The providers ([`anthropic`], [`openai`], [`scripted`]) implement
+//! it. So do the wrappers around any model ([`Retry`], [`Fallback`], [`Recorder`]) and [`Replay`],
+//! which replaces a provider with a recording.
 //!
 //! # Layout
-//! - [`conversation`]: what was said; cannot hold a call without its result
-//! - [`request`], [`event`], [`error`]: what goes in, what comes out, what goes wrong
-//! - [`assemble`]: from events to blocks; a complete tool call is handed out as soon as it is one
+//! - [`conversation`]: the messages so far; a call cannot be in it without its result
+//! - [`request`], [`event`], [`error`]: the input, the output and the failures of a model
+//! - [`assemble`]: builds blocks from events; returns tool calls when they are complete
 //! - [`retry`], [`fallback`], [`record`]: the wrappers
-//! - [`sse`], [`http`]: the wire below the providers; the only HTTP client of the product
-//! - [`key`]: keys that are fetched when they are needed
-//! - [`listing`]: which models a provider has; [`price`]: what they cost
+//! - [`sse`], [`http`]: the transport that the providers use; the only HTTP client of the product
+//! - [`key`]: API keys that are fetched on demand
+//! - [`listing`]: the models that a provider offers; [`price`]: the cost of a reply
 //!
-//! Tool calls are recognised by their blocks, never by the reason a reply stopped for.
+//! A tool call is recognised by its block, never by the stop reason of the reply.
 
 #![warn(missing_docs)]
 

@@ -1,15 +1,15 @@
 //! Public list prices, so that a budget works without configuration.
 //!
-//! Contracts differ and prices change: what `--prices` and `modelPrices` say comes before this table. A
-//! name fits only as a whole, with a date or a suffix behind it: a successor may cost something else, and
-//! an unknown price is better than a wrong one.
+//! Contracts differ and prices change: `--prices` and `modelPrices` override this
+//! table. A name must match as a whole, optionally followed by a date or a suffix. A successor may
+//! have another price, and an unknown price is better than a wrong one.
 
 use crate::Price;
 
-/// When the table was last compared with the providers' price pages.
+/// The date when the table was last compared with the providers' price pages.
 pub const LIST_PRICES_DATE: &str = "2026-10-10";
 
-/// Name, and USD for a million tokens: input, output, cache read, cache write.
+/// A model's name and its prices in USD per million tokens: input, output, cache read, cache write.
 type Row = (&'static str, [f64; 4]);
 
 const TABLE: [Row; 39] = [
@@ -54,7 +54,7 @@ const TABLE: [Row; 39] = [
     ("o4-mini", [1.1, 4.4, 0.275, 1.1]),
 ];
 
-/// What the list says of a model.
+/// Returns the list price of a model.
 pub(crate) fn of(model: &str) -> Option<Price> {
     let row = TABLE
         .iter()
@@ -65,12 +65,13 @@ pub(crate) fn of(model: &str) -> Option<Price> {
         output,
         cache_read,
         cache_write,
-        // The longer cache is written at twice the price of reading, everywhere.
+        // The one-hour cache costs twice the input price at every provider that has it.
         cache_write_1h: input * 2.0,
     })
 }
 
-/// Behind its name a model may have a date, `-latest` or a suffix such as `[1m]`.
+/// Returns whether `rest`, the text after a model's name, is only a date, `-latest` or a suffix
+/// such as `[1m]`.
 fn is_same_model(rest: &str) -> bool {
     let rest = crate::listing::split_window(rest).0;
     let rest = rest.split('[').next().unwrap_or(rest);

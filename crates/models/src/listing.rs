@@ -1,7 +1,8 @@
-//! Which models a provider has: read from its list, whatever shape that has, and put in order by family.
+//! The models that a provider offers: read from its list, in any of the usual formats, and sorted
+//! by family.
 //!
-//! No name of a model is built in. A family is a word in names (`sonnet`); which of it is the newest is
-//! read from the version in the name, then from dates.
+//! No model names are built in, only family names. A family is a word in a model's name (`sonnet`).
+//! The newest model of a family is found by the version in the name, then by dates.
 
 use haft_contract::calendar::CalendarTime;
 use serde::{Deserialize, Serialize};
@@ -9,26 +10,26 @@ use serde_json::Value;
 
 use crate::ModelError;
 
-/// A model, as its provider lists it.
+/// A model in a provider's list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelInfo {
-    /// The name to ask it by.
+    /// The id to use in requests.
     pub id: String,
-    /// The name people know.
+    /// The human-readable name.
     #[serde(default)]
     pub display_name: String,
-    /// When it came out, in seconds since 1970.
+    /// The release time, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<i64>,
-    /// How many tokens it can read.
+    /// The context window in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// How many tokens it can write.
+    /// The maximum number of tokens in a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u32>,
 }
 
-/// Where servers say how much a model can read.
+/// The JSON pointers at which servers report the context window.
 const WINDOW_KEYS: [&str; 8] = [
     "/max_input_tokens",
     "/max_model_len",
@@ -40,7 +41,7 @@ const WINDOW_KEYS: [&str; 8] = [
     "/meta/n_ctx",
 ];
 
-/// And how much it can write.
+/// The JSON pointers at which servers report the maximum number of tokens in a reply.
 const OUTPUT_KEYS: [&str; 4] = [
     "/max_output_tokens",
     "/max_completion_tokens",
@@ -48,22 +49,22 @@ const OUTPUT_KEYS: [&str; 4] = [
     "/outputTokenLimit",
 ];
 
-/// Families whose newest model is taken where none is named; the first that the list has.
+/// The families whose newest model is the default, in order of preference.
 const DEFAULT_FAMILIES: [&str; 4] = ["sonnet", "opus", "haiku", GPT];
 
-/// The family of names that are this and a version, without a word behind it.
+/// The family of names that consist of this word and a version, without a suffix.
 const GPT: &str = "gpt";
 
 impl ModelInfo {
-    /// The models of a provider's answer: `{"data": […]}`, `{"models": […]}` or the list itself. What is
-    /// no model is passed over; `None`: there is no list.
+    /// Returns the models of a provider's response: `{"data": […]}`, `{"models": […]}` or a plain
+    /// list. Entries that are not models are ignored. Returns `None` without a list.
     pub fn read_list(answer: &Value) -> Option<Vec<Self>> {
         let list = [&answer["data"], &answer["models"], answer];
         let list = list.into_iter().find_map(Value::as_array)?;
         Some(list.iter().filter_map(Self::read).collect())
     }
 
-    /// The same of an answer that must hold a list.
+    /// Like [`read_list`](Self::read_list), but a response without a list is an error.
     pub(crate) fn expect_list(answer: &Value) -> Result<Vec<Self>, ModelError> {
         Self::read_list(answer)
             .ok_or_else(|| ModelError::protocol("the answer holds no list of models"))
@@ -78,7 +79,7 @@ impl ModelInfo {
         let id = entry.as_str().map(str::to_owned).or_else(|| text("id"))?;
         let written = text("created_at").and_then(|text| day(&text));
         let created = entry["created"].as_i64();
-        // What Anthropic calls `max_tokens` is what a reply may have; other servers mean the window by it.
+        // Anthropic's `max_tokens` is the limit of a reply; other servers mean the context window.
         let most = number(&OUTPUT_KEYS).or_else(|| {
             let is_theirs = entry["type"] == "model" || entry["max_input_tokens"].is_u64();
             number(&["/max_tokens"]).filter(|_| is_theirs)
@@ -93,7 +94,7 @@ impl ModelInfo {
     }
 }
 
-/// The newest model of a family.
+/// Returns the newest model of a family.
 pub fn newest_of<'a>(models: &'a [ModelInfo], family: &str) -> Option<&'a ModelInfo> {
     let of_family = models.iter().filter(|model| is_of(&model.id, family));
     of_family.max_by(|one, other| {
@@ -109,8 +110,8 @@ pub fn newest_of<'a>(models: &'a [ModelInfo], family: &str) -> Option<&'a ModelI
     })
 }
 
-/// The model that is asked where none is named: the only one, or the newest of the first family that is
-/// there. `None`: someone must choose.
+/// Returns the model to use if none is configured: the only one, or the newest of the first default
+/// family that the list contains. Returns `None` if the user must choose.
 pub fn default_of(models: &[ModelInfo]) -> Option<&ModelInfo> {
     match models {
         [] => None,
@@ -121,8 +122,8 @@ pub fn default_of(models: &[ModelInfo]) -> Option<&ModelInfo> {
     }
 }
 
-/// A name, and how much it can read where a suffix such as `[1m]` says so. The suffix is ours to
-/// understand: no provider knows it.
+/// Splits a name into the model's id and the context window that a suffix such as `[1m]` sets. Only
+/// haft interprets the suffix: no provider accepts it.
 pub fn split_window(name: &str) -> (&str, Option<u64>) {
     let split = || {
         let (base, rest) = name.trim_end().strip_suffix(']')?.rsplit_once('[')?;
@@ -141,7 +142,8 @@ pub fn split_window(name: &str) -> (&str, Option<u64>) {
     }
 }
 
-/// The beginning of a day such as `2025-09-29`; what follows it is not read.
+/// Returns the start of a day such as `2025-09-29` in seconds since 1970. Text after the day is
+/// ignored.
 fn day(text: &str) -> Option<i64> {
     let mut parts = text.get(..10)?.split('-').map(str::parse::<i64>);
     let mut part = || parts.next()?.ok();
@@ -157,10 +159,10 @@ fn day(text: &str) -> Option<i64> {
     day.to_unix_seconds()
 }
 
-/// What a name says of how new the model is.
+/// The version and the date in a model's name.
 struct Version {
     numbers: Vec<u32>,
-    /// A name without one stands for the newest.
+    /// The release date. A name without a date means the newest release.
     date: Option<u32>,
 }
 
@@ -172,7 +174,7 @@ impl Version {
         };
         let mut words = words(id);
         while let Some(word) = words.next() {
-            // Behind `-v1:0` nothing belongs to the model.
+            // Nothing after `-v1:0` belongs to the model's version.
             if word.len() > 1 && word.starts_with('v') && word[1..].parse::<u32>().is_ok() {
                 break;
             }
@@ -191,7 +193,7 @@ impl Version {
     }
 }
 
-/// The words and numbers of a name, without the folders before it.
+/// Returns the words and numbers of a name, without the folders before it.
 fn words(id: &str) -> impl Iterator<Item = &str> {
     let name = id.rsplit('/').next().unwrap_or(id);
     let words = name.split(|mark: char| !mark.is_ascii_alphanumeric());

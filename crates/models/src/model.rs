@@ -1,4 +1,4 @@
-//! The one trait.
+//! The [`Model`] trait.
 
 use std::fmt::Debug;
 
@@ -7,12 +7,13 @@ use haft_contract::CancellationToken;
 
 use crate::{ModelError, ModelEvent, ModelRequest};
 
-/// What a model says, as it says it. After an error there is nothing more.
+/// The events of a reply, in the order in which they arrive. An error is always the last item.
 pub type EventStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
-/// Something that answers requests: a provider, or a wrapper around one.
+/// A model that answers requests: a provider, or a wrapper around one.
 pub trait Model: Send + Sync + Debug {
-    /// Sends a request once the stream is polled. Dropping the stream ends the request; cancelling
-    /// ends it with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    /// Returns the stream of the reply. The request is sent when the stream is first polled.
+    /// Dropping the stream aborts the request. Cancelling ends it with
+    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
     fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream;
 }

@@ -1,29 +1,29 @@
-//! What a reply cost.
+//! The cost of a reply.
 //!
-//! What a person says of prices comes first, then the public list. A model that neither knows costs `None`,
-//! not a guess.
+//! Prices from the user's configuration override the public list. For a model without a
+//! known price the cost is `None`, not a guess.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Usage, list_prices};
 
-/// USD for a million tokens.
+/// The price of a model in USD per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Price {
-    /// Read at full price.
+    /// The price of input tokens that are not cached.
     pub input: f64,
-    /// Written.
+    /// The price of output tokens.
     pub output: f64,
-    /// Read from the cache.
+    /// The price of tokens read from the cache.
     pub cache_read: f64,
-    /// Written to the cache for five minutes.
+    /// The price of tokens written to the cache for five minutes.
     pub cache_write: f64,
-    /// Written to the cache for an hour.
+    /// The price of tokens written to the cache for an hour.
     pub cache_write_1h: f64,
 }
 
-/// Prices by the beginning of a model's id; the longest that fits counts. Those that are given come before
-/// the public list, where that counts at all.
+/// Prices by the prefix of a model's id; the longest matching prefix applies. Configured prices
+/// override the public list, which is used only if it is enabled.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices {
     given: Vec<(String, Price)>,
@@ -31,7 +31,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// The public list prices ([`LIST_PRICES_DATE`](crate::LIST_PRICES_DATE)).
+    /// Returns the public list prices ([`LIST_PRICES_DATE`](crate::LIST_PRICES_DATE)).
     pub fn listed() -> Self {
         Self {
             listed: true,
@@ -39,14 +39,14 @@ impl Prices {
         }
     }
 
-    /// The same with one more.
+    /// Adds a configured price for models whose id starts with `prefix`.
     #[must_use]
     pub fn with(mut self, prefix: impl Into<String>, price: Price) -> Self {
         self.given.push((prefix.into(), price));
         self
     }
 
-    /// The price of a model.
+    /// Returns the price of a model.
     pub fn of(&self, model: &str) -> Option<Price> {
         let fitting = self.given.iter().filter(|(of, _)| model.starts_with(of));
         let given = fitting.max_by_key(|(of, _)| of.len());
@@ -56,7 +56,7 @@ impl Prices {
         })
     }
 
-    /// What this many tokens of a model cost in USD, if its price is known.
+    /// Returns the cost of these tokens in USD, if the model's price is known.
     pub fn cost(&self, model: &str, usage: &Usage) -> Option<f64> {
         let price = self.of(model)?;
         let short = usage.cache_write.saturating_sub(usage.cache_write_1h);

@@ -1,4 +1,4 @@
-//! What a model is asked.
+//! The request to a model.
 
 use std::sync::Arc;
 
@@ -8,35 +8,36 @@ use serde_json::Value;
 
 use crate::{History, fragments::Fragments};
 
-/// One request. Cheap to clone: its large parts are shared.
+/// One request. Cloning it is cheap: its large parts are shared.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// The model, as its provider names it.
+    /// The model, under its provider's name.
     pub model: String,
-    /// Tools and system prompt: what stays the same from turn to turn.
+    /// The tools and the system prompt, which stay the same from turn to turn.
     pub prefix: Arc<Prefix>,
-    /// What was said.
+    /// The messages so far.
     pub history: History,
-    /// At most this many tokens in the reply.
+    /// The maximum number of tokens in the reply.
     pub max_tokens: u32,
-    /// Whether and how the model thinks first.
+    /// Whether and how the model thinks before it answers.
     pub thinking: Thinking,
-    /// How much work the model puts in, in its provider's words (`low`, `high`, …).
+    /// The effort that the model spends, as its provider names it (`low`, `high`, …).
     pub effort: Option<String>,
-    /// Which tools it may use.
+    /// The tools that the model may use.
     pub tool_choice: ToolChoice,
-    /// Several calls in one reply.
+    /// Whether one reply may contain several calls.
     pub parallel_calls: bool,
-    /// Only where the provider allows it beside thinking.
+    /// The temperature. It is sent only if the provider allows it together with thinking.
     pub temperature: Option<f64>,
-    /// The reply ends before any of these.
+    /// The reply ends before any of these texts.
     pub stop_sequences: Vec<String>,
-    /// The reply is JSON of this schema.
+    /// The JSON schema that the reply must follow.
     pub output_schema: Option<Value>,
 }
 
-/// Tools and system prompt, serialized once: the same bytes in every request, for the provider's cache.
+/// Tools and system prompt. They are serialized once, so that every request has the same bytes and
+/// hits the provider's cache.
 #[derive(Debug, Default)]
 pub struct Prefix {
     system: Vec<SystemBlock>,
@@ -50,53 +51,54 @@ pub struct Prefix {
 pub struct SystemBlock {
     /// The text.
     pub text: String,
-    /// It is the same in other sessions too; such parts come first and are cached on their own.
+    /// Whether the part is the same in all sessions. Stable parts come first and are cached
+    /// separately.
     #[serde(default)]
     pub stable: bool,
 }
 
-/// A tool, as a model reads it.
+/// The definition of a tool that a model receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it does.
+    /// The description.
     #[serde(default)]
     pub description: String,
-    /// What it takes.
+    /// The JSON schema of the input.
     pub input_schema: Value,
 }
 
-/// Whether and how a model thinks first.
+/// The thinking mode of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
-    /// It does not, or as its provider likes.
+    /// Thinking is not requested. The provider may still think by default.
     #[default]
     Off,
-    /// As much as it finds right.
+    /// The model decides how much it thinks.
     Adaptive,
-    /// At most this many tokens.
+    /// The maximum number of thinking tokens.
     Budget(u32),
 }
 
-/// Which tools a model may use.
+/// The tools that a model may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model may use any tool or none.
     #[default]
     Auto,
-    /// At least one.
+    /// The model must use at least one tool.
     Any,
-    /// None.
+    /// The model must not use tools.
     None,
-    /// This one.
+    /// The model must use this tool.
     Tool(String),
 }
 
 impl ModelRequest {
-    /// A request with everything else left at its default.
+    /// Creates a request with default values for everything else.
     pub fn new(model: impl Into<String>, prefix: Arc<Prefix>, history: History) -> Self {
         Self {
             model: model.into(),
@@ -115,7 +117,7 @@ impl ModelRequest {
 }
 
 impl Prefix {
-    /// What stays the same from turn to turn. New tools go to the end, so that what was cached stays so.
+    /// Creates a prefix. Append new tools at the end: everything before them stays cached.
     pub fn new(system: Vec<SystemBlock>, tools: Vec<ToolDefinition>) -> Self {
         let system = system
             .into_iter()
@@ -127,19 +129,19 @@ impl Prefix {
         }
     }
 
-    /// The system prompt.
+    /// Returns the parts of the system prompt.
     pub fn system(&self) -> &[SystemBlock] {
         &self.system
     }
 
-    /// The tools.
+    /// Returns the tools.
     pub fn tools(&self) -> &[ToolDefinition] {
         &self.tools
     }
 }
 
 impl SystemBlock {
-    /// A part that is the same in other sessions.
+    /// Creates a part that is the same in all sessions.
     pub fn stable(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -147,7 +149,7 @@ impl SystemBlock {
         }
     }
 
-    /// A part of this session.
+    /// Creates a part that is specific to this session.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),

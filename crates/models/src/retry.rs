@@ -1,11 +1,13 @@
-//! Asking again.
+//! Retries of failed requests.
 //!
-//! The rule: as long as no complete tool call was handed out, a failed reply is void
-//! ([`ModelEvent::Discard`]) and asked for again. After that the call may be running, and a second reply would
-//! call it a second time, so nothing is asked again: [`ModelEvent::CutOff`] says that the complete blocks
-//! stand, and the next request goes on from there. A lost connection never runs a tool twice.
+//! As long as no complete tool call has been handed out, a failed reply is void
+//! ([`ModelEvent::Discard`]) and the request is sent again. After that the call may be running, and
+//! a second reply would call it again. So nothing is retried: [`ModelEvent::CutOff`] reports that
+//! the complete blocks are valid, and the next request continues from there. A lost connection
+//! never runs a tool twice.
 //!
-//! Images that a provider refuses are left out and the request is sent without them, once a reply.
+//! If a provider rejects images, they are removed and the request is sent again without them, once
+//! per reply.
 
 use std::{
     fmt::Debug,
@@ -26,25 +28,27 @@ use crate::{
     http::until_cancelled,
 };
 
-/// How often and after which waits.
+/// The number of retries and the waits before them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetryPolicy {
-    /// At most this many times after the first.
+    /// The maximum number of retries.
     pub max_retries: u32,
     /// The first wait; each later one is twice as long.
     pub first_delay: Duration,
-    /// No wait of ours is longer.
+    /// The longest wait that the doubling reaches.
     pub longest_delay: Duration,
-    /// The part of a wait that chance may take off, so that many clients do not come back at once.
+    /// The fraction of a wait that is randomly subtracted, so that many clients do not retry at the
+    /// same time.
     pub jitter: f64,
-    /// A provider that asks for a longer wait than this is not waited for…
+    /// The longest wait that a provider may ask for. If it asks for more, the request fails…
     pub longest_asked: Duration,
     /// …unless this is set.
     pub wait_as_asked: bool,
-    /// The same where no one listens and no one ever did: a server that is starting up needs seconds, a
-    /// mistyped address will not get better.
+    /// The maximum number of retries if no server listens and none has ever answered. A server that
+    /// is starting up needs seconds; a mistyped address stays wrong.
     pub max_refused: u32,
-    /// Give up after this many replies of an overloaded provider: set where another model can take over.
+    /// The maximum number of failures by an overloaded provider. Set it if there is a fallback
+    /// model.
     pub max_overloaded: Option<u32>,
 }
 
@@ -63,15 +67,15 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Time and chance, so that tests need neither.
+/// The source of time and randomness, replaceable in tests.
 pub trait Clock: Send + Sync + Debug {
-    /// Returns after this long.
+    /// Returns after this duration.
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()>;
-    /// At least 0 and less than 1.
+    /// Returns a random number in `0.0..1.0`.
     fn chance(&self) -> f64;
 }
 
-/// The real ones.
+/// The system's clock and random numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -82,19 +86,20 @@ impl Clock for SystemClock {
 
     fn chance(&self) -> f64 {
         let mut random = [0; 4];
-        // Without entropy there is no jitter.
+        // Without entropy the waits have no jitter.
         let _ = getrandom::getrandom(&mut random);
         f64::from(u32::from_le_bytes(random)) / 4_294_967_296.0
     }
 }
 
 impl RetryPolicy {
-    /// With what the environment says: `CLAUDE_CODE_MAX_RETRIES`, `CLAUDE_CODE_RETRY_WATCHDOG`.
+    /// Returns the default policy with the environment's `CLAUDE_CODE_MAX_RETRIES` and
+    /// `CLAUDE_CODE_RETRY_WATCHDOG`.
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }
 
-    /// The same with what these variables say.
+    /// Like [`from_env`](Self::from_env), but reads the variables with this function.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let usual = Self::default();
         let retries =
@@ -106,7 +111,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The wait before retry number `retry` (from 1); `None` if there is to be none.
+    /// Returns the wait before retry number `retry` (from 1), or `None` if there must be no retry.
     fn delay(
         &self,
         error: &ModelError,
@@ -130,23 +135,23 @@ impl RetryPolicy {
     }
 }
 
-/// A model that is asked again when it fails.
+/// A model whose failed requests are retried.
 #[derive(Debug, Clone)]
 pub struct Retry {
     model: Arc<dyn Model>,
     policy: RetryPolicy,
     clock: Arc<dyn Clock>,
-    /// Someone was there once.
+    /// Whether the server has ever answered.
     has_answered: Arc<AtomicBool>,
 }
 
 impl Retry {
-    /// Around a model.
+    /// Wraps a model.
     pub fn new(model: Arc<dyn Model>, policy: RetryPolicy) -> Self {
         Self::with_clock(model, policy, Arc::new(SystemClock))
     }
 
-    /// The same with other time and chance.
+    /// Like [`new`](Self::new), but with another source of time and randomness.
     pub fn with_clock(model: Arc<dyn Model>, policy: RetryPolicy, clock: Arc<dyn Clock>) -> Self {
         Self {
             model,
@@ -156,7 +161,7 @@ impl Retry {
         }
     }
 
-    /// How often it is asked again after this.
+    /// Returns the maximum number of retries after this error.
     fn most(&self, error: &ModelError) -> u32 {
         let all = self.policy.max_retries;
         match error.kind {
@@ -190,7 +195,7 @@ impl Retry {
                     }
                 }
             };
-            // Frees the connection before the wait.
+            // Releases the connection before the wait.
             drop(events);
             if handed_out.call && error.kind != ErrorKind::Cancelled {
                 out.send(ModelEvent::CutOff { error }).await;
@@ -238,12 +243,12 @@ impl Retry {
     }
 }
 
-/// The messages whose images the provider does not take.
+/// Returns the positions of the messages whose images the provider rejects.
 fn refused_images(request: &ModelRequest, error: &ModelError) -> Vec<usize> {
     let message = error.message.to_lowercase();
     let says = |word| message.contains(word);
     match error.kind {
-        // A model that sees nothing: "does not support images", "only supported by certain models".
+        // A model without vision: "does not support images", "only supported by certain models".
         ErrorKind::BadRequest if says("image") && says("support") => request.history.with_images(),
         ErrorKind::BadRequest if says("image") => request.history.refused_images(&error.message),
         ErrorKind::TooLarge => request.history.with_images(),

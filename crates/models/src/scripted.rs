@@ -1,4 +1,4 @@
-//! A model that says what a script says: for tests, demonstrations and runs without a network.
+//! A model that replays a script: for tests, demonstrations and sessions without a network.
 //!
 //! ```json
 //! {"turns": [
@@ -12,12 +12,12 @@
 //! ]}
 //! ```
 //!
-//! Each request takes the next turn. With `content` and `error` in one turn the connection is lost after
-//! the content. `input_text` in place of `input` is sent as it is, JSON or not; `pieces` says into how
-//! long pieces (in characters) texts and inputs are cut; `"hangs": true` says no more after the content until
-//! it is asked to stop.
+//! Each request consumes the next turn. If a turn has both `content` and `error`, the connection is
+//! lost after the content. `input_text` replaces `input` and is sent unchanged, even if it is not
+//! JSON. `pieces` sets the length, in characters, of the pieces into which texts and inputs are
+//! split. With `"hangs": true` the reply does not end after the content until it is cancelled.
 //!
-//! Conversations beside the main one, such as those of subagents, have turns of their own:
+//! Other conversations, such as those of subagents, can have their own turns:
 //!
 //! ```json
 //! {"turns": [
@@ -33,9 +33,10 @@
 //!  ]}
 //! ```
 //!
-//! A conversation is spoken for by the first entry whose `when` stands in its first message; a request takes
-//! the turn after the replies that the conversation holds, so that several with the same words go on side by
-//! side, and one that is taken up again goes on where it was. All others share `turns`.
+//! A conversation uses the first entry whose `when` text occurs in its first message. A request
+//! gets the turn that follows the replies already in its conversation. So several conversations
+//! with the same first message can run in parallel, and a resumed one continues where it stopped.
+//! All other conversations share `turns`.
 
 use std::{
     path::Path,
@@ -51,24 +52,24 @@ use crate::{
     generate::{Out, generate},
 };
 
-/// What is said, turn by turn.
+/// The script of a model, turn by turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelScript {
-    /// One for each request.
+    /// One reply per request.
     pub turns: Vec<ScriptedReply>,
-    /// Those of other conversations.
+    /// The scripts of other conversations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conversations: Vec<ScriptedConversation>,
 }
 
-/// What is said in conversations that begin in a certain way.
+/// The replies in conversations whose first message contains a certain text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedConversation {
-    /// Stands in their first message.
+    /// The text in their first message.
     pub when: String,
-    /// One for each reply.
+    /// One reply per turn.
     pub turns: Vec<ScriptedReply>,
 }
 
@@ -76,17 +77,17 @@ pub struct ScriptedConversation {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScriptedReply {
-    /// What is said.
+    /// The content.
     pub content: Vec<ScriptedPart>,
-    /// How it fails, after the content.
+    /// The error that follows the content.
     pub error: Option<ModelError>,
-    /// Why it stops; found out from the content if left out.
+    /// The stop reason. If missing, it is derived from the content.
     pub stop_reason: Option<StopReason>,
-    /// What it costs.
+    /// The tokens that the reply reports.
     pub usage: Usage,
-    /// Characters in a piece of text or input; 0: all in one.
+    /// The length of a piece of text or input in characters; 0 sends each in one piece.
     pub pieces: usize,
-    /// It never ends by itself.
+    /// Whether the reply stays open until it is cancelled.
     pub hangs: bool,
 }
 
@@ -102,34 +103,35 @@ pub enum ScriptedPart {
     },
     /// Thinking.
     Thinking {
-        /// The words.
+        /// The text of the thinking.
         thinking: String,
-        /// The proof.
+        /// The signature.
         #[serde(default)]
         signature: String,
     },
     /// A tool call.
     ToolUse {
-        /// Made up from its place in the script if left out.
+        /// The id of the call. If missing, it is derived from the position in the script.
         #[serde(default)]
         id: Option<String>,
-        /// The tool.
+        /// The name of the tool.
         name: String,
         /// The arguments.
         #[serde(default)]
         input: Map<String, Value>,
-        /// In place of `input`: a text that may be no JSON.
+        /// A text that replaces `input` and may be invalid JSON.
         #[serde(default)]
         input_text: Option<String>,
     },
 }
 
-/// A model that says what a script says.
+/// A model that replays a script.
 #[derive(Debug, Clone)]
 pub struct Scripted {
     script: Arc<ModelScript>,
     state: Arc<Mutex<ScriptState>>,
-    /// A request names every message before it: to keep them all costs the square of the turns.
+    /// Whether requests are stored. Each contains all earlier messages, so storing them needs
+    /// quadratic space.
     keeps_requests: bool,
 }
 
@@ -141,7 +143,7 @@ struct ScriptState {
 }
 
 impl Scripted {
-    /// From the first turn on.
+    /// Creates a model that starts with the first turn.
     pub fn new(script: ModelScript) -> Self {
         Self {
             script: Arc::new(script),
@@ -150,14 +152,14 @@ impl Scripted {
         }
     }
 
-    /// From JSON.
+    /// Parses a script from JSON.
     pub fn parse(json: &str) -> Result<Self, ModelError> {
         let script = serde_json::from_str(json);
         let script = script.map_err(|error| ModelError::local(format!("the script: {error}")))?;
         Ok(Self::new(script))
     }
 
-    /// From a file. Requests are not kept: it speaks in sessions of any length.
+    /// Loads a script from a file. Requests are not stored, so sessions can have any length.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let named = |error: &dyn std::fmt::Display| {
             ModelError::local(format!("the script {}: {error}", path.display()))
@@ -170,13 +172,13 @@ impl Scripted {
         })
     }
 
-    /// What was asked so far; nothing of a script from a file.
+    /// Returns the requests so far; empty for a script from a file.
     pub fn requests(&self) -> Vec<ModelRequest> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.requests.clone()
     }
 
-    /// The turn that answers a request, and what its message is called.
+    /// Returns the turn that answers a request, and the name of its message.
     fn take(&self, request: ModelRequest) -> Result<(&ScriptedReply, String), ModelError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let aside = self.aside(&request);

@@ -1,51 +1,52 @@
-//! Server-sent events, from bytes that may be split anywhere.
+//! Server-sent events, parsed from bytes that may be split anywhere.
 //!
-//! Lines end in LF, CRLF or CR; `data` may have several lines; comments are left out. Two leniencies,
-//! for servers that are careless about blank lines: an `event` line after data begins a new event, and
-//! the end of the stream ends the last one ([`Parser::finish`]).
+//! Lines end in LF, CRLF or CR. `data` may have several lines. Comments are ignored. The parser is
+//! more lenient than the standard in two cases, for servers that omit empty lines: an `event` line
+//! after data begins a new event, and the end of the stream ends the last event
+//! ([`Parser::finish`]).
 
 use std::ops::Range;
 
-/// An event.
+/// A server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEvent {
-    /// Its name; empty if it has none.
+    /// The name; empty if the event has none.
     pub name: String,
-    /// Its data, lines joined by LF.
+    /// The data, lines joined by LF.
     pub data: String,
 }
 
-/// Why bytes are no events. Nothing can be read after it.
+/// The reason why a stream cannot be parsed. Nothing can be read after it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SseError {
-    /// Not UTF-8. Replacing the bytes could change what a tool writes to a file.
+    /// The bytes are not UTF-8. Replacing them could change what a tool writes to a file.
     #[error("the stream holds bytes that are not UTF-8")]
     NotUtf8,
-    /// More than the limit without an end.
+    /// An event is longer than the limit.
     #[error("an event of the stream is longer than {0} bytes")]
     TooLong(usize),
 }
 
-/// Reads events from chunks.
+/// Parses events from chunks of bytes.
 #[derive(Debug)]
 pub struct Parser {
-    /// Bytes of lines that are not read yet.
+    /// Bytes of lines that have not been parsed.
     buffer: Vec<u8>,
-    /// Where the next line begins, and up to where no line end was found.
+    /// The offset of the next line, followed by the offset up to which no line end was found.
     start: usize,
     scanned: usize,
     begun: bool,
     name: String,
     data: Option<String>,
-    /// The last id, and the pause before another try, that the stream named.
+    /// The last id and the reconnection delay that the stream sent.
     id: Option<String>,
     retry: Option<u64>,
     longest: usize,
 }
 
 impl Parser {
-    /// Events may have this many bytes.
+    /// Creates a parser for events of at most `longest` bytes.
     pub fn new(longest: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -60,7 +61,7 @@ impl Parser {
         }
     }
 
-    /// Takes a chunk; [`next`](Self::next) gives the events it completes.
+    /// Adds a chunk; [`next`](Self::next) returns the events that it completes.
     pub fn push(&mut self, chunk: &[u8]) {
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -70,7 +71,7 @@ impl Parser {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next complete event, if there is one.
+    /// Returns the next complete event, if any.
     #[expect(
         clippy::should_implement_trait,
         reason = "`None` means not yet, which is not what it means to an iterator"
@@ -87,8 +88,8 @@ impl Parser {
         (pending > self.longest).then_some(Err(SseError::TooLong(self.longest)))
     }
 
-    /// The stream is over: what stands there without a blank line after it. Perhaps it was cut off,
-    /// so its data need not be whole.
+    /// Ends the stream and returns the event that has no empty line after it. The stream may have
+    /// been cut off, so the event's data may be incomplete.
     pub fn finish(&mut self) -> Option<Result<ServerEvent, SseError>> {
         while let Some(line) = self.line(true) {
             match self.take(line) {
@@ -100,17 +101,17 @@ impl Parser {
         self.event().map(Ok)
     }
 
-    /// The last id that the stream named: where it can be taken up again.
+    /// Returns the last event id of the stream, from which a client can resume.
     pub fn last_id(&self) -> Option<&str> {
         self.id.as_deref().filter(|id| !id.is_empty())
     }
 
-    /// How long to wait before that, in milliseconds, where the stream says so.
+    /// Returns the reconnection delay in milliseconds, if the stream sent one.
     pub fn retry(&self) -> Option<u64> {
         self.retry
     }
 
-    /// The next line, without its end.
+    /// Returns the next line, without its end.
     fn line(&mut self, at_end: bool) -> Option<Range<usize>> {
         let unread = &self.buffer[self.scanned..];
         let found = unread.iter().position(|byte| matches!(byte, b'\n' | b'\r'));

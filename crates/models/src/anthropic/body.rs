@@ -1,9 +1,9 @@
-//! The body of a request, put together from what was serialized before.
+//! Builds the body of a request from parts that are already serialized.
 //!
-//! At most four cache marks are set: on the stable part of the system prompt (or, without one, on the
-//! last tool), on the end of the system prompt, on the last message and on the last user message before
-//! it. The last one is what the previous request ended with, so it is found in the cache even when more
-//! blocks came in since than the provider looks back.
+//! At most four cache markers are set: on the stable part of the system prompt (or on the last tool
+//! if there is no stable part), on the end of the system prompt, on the last message and on the
+//! last user message before it. The previous request ended with that user message. So it is found
+//! in the cache, even if more blocks were added than the provider searches backwards.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -25,7 +25,7 @@ const WITHOUT_THINKING: Dialect = Dialect(1);
 const FIVE_MINUTES: &str = r#","cache_control":{"type":"ephemeral"}"#;
 const AN_HOUR: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
-/// What stands where a tool had nothing to say; providers refuse an empty result.
+/// The content of an empty tool result: providers reject empty results.
 const NO_OUTPUT: &str = "(no output)";
 
 #[derive(Serialize)]
@@ -69,14 +69,14 @@ enum WireContent<'a> {
     Blocks(Vec<&'a Content>),
 }
 
-/// The body of a request for a reply.
+/// Returns the body of a request for a reply.
 pub(super) fn body(request: &ModelRequest, an_hour: bool) -> Bytes {
     let mut parameters = json!({"model": split_window(&request.model).0, "max_tokens": request.max_tokens, "stream": true});
     settings(request, &mut parameters);
     with_parts(request, &parameters, an_hour)
 }
 
-/// The body of the question how long the same request is.
+/// Returns the body of a request that counts the tokens of `request`.
 pub(super) fn counting(request: &ModelRequest) -> Bytes {
     let mut parameters = json!({"model": split_window(&request.model).0});
     settings(request, &mut parameters);
@@ -86,7 +86,7 @@ pub(super) fn counting(request: &ModelRequest) -> Bytes {
 fn with_parts(request: &ModelRequest, parameters: &Value, an_hour: bool) -> Bytes {
     let mark = if an_hour { AN_HOUR } else { FIVE_MINUTES };
     let mut out = Vec::with_capacity(4096);
-    // The object stays open for the large parts.
+    // The object stays open: the large parts are appended.
     write(&mut out, parameters);
     out.pop();
     write_tools(request, mark, &mut out);
@@ -119,7 +119,8 @@ fn settings(request: &ModelRequest, body: &mut Value) {
     }
 }
 
-/// A forced tool and thinking exclude each other; the tool is what the caller needs.
+/// Returns the `thinking` parameter. Thinking and a forced tool exclude each other; the tool takes
+/// priority because the caller needs it.
 fn thinking(request: &ModelRequest) -> Option<Value> {
     if matches!(request.tool_choice, ToolChoice::Any | ToolChoice::Tool(_)) {
         return None;
@@ -128,7 +129,7 @@ fn thinking(request: &ModelRequest) -> Option<Value> {
         Thinking::Off => None,
         Thinking::Adaptive => Some(json!({"type": "adaptive"})),
         Thinking::Budget(budget) => {
-            // The provider takes at least 1024, and less than the reply may have in all.
+            // The provider requires at least 1024 tokens, and fewer than the limit of the reply.
             let budget = budget.max(1024).min(request.max_tokens.saturating_sub(1));
             (budget >= 1024).then(|| json!({"type": "enabled", "budget_tokens": budget}))
         }
@@ -168,7 +169,8 @@ fn write_tools(request: &ModelRequest, mark: &str, out: &mut Vec<u8>) {
     fragment.write(out, marked.then_some(mark));
 }
 
-/// The mark inside is a part of the fragment: it depends on nothing but the prefix and the time to keep.
+/// Writes the system prompt. The marker inside it is a part of the fragment, because it depends
+/// only on the prefix and the cache lifetime.
 fn write_system(request: &ModelRequest, mark: &str, out: &mut Vec<u8>) {
     let prefix = &request.prefix;
     let system = prefix.system();
@@ -230,7 +232,8 @@ fn write_messages(request: &ModelRequest, mark: &str, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Signatures are bound to the model, so its thinking goes to no other.
+/// Returns whether the thinking of a message may be sent: signatures are valid only for the model
+/// that wrote the message.
 fn keeps_thinking(entry: &Entry, request: &ModelRequest) -> bool {
     let by = entry.message.model.as_deref();
     by.is_none_or(|by| by == request.model)
@@ -248,7 +251,8 @@ fn fragment(entry: &Entry, request: &ModelRequest) -> Fragment {
         .get(dialect, || message(&entry.message, keeps))
 }
 
-/// The provider refuses a last message of the model's that ends in white space.
+/// Returns the message without white space at its end: the provider rejects a last assistant
+/// message that ends in white space.
 fn trimmed(message: &Message) -> Message {
     let mut message = message.clone();
     if let Some(Block::Text { text }) = message.content.last_mut() {
@@ -265,7 +269,8 @@ fn message(message: &Message, keeps_thinking: bool) -> Fragment {
     let mut bytes = format!(r#"{{"role":"{role}","content":["#).into_bytes();
     let mut mark_at = None;
     let mut first = true;
-    // The provider refuses a message that ends in thinking; what it led to was cut off.
+    // The provider rejects a message that ends in thinking, so thinking without a block after it is
+    // left out.
     let said = message
         .content
         .iter()
@@ -283,7 +288,7 @@ fn message(message: &Message, keeps_thinking: bool) -> Fragment {
         }
     }
     if first {
-        // Nothing but thinking, and a message must say something.
+        // The message contains only thinking, and the provider rejects empty messages.
         write(&mut bytes, &WireBlock::Text { text: "(thinking)" });
         mark_at = Some(bytes.len() - 1);
     }
@@ -304,7 +309,7 @@ fn wire(block: &Block, keeps_thinking: bool) -> Option<WireBlock<'_>> {
             signature,
             ..
         } => {
-            // Without a signature it is another provider's.
+            // Thinking without a signature comes from another provider.
             if !keeps_thinking || signature.is_empty() {
                 return None;
             }
@@ -341,7 +346,7 @@ fn content(result: &ToolResult) -> WireContent<'_> {
     }
 }
 
-/// Ids of other providers may hold characters that this one refuses.
+/// Returns an id that the API accepts: ids of other providers may contain forbidden characters.
 fn allowed_id(id: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !id.is_empty() && id.chars().all(allowed) {
@@ -364,7 +369,7 @@ fn list<T: Serialize>(out: &mut Vec<u8>, items: &[T]) {
 }
 
 fn write<T: Serialize>(out: &mut Vec<u8>, item: &T) {
-    // Strings, numbers and values with string keys: nothing here can fail to be written.
+    // Strings, numbers and values with string keys: serializing them cannot fail.
     if let Err(error) = serde_json::to_writer(out, item) {
         tracing::error!(%error, "a part of a request was not written");
     }

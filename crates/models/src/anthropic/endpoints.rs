@@ -1,4 +1,4 @@
-//! What else the API answers: how long a request is, and which models there are.
+//! Further endpoints of the API: counting tokens and listing models.
 
 use haft_contract::CancellationToken;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Anthropic {
-    /// How many tokens a request has, by the provider's own count.
+    /// Returns the number of tokens of a request, as the provider counts them.
     pub async fn count_tokens(
         &self,
         request: &ModelRequest,
@@ -29,7 +29,7 @@ impl Anthropic {
         Ok(count.input_tokens)
     }
 
-    /// The models this key may ask, as the provider lists them first.
+    /// Returns the models that the key can use, in the provider's order.
     pub async fn models(&self, cancel: &CancellationToken) -> Result<Vec<ModelInfo>, ModelError> {
         let mut url = http::join(self.base_url(), "v1", "models")?;
         url.query_pairs_mut().append_pair("limit", "1000");

@@ -20,41 +20,41 @@ use crate::{
     listing::split_window,
 };
 
-/// Where the API is, unless told otherwise.
+/// The default base URL of the API.
 pub const BASE_URL: &str = "https://api.anthropic.com";
 
-/// A model with a suffix such as `[1m]` needs this feature.
+/// The beta feature that a model with a suffix such as `[1m]` requires.
 const LONG_CONTEXT: &str = "context-1m-2025-08-07";
 const LONG: u64 = 1_000_000;
 
-/// Anthropic, or a server that speaks like it.
+/// A client for Anthropic or a compatible server.
 #[derive(Debug, Clone)]
 pub struct Anthropic {
     http: Http,
     options: AnthropicOptions,
 }
 
-/// Whom to ask, and in whose name.
+/// The server, the credentials and the features of a client.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct AnthropicOptions {
-    /// Where the API is; with or without `/v1`. Empty: [`BASE_URL`].
+    /// The base URL of the API, with or without `/v1`. If empty, [`BASE_URL`] is used.
     pub base_url: String,
-    /// Sent as `x-api-key`.
+    /// The key that is sent as `x-api-key`.
     pub api_key: Option<String>,
-    /// Sent as a bearer token, and then alone.
+    /// The token that is sent as a bearer token. If it is set, the key is not sent.
     pub auth_token: Option<String>,
-    /// Features that are not for everyone yet.
+    /// Beta features that the API must enable.
     pub betas: Vec<String>,
-    /// More headers, one `Name: value` a line.
+    /// More headers, one `Name: value` per line.
     pub custom_headers: String,
-    /// The prompt cache keeps things for an hour, not for five minutes.
+    /// Whether the prompt cache keeps its entries for an hour instead of five minutes.
     pub cache_for_an_hour: bool,
-    /// Fetches the key, where none is given.
+    /// Fetches the key if no key is set.
     pub key_helper: Option<Arc<dyn KeyHelper>>,
 }
 
-// By hand, so that no key ends in a log.
+// Written by hand, so that no key ends up in a log.
 impl std::fmt::Debug for AnthropicOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AnthropicOptions")
@@ -66,40 +66,40 @@ impl std::fmt::Debug for AnthropicOptions {
 }
 
 impl AnthropicOptions {
-    /// Where the API is; with or without `/v1`.
+    /// Sets the base URL of the API, with or without `/v1`.
     #[must_use]
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = base_url.into();
         self
     }
 
-    /// Sent as `x-api-key`.
+    /// Sets the key that is sent as `x-api-key`.
     #[must_use]
     pub fn api_key(mut self, api_key: impl Into<String>) -> Self {
         self.api_key = Some(api_key.into());
         self
     }
 
-    /// Sent as a bearer token, and then alone.
+    /// Sets the bearer token. If it is set, the key is not sent.
     #[must_use]
     pub fn auth_token(mut self, auth_token: impl Into<String>) -> Self {
         self.auth_token = Some(auth_token.into());
         self
     }
 
-    /// Features that are not for everyone yet.
+    /// Sets the beta features that the API must enable.
     #[must_use]
     pub fn betas(mut self, betas: impl IntoIterator<Item = String>) -> Self {
         self.betas = betas.into_iter().collect();
         self
     }
 
-    /// With what the environment says.
+    /// Reads the options from the environment.
     pub fn from_env() -> Self {
         Self::from_variables(secrets::variable)
     }
 
-    /// The same with what these variables say.
+    /// Like [`from_env`](Self::from_env), but reads the variables with this function.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name| variable(name).filter(|value| !value.trim().is_empty());
         Self {
@@ -111,7 +111,8 @@ impl AnthropicOptions {
         }
     }
 
-    /// For a request to this model. The key may have to be fetched; `is_refused`: the last one was no good.
+    /// Returns the headers of a request to this model. If no key is set, the helper fetches it;
+    /// `is_refused` means that the provider rejected the last key.
     async fn headers(
         &self,
         model: &str,
@@ -125,7 +126,7 @@ impl AnthropicOptions {
         self.headers_with(model, key.as_deref())
     }
 
-    /// May a key that was refused be followed by another?
+    /// Returns whether a new key can be fetched after the provider has rejected one.
     fn can_renew(&self) -> bool {
         self.key_helper.is_some() && self.auth_token.is_none() && self.api_key.is_none()
     }
@@ -136,7 +137,7 @@ impl AnthropicOptions {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
         match (&self.auth_token, &self.api_key) {
-            // Which of both a gateway reads is not known.
+            // It is unknown which of the two headers a gateway reads.
             (None, None) if fetched.is_some() => {
                 let key = fetched.unwrap_or_default().trim();
                 http::secret(&mut headers, "x-api-key", key)?;
@@ -155,7 +156,7 @@ impl AnthropicOptions {
                     "No API key. Run `haft login`, or set ANTHROPIC_API_KEY or OPENAI_API_KEY.";
                 return Err(ModelError::new(ErrorKind::Auth, message));
             }
-            // A server of one's own may want none; its answer says if it does.
+            // A private server may need no key; if it does, its response says so.
             (None, None) => {}
         }
         let mut betas: Vec<&str> = self.betas.iter().map(String::as_str).collect();
@@ -173,7 +174,7 @@ impl AnthropicOptions {
 }
 
 impl Anthropic {
-    /// Through this client. Nothing is sent, nor is the client built, before the first request.
+    /// Creates a client. The HTTP client is built and connects only for the first request.
     pub fn new(http: Http, options: AnthropicOptions) -> Self {
         Self { http, options }
     }

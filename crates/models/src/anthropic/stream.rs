@@ -1,4 +1,4 @@
-//! Reading the answer: events of the wire to ours.
+//! Converts the provider's stream into [`ModelEvent`]s.
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -83,18 +83,18 @@ struct CacheCreation {
     ephemeral_1h_input_tokens: Option<u64>,
 }
 
-/// What a stream said so far.
+/// Decodes the messages of one stream.
 #[derive(Default)]
 struct MessageDecoder {
     usage: Usage,
-    /// It gave a reason to stop, after which only its end can come.
+    /// Whether a stop reason arrived. After it only the end of the stream can follow.
     has_stopped: bool,
-    /// It said that it is over.
+    /// Whether the end of the message arrived.
     is_over: bool,
     anything: bool,
 }
 
-/// Sends what the body says; an error if it does not say all.
+/// Sends the events of the body. Returns an error if the body ends too early.
 pub(super) async fn read<S, E>(body: Body<S>, out: &Out) -> Result<(), ModelError>
 where
     S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
@@ -106,7 +106,7 @@ where
         let read = match events.next().await {
             Ok(Some(read)) => read,
             Ok(None) => break,
-            // Everything was said; only the goodbye is missing.
+            // The reply is complete; only its end marker is missing.
             Err(error) if decoder.has_stopped && error.kind != ErrorKind::Cancelled => break,
             Err(error) => return Err(error),
         };
@@ -138,7 +138,7 @@ where
     if decoder.anything {
         return Err(lost());
     }
-    // A server that does not stream, or no such server at all.
+    // The server does not stream, or it is not an API server.
     let head = String::from_utf8_lossy(&events.body.head).into_owned();
     match serde_json::from_str::<Value>(&head) {
         Ok(answer) if !answer["error"].is_null() => Err(from_body(None, &head)),
@@ -146,7 +146,7 @@ where
     }
 }
 
-/// Sends what an answer says that came as one piece of JSON: a message, as the stream of it would have been.
+/// Sends a response that arrived as one JSON message as if it had been streamed.
 pub(super) async fn read_whole<S, E>(
     mut body: Body<S>,
     longest: usize,
@@ -238,7 +238,7 @@ impl MessageDecoder {
         })
     }
 
-    /// Each number that is said replaces the one before.
+    /// Updates the usage: each number replaces the previous one.
     fn count(&mut self, usage: Option<WireUsage>) {
         let Some(wire) = usage else { return };
         let own = &mut self.usage;
@@ -253,7 +253,7 @@ impl MessageDecoder {
     }
 }
 
-/// The beginning of a block, with what it already holds.
+/// Returns the events for the start of a block, with the content that it already has.
 fn started(index: usize, block: Value) -> Result<Vec<ModelEvent>, ModelError> {
     let text = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
     let start = |block| ModelEvent::BlockStart { index, block };
@@ -286,7 +286,7 @@ fn started(index: usize, block: Value) -> Result<Vec<ModelEvent>, ModelError> {
             }
             let extra = Map::new();
             let mut events = vec![start(BlockStart::ToolUse { id, name, extra })];
-            // Empty in a stream; some gateways put all of it here.
+            // It is empty in a stream, but some gateways put the whole input here.
             if let Value::Object(input) = &block["input"]
                 && !input.is_empty()
             {

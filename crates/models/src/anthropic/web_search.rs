@@ -1,6 +1,6 @@
-//! Searches by the provider: a request of its own, with its server tool and nothing else.
+//! Web searches by the provider: a separate request that offers only its server tool.
 //!
-//! The conversation stays out of it: the provider's model reads the words of the search and no more.
+//! The conversation is not sent: the provider's model sees only the search query.
 
 use haft_contract::{CancellationToken, WebHit, WebHits, WebQuery};
 use serde_json::{Value, json};
@@ -11,15 +11,16 @@ use crate::{
     http::{self, short},
 };
 
-/// The server tool.
+/// The type of the server tool.
 const TOOL: &str = "web_search_20250305";
-/// Searches that one call may make.
+/// The maximum number of searches in one call.
 const MOST_SEARCHES: u32 = 8;
-/// A summary is wanted, no essay.
+/// The maximum length of the reply. A short summary is enough.
 const MOST_TOKENS: u32 = 4096;
 
 impl Anthropic {
-    /// Searches the web by the provider's own tool, with this model. Also what it cost.
+    /// Searches the web with the provider's tool and this model. Also returns the tokens that it
+    /// used.
     pub async fn search_web(
         &self,
         model: &str,
@@ -89,7 +90,7 @@ fn hit(result: &Value) -> Option<WebHit> {
     Some(WebHit {
         title: result["title"].as_str().unwrap_or_default().to_owned(),
         url: result["url"].as_str()?.to_owned(),
-        // What the provider gives of a page is encrypted; its age is not.
+        // The provider's excerpt of a page is encrypted; its age is not.
         snippet: result["page_age"]
             .as_str()
             .map(|age| format!("as of {age}")),

@@ -1,4 +1,4 @@
-//! Blocks and messages, in the shape that session logs and Anthropic's API share.
+//! Blocks and messages, in the format that session logs and Anthropic's API share.
 
 use haft_contract::{Content, Role, output::MediaSource};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The role of the author.
     pub role: Role,
-    /// What is said.
+    /// The blocks.
     #[serde(deserialize_with = "text_or_list")]
     pub content: Vec<Block>,
-    /// The model that said it; its thinking is sent back to no other.
+    /// The model that wrote the message. Its thinking is not sent to any other model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -27,76 +27,76 @@ pub enum Block {
         /// The text.
         text: String,
     },
-    /// A picture.
+    /// An image.
     Image {
-        /// Its bytes.
+        /// The image's bytes.
         source: MediaSource,
     },
     /// A document.
     Document {
-        /// Its bytes.
+        /// The document's bytes.
         source: MediaSource,
     },
-    /// What the model thought.
+    /// The model's thinking.
     Thinking {
-        /// Its words, or a summary.
+        /// The text of the thinking, or a summary.
         thinking: String,
-        /// The provider's proof that they are the model's; empty where there is none.
+        /// The provider's proof that the model wrote the text; empty if the provider sends none.
         #[serde(default)]
         signature: String,
-        /// The provider's own records of it, sent back as they are.
+        /// The provider's opaque records of the thinking, sent back unchanged.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         details: Vec<Value>,
     },
-    /// What the model thought, readable by its provider only.
+    /// Thinking that only the provider can decrypt.
     RedactedThinking {
-        /// Its bytes.
+        /// The encrypted text.
         data: String,
     },
     /// A tool call.
     ToolUse {
-        /// The provider's id.
+        /// The provider's id of the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
         /// The arguments: an object.
         input: Value,
-        /// What else the provider said of the call and wants back.
+        /// Further fields of the call that the provider expects back.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         extra: Map<String, Value>,
     },
-    /// The answer to a tool call.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// A block of the provider's own, sent back as it came.
+    /// A block type of the provider's own, sent back unchanged.
     #[serde(untagged)]
     Other(Value),
 }
 
-/// The answer to a tool call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call's id.
+    /// The id of the call.
     pub tool_use_id: String,
-    /// What the model reads.
+    /// The content that the model reads.
     #[serde(default, deserialize_with = "text_or_list")]
     pub content: Vec<Content>,
-    /// The call failed.
+    /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 
 impl Block {
-    /// A block of text.
+    /// Creates a block of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// Is it the model's thinking, in any form?
+    /// Returns whether the block is thinking, in any form.
     pub fn is_thinking(&self) -> bool {
         matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
     }
 
-    /// Text of which nothing can be seen; providers refuse it.
+    /// Returns whether the block is text without a visible character. Providers reject such blocks.
     pub(super) fn is_empty_text(&self) -> bool {
         matches!(self, Self::Text { text } if text.trim().is_empty())
     }
@@ -113,7 +113,7 @@ impl From<Content> for Block {
 }
 
 impl ToolResult {
-    /// A result of text.
+    /// Creates a successful result of text.
     pub fn text(tool_use_id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             tool_use_id: tool_use_id.into(),
@@ -122,7 +122,7 @@ impl ToolResult {
         }
     }
 
-    /// A result that says what went wrong.
+    /// Creates an error result with this message.
     pub fn error(tool_use_id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             is_error: true,
@@ -132,7 +132,7 @@ impl ToolResult {
 }
 
 impl Message {
-    /// A message of the user's.
+    /// Creates a user message.
     pub fn user(content: Vec<Block>) -> Self {
         Self {
             role: Role::User,
@@ -141,7 +141,7 @@ impl Message {
         }
     }
 
-    /// A message of the model's.
+    /// Creates a message of this model.
     pub fn assistant(content: Vec<Block>, model: impl Into<String>) -> Self {
         Self {
             role: Role::Assistant,
@@ -150,7 +150,7 @@ impl Message {
         }
     }
 
-    /// Its tool calls: id and name.
+    /// Returns the id and the tool's name of each tool call.
     pub fn calls(&self) -> impl Iterator<Item = (&str, &str)> {
         self.content.iter().filter_map(|block| match block {
             Block::ToolUse { id, name, .. } => Some((id.as_str(), name.as_str())),
@@ -159,7 +159,7 @@ impl Message {
     }
 }
 
-/// Content may be written as a plain string.
+/// Reads content that may be a plain string or a list.
 fn text_or_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! Taking images out that a provider refuses.
+//! Removal of images that a provider rejects.
 
 use std::sync::Arc;
 
@@ -6,24 +6,25 @@ use haft_contract::{Content, output::MediaSource};
 
 use super::{Block, Conversation, Entry, History, Message};
 
-/// A provider takes no image of more base 64 than this.
+/// The maximum length of an image in base64 characters that providers accept.
 const LARGEST: usize = 5 * 1024 * 1024;
 
 impl Conversation {
-    /// Puts a note in place of every image in these messages.
+    /// Replaces every image in these messages by a note.
     pub fn drop_images(&mut self, messages: &[usize], note: &str) {
         drop_from(&mut self.entries, messages, note);
     }
 }
 
 impl History {
-    /// The same for one request.
+    /// Like [`Conversation::drop_images`], but only for this request.
     pub(crate) fn drop_images(&mut self, messages: &[usize], note: &str) {
         drop_from(&mut self.entries, messages, note);
     }
 
-    /// The messages with images that a refusal most likely means: the one it names
-    /// (`messages.3.content…`), else those with an image over the limit, else the last with any.
+    /// Returns the messages whose images a refusal most likely means: the message it names
+    /// (`messages.3.content…`), otherwise those with an image over the limit, otherwise the last
+    /// message with an image.
     pub(crate) fn refused_images(&self, refusal: &str) -> Vec<usize> {
         let with = |check: &dyn Fn(&MediaSource) -> bool| -> Vec<usize> {
             let messages = self.messages().enumerate();
@@ -42,7 +43,7 @@ impl History {
         }
     }
 
-    /// All messages with images.
+    /// Returns all messages with images.
     pub(crate) fn with_images(&self) -> Vec<usize> {
         let messages = self.messages().enumerate();
         let found = messages.filter(|(_, message)| images(message).next().is_some());
@@ -50,7 +51,7 @@ impl History {
     }
 }
 
-/// The `3` of `messages.3.content.0.image…`.
+/// Returns the `3` of `messages.3.content.0.image…`.
 fn named(refusal: &str) -> Option<usize> {
     let (_, after) = refusal.split_once("messages.")?;
     let digits = after.split(|c: char| !c.is_ascii_digit()).next()?;

@@ -1,13 +1,17 @@
-//! What was said so far, always in a state that can be sent.
+//! The conversation so far, always in a state that can be sent.
 //!
-//! **Invariants**, held by construction: messages alternate and the user begins; every tool call of an
-//! assistant message is answered in the next message, results first and in the order of the calls; no
-//! result stands without its call; call ids are unique; no text is empty. So a call and its result come
-//! in together ([`Conversation::assistant`]), and what comes from elsewhere goes through
-//! [`Conversation::load`], which repairs it and says what it repaired.
+//! **Invariants**, held by construction:
+//! - Messages alternate between user and model, and the user begins.
+//! - Every tool call of an assistant message is answered in the next message. Results come first
+//!   and in the order of the calls. No result is without its call.
+//! - Call ids are unique.
+//! - No text is empty.
 //!
-//! A message is serialized when it is first sent and never again: adding one to a long conversation
-//! costs what the new one costs.
+//! So a call and its result are added together ([`Conversation::assistant`]). Messages from
+//! elsewhere are loaded with [`Conversation::load`], which repairs them and reports each repair.
+//!
+//! A message is serialized when it is first sent and never again: the cost of a new message does
+//! not depend on the length of the conversation.
 
 mod block;
 mod images;
@@ -27,80 +31,81 @@ pub use repair::HistoryRepair;
 
 use crate::fragments::Fragments;
 
-/// What was said so far.
+/// The messages so far.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     entries: Vec<Arc<Entry>>,
     ids: HashSet<String>,
 }
 
-/// The messages of one request: cheap to make, cheap to clone.
+/// The messages of one request. Creating and cloning it is cheap.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     entries: Vec<Arc<Entry>>,
 }
 
-/// A message with what is known about it.
+/// A message with its cached data.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) message: Message,
-    /// For a message with results: the tools they are of, by call id.
+    /// For a message with results: the name of the tool by call id.
     pub(crate) tools: HashMap<String, String>,
     pub(crate) fragments: Fragments,
 }
 
-/// Why something cannot be said.
+/// The reason why a message cannot be added to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConversationError {
-    /// The model cannot begin.
+    /// The first message is from the model instead of the user.
     #[error("a conversation begins with the user, not with the model")]
     NoQuestion,
-    /// A call has no result.
+    /// A call without a result.
     #[error("call {id} of {name} has no result")]
     Unanswered {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
-    /// A result has no call.
+    /// A result without a call.
     #[error("a result answers {id}, but the message has no such call")]
     Unasked {
-        /// What it answers.
+        /// The id of the missing call.
         id: String,
     },
-    /// Two of the same.
+    /// An id occurs twice.
     #[error("{id} stands twice in one message")]
     Twice {
         /// The id.
         id: String,
     },
-    /// A block in a message where it has no place.
+    /// A block is not allowed in a message of this role.
     #[error("a message of the model's cannot hold {0}")]
     Misplaced(&'static str),
-    /// A provider takes objects only.
+    /// The input of a call is not an object, and providers accept only objects.
     #[error("the input of call {id} is not a JSON object")]
     Input {
-        /// The call.
+        /// The id of the call.
         id: String,
     },
 }
 
 impl Conversation {
-    /// Nothing said yet.
+    /// Creates an empty conversation.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The user says something. Follows on what the user said last, results included.
+    /// Adds user content. If the last message is from the user (results included), extends it.
     pub fn user(&mut self, content: impl IntoIterator<Item = Content>) {
         let content: Vec<Block> = content.into_iter().map(Block::from).collect();
         self.add(Message::user(content), HashMap::new());
     }
 
-    /// The model says something, and its calls are answered: every call by one result, in any order.
-    /// A reply in which nothing is said adds nothing. Follows on a message of the model's that paused.
+    /// Adds a reply of the model with the results of its calls: exactly one result for every call,
+    /// in any order. A reply without content adds nothing. If the last message is from the model
+    /// (it paused), the reply extends it.
     pub fn assistant(
         &mut self,
         mut message: Message,
@@ -117,7 +122,7 @@ impl Conversation {
             _ => None,
         });
         for ((id, name), result) in uses.zip(&mut results) {
-            // Some servers count calls from 0 in every reply.
+            // Some servers number the calls of every reply from 0, so an id may repeat.
             if !self.ids.insert(id.clone()) {
                 let fresh = (2..).map(|n| format!("{id}_{n}"));
                 let mut free = fresh.filter(|fresh| !self.ids.contains(fresh));
@@ -135,14 +140,14 @@ impl Conversation {
         Ok(())
     }
 
-    /// What is sent.
+    /// Returns the messages for a request.
     pub fn history(&self) -> History {
         History {
             entries: self.entries.clone(),
         }
     }
 
-    /// The messages, first to last.
+    /// Returns the messages, first to last.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> + ExactSizeIterator {
         self.entries.iter().map(|entry| &entry.message)
     }
@@ -155,7 +160,7 @@ impl Conversation {
         if let Some(last) = self.entries.last_mut()
             && last.message.role == message.role
         {
-            // Only the last message is written anew; what comes before it stays as it was sent.
+            // Only the last message is serialized again; the messages before it stay cached.
             let mut content = last.message.content.clone();
             content.append(&mut message.content);
             tools.extend(last.tools.clone());
@@ -167,7 +172,7 @@ impl Conversation {
     }
 }
 
-/// The results in the order of the calls, each call with one.
+/// Returns the results in the order of the calls, exactly one for each call.
 fn by_call(
     message: &Message,
     results: Vec<ToolResult>,
@@ -212,7 +217,7 @@ fn by_call(
 }
 
 impl History {
-    /// The messages, first to last.
+    /// Returns the messages, first to last.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> + ExactSizeIterator {
         self.entries.iter().map(|entry| &entry.message)
     }
@@ -232,7 +237,7 @@ impl Entry {
     }
 }
 
-/// The empty object, for a call whose input was no JSON.
+/// Returns the empty object, for a call whose input was not JSON.
 pub(crate) fn empty_input() -> Value {
     Value::Object(serde_json::Map::new())
 }

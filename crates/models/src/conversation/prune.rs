@@ -1,13 +1,13 @@
-//! Taking old results out, to make room.
+//! Removal of old tool results, to free context.
 
 use haft_contract::Content;
 
 use super::{Block, Conversation, Entry};
 
 impl Conversation {
-    /// Puts a note in place of results that are longer than it, in all but the last `keep` messages.
-    /// The calls and the fact that they were answered stay. Gives the bytes that were freed; only
-    /// messages that change are written anew.
+    /// Replaces tool results that are longer than the note by the note, in all but the last `keep`
+    /// messages. The calls and the fact that they were answered remain. Returns the number of freed
+    /// bytes. Only messages that change are serialized again.
     pub fn prune_results(&mut self, keep: usize, note: &str) -> usize {
         let old = self.entries.len().saturating_sub(keep);
         let mut freed = 0;

@@ -1,4 +1,4 @@
-//! Making something sendable of a conversation that comes from elsewhere.
+//! Repairs conversations that come from elsewhere, so that they can be sent.
 
 use std::{collections::HashSet, fmt};
 
@@ -6,42 +6,42 @@ use haft_contract::{Content, Role};
 
 use super::{Block, Conversation, Message, ToolResult, empty_input};
 
-/// Something that was not as it must be, and what was done.
+/// A violated invariant and its repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistoryRepair {
-    /// The model spoke first: a placeholder stands for what the user must have said.
+    /// The conversation began with the model: a placeholder replaces the missing user message.
     BeginningMissing,
-    /// The call was never answered: it has a result that says so.
+    /// The call had no result: it got one that says so.
     Unanswered {
-        /// The call.
+        /// The id of the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
-    /// The result answers no call of the message before it: left out.
+    /// The result answers no call of the message before it: removed.
     Unasked {
-        /// What it answers.
+        /// The id of the missing call.
         id: String,
     },
-    /// Two calls or two results of one id in one message: the first stands.
+    /// Two calls or two results in one message had the same id: only the first is kept.
     Twice {
         /// The id.
         id: String,
     },
-    /// The input was no object: it is empty now.
+    /// The input was not an object: it is empty now.
     Input {
-        /// The call.
+        /// The id of the call.
         id: String,
     },
-    /// The block is not as one of its type must be: left out.
+    /// The block lacks required fields of its type: removed.
     Unreadable {
-        /// Its type.
+        /// The type of the block.
         kind: String,
     },
-    /// The block has no place in a message of this role: left out.
+    /// The block is not allowed in a message of this role: removed.
     Misplaced {
-        /// Whose message.
+        /// The role of the message.
         role: Role,
     },
 }
@@ -78,11 +78,11 @@ impl fmt::Display for HistoryRepair {
     }
 }
 
-/// What the model reads as the result of a call that was never answered.
+/// The result that the model sees for a call without one.
 const INTERRUPTED: &str = "No result: the session was interrupted before this call finished. \
                            It may have run; look before you repeat it.";
 
-/// Types that are no provider's own: a block of one of them that reads as [`Block::Other`] is broken.
+/// Block types that this crate defines. If such a block is read as [`Block::Other`], it is broken.
 const OURS: [&str; 7] = [
     "text",
     "image",
@@ -94,14 +94,16 @@ const OURS: [&str; 7] = [
 ];
 
 impl Conversation {
-    /// A conversation of these messages, repaired where needed; the list says where.
+    /// Builds a conversation from these messages and repairs it where needed. Returns the list of
+    /// repairs.
     pub fn load(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<HistoryRepair>) {
         let mut repairs = Vec::new();
         let mut conversation = Self::new();
         let mut messages = merged(messages).into_iter().peekable();
         while let Some(message) = messages.next() {
             if message.role == Role::User {
-                // Results were taken with the message of their calls; those left have none.
+                // Results were added together with the message of their calls; those left here have
+                // no call.
                 conversation.user(said(
                     message,
                     &HashSet::new(),
@@ -131,7 +133,7 @@ impl Conversation {
                 repairs.push(HistoryRepair::Unanswered { id, name });
             }
             if let Err(error) = conversation.assistant(message, results) {
-                // Everything it refuses was taken out above.
+                // All errors were repaired above.
                 tracing::error!(%error, "a repaired message was refused");
             }
             conversation.user(after.into_iter().flatten());
@@ -140,7 +142,7 @@ impl Conversation {
     }
 }
 
-/// Messages of one role that follow each other are one: logs keep a message a block.
+/// Merges consecutive messages of one role: logs store one block per message.
 fn merged(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     let mut merged: Vec<Message> = Vec::new();
     for message in messages {
@@ -155,7 +157,7 @@ fn merged(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     merged
 }
 
-/// A message of the model's with nothing in it that cannot be there.
+/// Returns a message of the model without the blocks that it must not contain.
 fn spoken(mut message: Message, repairs: &mut Vec<HistoryRepair>) -> Message {
     let mut seen = HashSet::new();
     message.content.retain_mut(|block| match block {
@@ -189,7 +191,7 @@ fn spoken(mut message: Message, repairs: &mut Vec<HistoryRepair>) -> Message {
     message
 }
 
-/// What the user said; results of the given calls go to `results`.
+/// Returns the user's content. Results of the given calls go to `results`.
 fn said(
     message: Message,
     calls: &HashSet<String>,

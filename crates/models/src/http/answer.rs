@@ -1,4 +1,4 @@
-//! Reading refusals: what a status, its headers and its body mean.
+//! Reads error responses: their status, headers and body.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,13 +12,13 @@ use super::{Http, body::Body};
 use crate::{ErrorKind, ModelError};
 use haft_contract::{CalendarTime, CancellationToken};
 
-/// How much of a refusal is read.
+/// The maximum number of bytes that are read from an error response.
 const LONGEST_REFUSAL: usize = 64 * 1024;
 
-/// How much of an answer is quoted that no one understands.
+/// The maximum number of characters that are quoted from an unknown response.
 const QUOTED: usize = 200;
 
-/// Is it one piece of JSON, from a server that does not stream?
+/// Returns whether the response is one JSON document, from a server that does not stream.
 pub(crate) fn is_json(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok());
@@ -28,7 +28,7 @@ pub(crate) fn is_json(response: &Response) -> bool {
     })
 }
 
-/// The error that a response of a bad status is.
+/// Converts a response with an error status into an error.
 pub(crate) async fn refusal(
     http: &Http,
     response: Response,
@@ -41,7 +41,7 @@ pub(crate) async fn refusal(
     let text = match body.all(LONGEST_REFUSAL).await {
         Ok(bytes) => bytes,
         Err(error) if error.kind == ErrorKind::Cancelled => return error,
-        // What was said so far says more than that it was cut off.
+        // The part that arrived says more than the lost connection.
         Err(_) => std::mem::take(&mut body.head),
     };
     let mut error = from_body(Some(status), &String::from_utf8_lossy(&text));
@@ -61,7 +61,7 @@ pub(crate) async fn refusal(
     error
 }
 
-/// The error that a body says, of an HTTP answer or inside a stream.
+/// Returns the error that a body describes. The body is an HTTP response or an event in a stream.
 pub(crate) fn from_body(status: Option<u16>, text: &str) -> ModelError {
     let value: Value = serde_json::from_str(text).unwrap_or_default();
     let detail = match &value["error"] {
@@ -85,12 +85,12 @@ pub(crate) fn from_body(status: Option<u16>, text: &str) -> ModelError {
         message = format!("{message} ({parameter})");
     }
     let (kind_name, code) = (name("type"), name("code"));
-    // Inside a stream the status, if any, is in the body.
+    // In a stream the status, if any, is part of the body.
     let status = status.or_else(|| code.parse().ok().filter(|code| (400..600).contains(code)));
     let mut error = ModelError::new(kind(status, &kind_name, &code, &message), message);
     error.status = status;
     error.request_id = value["request_id"].as_str().map(str::to_owned);
-    // llama.cpp says it.
+    // llama.cpp sends its context window.
     error.context_window = detail["n_ctx"].as_u64().filter(|window| *window > 0);
     error
 }
@@ -130,7 +130,7 @@ fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind
     };
     match by_name.unwrap_or(by_status) {
         BadRequest if speaks_of_length(message) => ContextTooLong,
-        // Older llama.cpp calls it a failure of its own.
+        // Older versions of llama.cpp report it as a server error.
         Server if message.contains("exceeds the available context size") => ContextTooLong,
         kind => kind,
     }
@@ -149,7 +149,7 @@ fn speaks_of_length(message: &str) -> bool {
     !message.contains("image") && words.iter().any(|words| message.contains(words))
 }
 
-/// What an answer is that is no JSON error.
+/// Describes a response that is not a JSON error.
 pub(crate) fn described(status: Option<u16>, text: &str) -> String {
     let text = text.trim();
     if is_page(text) {
@@ -170,7 +170,7 @@ pub(crate) fn described(status: Option<u16>, text: &str) -> String {
     }
 }
 
-/// The beginning of a text, on one line.
+/// Returns the beginning of a text on one line.
 pub(crate) fn quoted(text: &str) -> String {
     let mut line: String = text.chars().take(QUOTED).collect();
     if line.len() < text.len() {
@@ -208,7 +208,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let then = http_date(header(headers, "retry-after")?)?;
-    // The server's own clock, if it tells: ours may be wrong.
+    // The server's clock is preferred, because the local one may be wrong.
     let now = header(headers, "date").and_then(http_date).or_else(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
         i64::try_from(now.as_secs()).ok()
@@ -216,7 +216,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(u64::try_from(then - now).unwrap_or(0)))
 }
 
-/// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that servers may send.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`, the only format that servers may send, to seconds since
+/// 1970.
 fn http_date(text: &str) -> Option<i64> {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

@@ -1,4 +1,4 @@
-//! Reading an answer: bounded, watched, cancellable.
+//! Reads a response body with limits, timeouts and cancellation.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::{
     sse::{Parser, ServerEvent},
 };
 
-/// How much of an answer is kept to show what it was.
+/// The number of bytes at the start of a response that are kept for error messages.
 const HEAD: usize = 512;
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) struct Body<S> {
     stream: S,
     options: HttpOptions,
     cancel: CancellationToken,
     read: usize,
-    /// How it begins.
+    /// The first bytes of the body.
     pub(crate) head: Vec<u8>,
-    /// When patience ends, unless there is content before.
+    /// The deadline for the next content.
     until: Instant,
 }
 
@@ -44,12 +44,12 @@ where
         }
     }
 
-    /// There was content, not only a keep-alive.
+    /// Restarts the content timeout after content other than a keep-alive.
     fn content(&mut self) {
         self.until = Instant::now() + self.options.patience;
     }
 
-    /// The next bytes; `None` at the end.
+    /// Returns the next bytes, or `None` at the end.
     async fn chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
         let silence = Instant::now() + self.options.silence;
         let next = timeout_at(silence.min(self.until), self.stream.next());
@@ -82,7 +82,7 @@ where
         Ok(Some(chunk))
     }
 
-    /// All of it, up to a limit; what is beyond is left out.
+    /// Returns the whole body, truncated to `limit` bytes.
     pub(crate) async fn all(&mut self, limit: usize) -> Result<Vec<u8>, ModelError> {
         let mut all = Vec::new();
         while all.len() < limit
@@ -94,8 +94,8 @@ where
     }
 }
 
-/// How long the end of an answer is waited for after everything was said, and how long it is listened for
-/// beside whatever comes next.
+/// The time that the reader waits for the end of a complete response, and the longer time that a
+/// background task waits for it.
 const GOODBYE: Duration = Duration::from_millis(20);
 const LONG_GOODBYE: Duration = Duration::from_secs(2);
 
@@ -104,8 +104,9 @@ where
     S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
     E: Send,
 {
-    /// Everything was said. The end is read all the same, which is there in no time: a connection whose
-    /// answer is not at its end is closed, and the next request would have to make another.
+    /// Reads the end of a response whose content is complete. The end usually arrives immediately.
+    /// A connection whose response was not read to the end is closed, and the next request would
+    /// have to open a new one.
     pub(crate) async fn say_goodbye(mut self) {
         let mut rest = Box::pin(async move { while let Some(Ok(_)) = self.stream.next().await {} });
         if timeout(GOODBYE, &mut rest).await.is_err() {
@@ -114,17 +115,17 @@ where
     }
 }
 
-/// The events of an answer.
+/// The server-sent events of a response.
 pub(crate) struct Events<S> {
     pub(crate) body: Body<S>,
     parser: Parser,
     ended: bool,
 }
 
-/// An event, and whether the stream ended in it.
+/// An event of a stream.
 pub(crate) struct Read {
     pub(crate) event: ServerEvent,
-    /// No end of the event was seen, so it may have been cut off.
+    /// Whether the stream ended without the end of this event, so that it may be cut off.
     pub(crate) open: bool,
 }
 
@@ -142,7 +143,7 @@ where
         }
     }
 
-    /// The next event; `None` at the end.
+    /// Returns the next event, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Read>, ModelError> {
         let unreadable = |error: crate::sse::SseError| ModelError::protocol(error.to_string());
         loop {
@@ -153,7 +154,7 @@ where
             };
             if let Some(event) = event {
                 let event = event.map_err(unreadable)?;
-                // Pings keep a connection alive, not our patience.
+                // Pings keep the connection alive, but do not extend the content timeout.
                 if event.name != "ping" {
                     self.body.content();
                 }

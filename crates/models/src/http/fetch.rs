@@ -1,8 +1,8 @@
-//! The client for pages of the web: each request goes to addresses that were checked before, and nowhere else.
+//! The client for web pages. Each request connects only to addresses that were checked before.
 //!
-//! The name of a host is resolved once, by the one who checks what it resolves to. So the client has a resolver
-//! that knows only what it was given for a request that is under way: a second answer of the DNS, which could
-//! be another one, is never asked for.
+//! A host name is resolved once, by the caller that checks the addresses. So this client's resolver
+//! returns only the addresses that were given with a request in flight. It never asks the DNS
+//! again, whose second answer could differ.
 
 use std::{
     collections::HashMap,
@@ -23,12 +23,12 @@ use super::{
     streams::{headers, response_of},
 };
 
-/// For connecting to one address.
+/// The timeout for connecting to one address.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Fields in the head of an answer.
+/// The maximum number of headers in a response.
 const MOST_HEADERS: usize = 200;
 
-/// Fetches pages. It shares nothing with the client of the providers: no connection, no key.
+/// Fetches web pages. It shares neither connections nor keys with the client of the providers.
 #[derive(Debug, Default)]
 pub struct WebClient {
     options: HttpOptions,
@@ -37,7 +37,8 @@ pub struct WebClient {
 }
 
 impl WebClient {
-    /// Through the proxies that these options name; their other limits are for providers.
+    /// Creates a client that uses the proxies of these options. Their other limits apply only to
+    /// providers.
     pub fn new(options: HttpOptions) -> Self {
         Self {
             options,
@@ -49,7 +50,7 @@ impl WebClient {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        // Fails only if there is one already, and then there is one.
+        // It fails only if a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .user_agent(concat!(
@@ -113,7 +114,7 @@ impl FetchWeb for WebClient {
     }
 }
 
-/// Why no answer came, in a sentence.
+/// Describes the failure in one sentence.
 fn explained(url: &Url, error: reqwest::Error) -> String {
     let (host, is_connecting) = (place(url), error.is_connect());
     let is_timeout = error.is_timeout();
@@ -138,15 +139,16 @@ fn explained(url: &Url, error: reqwest::Error) -> String {
     }
 }
 
-/// What names stand for, while requests are under way.
+/// The checked addresses of hosts while requests to them are in flight.
 #[derive(Debug, Default)]
 struct Pins {
-    /// By request: several may ask the same host, each with addresses of its own.
+    /// By host: one list per request, because several requests to one host may have different
+    /// addresses.
     known: Mutex<HashMap<String, Vec<Arc<[IpAddr]>>>>,
     proxies: OnceLock<Vec<String>>,
 }
 
-/// The addresses of one request; forgotten with it.
+/// The addresses of one request. Dropping this removes them.
 struct Pinned {
     pins: Arc<Pins>,
     host: String,
@@ -172,7 +174,7 @@ impl Pins {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of them were checked for this host.
+    /// Returns addresses that were checked for this host.
     fn of(&self, host: &str) -> Option<Vec<SocketAddr>> {
         let known = self.known();
         let addresses = known.get(&host.to_ascii_lowercase())?.last()?.iter();
@@ -203,7 +205,7 @@ impl Resolve for Pins {
         Box::pin(async move {
             let addresses = match pinned {
                 Some(pinned) => pinned,
-                // The person named it: it is reached wherever it is.
+                // The user configured the proxy, so any address is fine.
                 None if is_proxy => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
                 None => return Err(format!("{} was not looked up", name.as_str()).into()),
             };

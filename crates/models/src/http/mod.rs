@@ -1,7 +1,7 @@
-//! The only HTTP client: built when first needed, because loading certificates takes time.
+//! The only HTTP client. It is built on first use, because loading certificates takes time.
 //!
-//! There is no limit on the whole of an answer, which may take long for good reasons; there are limits
-//! on connecting, on silence, and on going on without saying anything ([`HttpOptions`]).
+//! The time of a whole response is not limited, because it may legitimately take long. There are
+//! limits on connecting, on silence and on keep-alives without content ([`HttpOptions`]).
 
 pub(crate) mod answer;
 pub(crate) mod body;
@@ -34,23 +34,24 @@ pub use fetch::WebClient;
 pub use proxy::ProxyVariables;
 pub use websocket::WebSockets;
 
-/// Limits and ways of the client.
+/// The limits and proxy settings of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpOptions {
-    /// For connecting.
+    /// The timeout for connecting.
     pub connect: Duration,
-    /// Without any byte once an answer has begun; keep-alives count as bytes.
+    /// The longest time without any byte after a response has begun. Keep-alives are bytes.
     pub silence: Duration,
-    /// Without a first byte, and after that without any content between keep-alives. A local server
-    /// may read the conversation for minutes before it says a word.
+    /// The longest time until the first byte, and after that between pieces of content (keep-alives
+    /// do not count as content). A local server may need minutes to process the conversation before
+    /// it answers.
     pub patience: Duration,
-    /// Bytes of one answer.
+    /// The maximum length of a response in bytes.
     pub longest_answer: usize,
-    /// Bytes of one event in it.
+    /// The maximum length of an event in bytes.
     pub longest_event: usize,
-    /// Go through proxies at all.
+    /// Whether proxies may be used at all.
     pub proxies: bool,
-    /// These, where variables were given; else those of the process's environment.
+    /// The proxies to use. `None` reads them from the process's environment.
     pub proxy: Option<ProxyVariables>,
 }
 
@@ -69,13 +70,13 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// With what the environment says: `API_TIMEOUT_MS` is the patience, `HTTPS_PROXY` and its like the
-    /// proxies.
+    /// Reads the options from the environment: `API_TIMEOUT_MS` sets `patience`, and `HTTPS_PROXY`
+    /// and the other proxy variables set the proxies.
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }
 
-    /// The same with what these variables say.
+    /// Like [`from_env`](Self::from_env), but reads the variables with this function.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let millis = variable("API_TIMEOUT_MS");
         let millis = millis.and_then(|value| value.trim().parse().ok());
@@ -89,14 +90,14 @@ impl HttpOptions {
 }
 
 impl HttpOptions {
-    /// May a plain address be reached through a proxy?
+    /// Returns whether a plain HTTP address may be reached through a proxy.
     fn goes_through_proxy(&self) -> bool {
         let named = self.proxy.as_ref().map(ProxyVariables::is_for_plain);
         self.proxies && named.unwrap_or_else(names_proxy)
     }
 }
 
-/// The client, shared by everything that talks to a provider.
+/// The HTTP client, shared by all providers.
 #[derive(Debug, Clone, Default)]
 pub struct Http {
     inner: Arc<Inner>,
@@ -106,12 +107,13 @@ pub struct Http {
 struct Inner {
     options: HttpOptions,
     client: OnceLock<Client>,
-    /// For addresses that begin with http://: it knows no certificates, so no one waits for them.
+    /// The client for `http://` addresses. It loads no certificates, so it is available
+    /// immediately.
     plain: OnceLock<Client>,
 }
 
 impl Http {
-    /// With these limits.
+    /// Creates a client with these options.
     pub fn new(options: HttpOptions) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -126,7 +128,7 @@ impl Http {
         &self.inner.options
     }
 
-    /// Sends JSON; gives the answer when its head is there, whatever its status.
+    /// Sends JSON. Returns the response when its headers have arrived, with any status.
     pub(crate) async fn post(
         &self,
         url: &Url,
@@ -142,7 +144,7 @@ impl Http {
         self.send(url, request, cancel).await
     }
 
-    /// Asks for something; gives the answer when its head is there, whatever its status.
+    /// Sends a GET request. Returns the response when its headers have arrived, with any status.
     pub(crate) async fn get(
         &self,
         url: &Url,
@@ -153,7 +155,8 @@ impl Http {
         self.send(url, request, cancel).await
     }
 
-    /// The same to one of these addresses, and through no proxy: another client for each.
+    /// Like [`post`](Self::post), but connects only to one of these addresses, without a proxy.
+    /// Each call builds a new client.
     pub(crate) async fn post_to(
         &self,
         url: &Url,
@@ -199,7 +202,7 @@ impl Http {
     }
 
     fn client(&self, url: &Url) -> Result<&Client, ModelError> {
-        // The way to a proxy may be HTTPS, wherever that leads.
+        // The connection to a proxy may use HTTPS even for a plain address.
         let is_plain = url.scheme() == "http" && !self.options().goes_through_proxy();
         let kept = match is_plain {
             true => &self.inner.plain,
@@ -219,14 +222,14 @@ impl Http {
     }
 
     fn builder(&self, is_plain: bool) -> reqwest::Result<ClientBuilder> {
-        // Fails only if there is one already, and then there is one.
+        // It fails only if a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let options = self.options();
         let mut builder = Client::builder()
             .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(options.connect)
             .tcp_keepalive(Duration::from_secs(30))
-            // A redirect would carry the key to wherever it points.
+            // A redirect would send the key to another host.
             .redirect(redirect::Policy::none());
         builder = match &options.proxy {
             _ if !options.proxies => builder.no_proxy(),
@@ -240,14 +243,14 @@ impl Http {
     }
 }
 
-/// Does the environment name a proxy?
+/// Returns whether the environment sets a proxy for plain HTTP.
 fn names_proxy() -> bool {
     ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// What comes first: the end of the future, or being asked to stop.
+/// Waits for the future, or returns an error when the token is cancelled.
 pub(crate) async fn until_cancelled<T>(
     cancel: &CancellationToken,
     future: impl Future<Output = T>,
@@ -259,7 +262,7 @@ pub(crate) async fn until_cancelled<T>(
     }
 }
 
-/// Host and port: the rest of an address may hold secrets.
+/// Returns host and port only: the rest of an address may contain secrets.
 pub(crate) fn place(url: &Url) -> String {
     let host = url.host_str().unwrap_or("the server");
     match url.port() {
@@ -268,7 +271,7 @@ pub(crate) fn place(url: &Url) -> String {
     }
 }
 
-/// An address to send to: the base, and the rest below it.
+/// Appends the version (unless the base already ends with it) and the path to the base URL.
 pub(crate) fn join(base: &str, version: &str, path: &str) -> Result<Url, ModelError> {
     let bad = |why: &str| ModelError::local(format!("the base URL {base:?} cannot be used: {why}"));
     let mut url = Url::parse(base.trim()).map_err(|error| bad(&error.to_string()))?;
@@ -284,7 +287,7 @@ pub(crate) fn join(base: &str, version: &str, path: &str) -> Result<Url, ModelEr
     Ok(url)
 }
 
-/// Adds a header; a key that cannot be one is said to be wrong, and never shown.
+/// Adds a header with a key. If the key is not a valid header value, the error does not contain it.
 pub(crate) fn secret(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelError> {
     let unusable = || {
         ModelError::new(
@@ -299,7 +302,7 @@ pub(crate) fn secret(headers: &mut HeaderMap, name: &str, value: &str) -> Result
     Ok(())
 }
 
-/// Adds headers that a person wrote, one `Name: value` a line.
+/// Adds the user's headers, one `Name: value` per line.
 pub(crate) fn custom(headers: &mut HeaderMap, lines: &str) -> Result<(), ModelError> {
     for line in lines.lines().filter(|line| !line.trim().is_empty()) {
         let pair = line.split_once(':').and_then(|(name, value)| {
@@ -324,7 +327,7 @@ fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
         false => ErrorKind::Connection,
     };
     let mut why = root(&error.without_url());
-    // What rustls says when it is answered in plain HTTP.
+    // The error of rustls if the server answers in plain HTTP.
     if why.contains("InvalidContentType") {
         "it does not speak TLS; use http:// in the base URL".clone_into(&mut why);
     }
@@ -337,7 +340,7 @@ fn refused(error: &(dyn Error + 'static)) -> bool {
         || error.source().is_some_and(refused)
 }
 
-/// The cause of the cause: the layers above it only say that something failed.
+/// Returns the innermost cause: the outer errors only say that the request failed.
 pub(crate) fn root(error: &dyn Error) -> String {
     let mut root = error;
     while let Some(cause) = root.source() {

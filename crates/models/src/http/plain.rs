@@ -1,4 +1,4 @@
-//! The client for others: JSON goes out, a short text comes back.
+//! The HTTP client for other crates: sends JSON and receives a short text.
 
 use bytes::Bytes;
 use haft_contract::{BoxFuture, CancellationToken, HttpAnswer, HttpClient, HttpPost};
@@ -9,7 +9,7 @@ use reqwest::{
 
 use super::{Http, body::Body, place};
 
-/// More than this is no short text.
+/// The maximum length of a response in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
 
 impl HttpClient for Http {
@@ -25,7 +25,7 @@ impl Http {
             return Err(format!("{}: only http and https are spoken", request.url));
         }
         let headers = headers(&request.headers)?;
-        // One that stops waiting drops the request.
+        // A caller that stops waiting drops the request.
         let never = CancellationToken::new();
         let body = Bytes::from(request.body);
         let sent = async {
@@ -56,7 +56,7 @@ impl Http {
     }
 }
 
-/// The values may be secrets: what is wrong with one is said, and the value not shown.
+/// Returns the headers. Values may be secrets, so error messages do not contain them.
 fn headers(written: &[(String, String)]) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

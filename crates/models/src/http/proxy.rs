@@ -1,10 +1,10 @@
-//! The proxies that variables name.
+//! Proxies from environment variables.
 
 use std::fmt;
 
 use reqwest::{ClientBuilder, NoProxy, Proxy, Url};
 
-/// What variables say of proxies. Their addresses may hold passwords, so none is shown.
+/// The proxy settings of the environment. Addresses may contain passwords, so they are not shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ProxyVariables {
     http: Option<String>,
@@ -20,7 +20,7 @@ impl fmt::Debug for ProxyVariables {
 }
 
 impl ProxyVariables {
-    /// As these variables say; small letters come first, by the convention.
+    /// Reads the settings from these variables. By convention lower-case names take priority.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| {
             let value = variable(&name.to_lowercase()).or_else(|| variable(name));
@@ -34,12 +34,12 @@ impl ProxyVariables {
         }
     }
 
-    /// Is one named that plain addresses go through?
+    /// Returns whether plain HTTP addresses are reached through a proxy.
     pub(super) fn is_for_plain(&self) -> bool {
         self.http.is_some() || self.all.is_some()
     }
 
-    /// The hosts of those that are named.
+    /// Returns the hosts of the proxies.
     pub(super) fn hosts(&self) -> Vec<String> {
         let named = [&self.http, &self.https, &self.all].into_iter().flatten();
         let hosts = named.filter_map(|address| {
@@ -52,7 +52,7 @@ impl ProxyVariables {
         hosts.collect()
     }
 
-    /// A client that goes through these, and through no others.
+    /// Configures a client to use these proxies and no others.
     pub(super) fn on(&self, builder: ClientBuilder) -> reqwest::Result<ClientBuilder> {
         let mut builder = builder.no_proxy();
         let except = self.except.as_deref().and_then(NoProxy::from_string);

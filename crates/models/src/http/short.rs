@@ -1,4 +1,4 @@
-//! Answers that are short and read whole: counts and lists.
+//! Reads short responses as a whole, such as counts and lists.
 
 use haft_contract::CancellationToken;
 use reqwest::Response;
@@ -7,10 +7,10 @@ use serde::Deserialize;
 use super::{Http, answer, body::Body};
 use crate::ModelError;
 
-/// Such answers are no longer than this.
+/// The maximum length of such a response in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
 
-/// What an answer says; a refusal is an error.
+/// Parses the response. An error status becomes an error.
 pub(crate) async fn read<T: for<'de> Deserialize<'de>>(
     http: &Http,
     response: Response,

@@ -1,4 +1,4 @@
-//! The client for those who speak a protocol of their own over HTTP: any method, any header, answers as streams.
+//! The HTTP client for other protocols over HTTP: any method, any header, streamed responses.
 
 use haft_contract::{
     BoxFuture, HttpBody, HttpEvent, HttpFailure, HttpMethod, HttpRequest, HttpResponse, HttpStreams,
@@ -54,7 +54,7 @@ impl Http {
     }
 }
 
-/// An answer as others read it.
+/// Converts a response into the type of `haft-contract`.
 pub(super) fn response_of(response: Response) -> HttpResponse {
     let headers = response.headers().iter().filter_map(|(name, value)| {
         Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
@@ -70,7 +70,7 @@ pub(super) fn response_of(response: Response) -> HttpResponse {
     }
 }
 
-/// The values may be secrets: what is wrong with one is said, and the value not shown.
+/// Returns the headers. Values may be secrets, so error messages do not contain them.
 pub(super) fn headers(written: &[(String, String)]) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in written {

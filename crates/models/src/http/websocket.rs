@@ -1,8 +1,9 @@
-//! WebSockets that are listened to (RFC 6455): the handshake by the HTTP client, the frames by hand.
+//! WebSockets that only receive messages (RFC 6455). The HTTP client does the handshake; the frames
+//! are parsed here.
 //!
-//! Nothing is said but what the protocol wants said: pongs, and the end. By hand, because that is all there is to
-//! it, and a crate for it would bring a second HTTP parser and a second hash. The connection goes to the addresses
-//! that were checked, without a proxy and without redirects.
+//! Only pongs and the closing frame are ever sent. A WebSocket crate is not used, because it would
+//! add a second HTTP parser and a second hash for this little code. The connection goes to
+//! addresses that were checked before, without a proxy and without redirects.
 
 use std::time::Duration;
 
@@ -18,11 +19,11 @@ use tokio::{
 
 use super::root;
 
-/// How long a server may take to answer.
+/// The timeout for connecting and for the handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it may take to take our pong.
+/// The timeout for sending a pong.
 const PONG: Duration = Duration::from_secs(10);
-/// What makes an answer one to our key.
+/// The constant of RFC 6455 that a server hashes together with our key.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Opens WebSockets.
@@ -50,7 +51,7 @@ async fn open(request: WebSocketRequest) -> Result<Box<dyn WebSocketMessages>, S
         request.host, request.port, request.path
     );
     let url = Url::parse(&written).map_err(|error| format!("{written:?}: {error}"))?;
-    // What was checked must be what is asked.
+    // The URL parser must see the same host and port that were checked.
     let same = url.host_str().is_some_and(|host| host == request.host)
         && url.port_or_known_default() == Some(request.port);
     if !same {
@@ -81,7 +82,7 @@ async fn open(request: WebSocketRequest) -> Result<Box<dyn WebSocketMessages>, S
 }
 
 fn client(request: &WebSocketRequest) -> Result<Client, String> {
-    // Fails only if there is one already, and then there is one.
+    // It fails only if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let host = request.host.trim_matches(['[', ']']);
     let mut builder = Client::builder()
@@ -106,7 +107,7 @@ fn key() -> Result<String, String> {
     Ok(BASE64.encode(&bytes))
 }
 
-/// Is this the answer of a server that speaks the protocol, to what we said?
+/// Checks that the response accepts our handshake.
 fn check(headers: &HeaderMap, key: &str, protocols: &[String]) -> Result<(), String> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let has = |name: &str, word: &str| {
@@ -141,7 +142,7 @@ struct Frames<S> {
     is_over: bool,
 }
 
-/// The head of a frame.
+/// The header of a frame.
 struct FrameHead {
     is_last: bool,
     kind: u8,
@@ -154,9 +155,9 @@ const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG_KIND: u8 = 10;
-/// What has this bit is about the connection, and may stand between the parts of a message.
+/// The bit that marks control frames, which may appear between the parts of a message.
 const CONTROL: u8 = 8;
-/// The longest frame about the connection.
+/// The maximum length of a control frame in bytes.
 const LONGEST_CONTROL: usize = 125;
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
@@ -211,7 +212,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
         }
     }
 
-    /// `None`: the connection ended between two frames.
+    /// Reads the header of the next frame. Returns `None` if the connection ended between two
+    /// frames.
     async fn head(&mut self) -> Result<Option<FrameHead>, String> {
         let mut start = [0; 2];
         match self.stream.read(&mut start[..1]).await.map_err(lost)? {
@@ -245,7 +247,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
         Ok(Some(head))
     }
 
-    /// A frame about the connection. `true`: it is closed.
+    /// Handles a control frame. Returns `true` if it closes the connection.
     async fn control(&mut self, head: &FrameHead) -> Result<bool, String> {
         let mut bytes = vec![0; head.length];
         self.stream.read_exact(&mut bytes).await.map_err(lost)?;
@@ -253,7 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
             PING => self.send(PONG_KIND, &bytes).await.map(|()| false),
             PONG_KIND => Ok(false),
             CLOSE => {
-                // It need not be waiting for it.
+                // The server may already be gone.
                 let _ = self.send(CLOSE, bytes.get(..2).unwrap_or_default()).await;
                 Ok(true)
             }
@@ -261,7 +263,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
         }
     }
 
-    /// Sends a short frame. What a client sends is masked.
+    /// Sends a short frame, masked as the protocol requires of clients.
     async fn send(&mut self, kind: u8, bytes: &[u8]) -> Result<(), String> {
         let mut mask = [0; 4];
         getrandom::getrandom(&mut mask).map_err(|error| error.to_string())?;

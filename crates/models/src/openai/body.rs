@@ -1,4 +1,4 @@
-//! The body of a request, put together from what was serialized before.
+//! Builds the body of a request from parts that are already serialized.
 
 use std::borrow::Cow;
 
@@ -17,20 +17,20 @@ use crate::{
     listing::split_window,
 };
 
-/// What stands where a tool had nothing to say.
+/// The content of an empty tool result.
 const NO_OUTPUT: &str = "(no output)";
 
-/// What is known only by asking: which optional fields a server refuses.
+/// The optional fields that a server accepts. They are learned from its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) stream_options: bool,
     pub(super) max_completion_tokens: bool,
 }
 
-/// The whole body.
+/// Returns the complete body.
 pub(super) fn body(request: &ModelRequest, quirks: &Quirks, accepted: Accepted) -> Bytes {
     let mut out = parameters(request, accepted).to_string().into_bytes();
-    // The object stays open for the large parts.
+    // The object stays open: the large parts are appended.
     out.pop();
     write_tools(request, quirks, &mut out);
     let mut fragments = Vec::with_capacity(request.history.entries().len() + 1);
@@ -39,14 +39,15 @@ pub(super) fn body(request: &ModelRequest, quirks: &Quirks, accepted: Accepted) 
     }
     let dialect = quirks.message_dialect();
     for entry in request.history.entries() {
-        // Thinking is echoed to the model it is of, so whose it is belongs to the dialect.
+        // Thinking is sent back only to the model that wrote it, so the dialect includes whether
+        // the message is its own.
         let by = entry.message.model.as_deref();
         let own = by.is_none_or(|by| by == request.model);
         let dialect = Dialect(dialect.0 << 1 | u32::from(own));
         let make = || messages(entry, quirks, own);
         fragments.push(entry.fragments.get(dialect, make));
     }
-    // A message of nothing but thinking is none of theirs.
+    // A message that contains only thinking is empty in OpenAI's format.
     fragments.retain(|fragment| !fragment.bytes.is_empty());
     let length: usize = fragments
         .iter()
@@ -77,7 +78,7 @@ fn parameters(request: &ModelRequest, accepted: Accepted) -> Value {
     if let Some(effort) = &request.effort {
         body["reasoning_effort"] = json!(effort);
     } else if let Some(temperature) = request.temperature {
-        // Models that reason take none.
+        // Reasoning models do not accept a temperature.
         body["temperature"] = json!(temperature);
     }
     if !request.stop_sequences.is_empty() {
@@ -105,7 +106,7 @@ fn parameters(request: &ModelRequest, accepted: Accepted) -> Value {
 
 fn write_tools(request: &ModelRequest, quirks: &Quirks, out: &mut Vec<u8>) {
     let prefix = &request.prefix;
-    // Some servers refuse an empty list.
+    // Some servers reject an empty list.
     if prefix.tools().is_empty() {
         return;
     }
@@ -150,7 +151,7 @@ fn plain_fragment(json: String) -> Fragment {
     }
 }
 
-/// One message of ours is one or more of theirs.
+/// Converts a message into one or more messages of OpenAI's format.
 fn messages(entry: &Entry, quirks: &Quirks, own: bool) -> Fragment {
     let messages = match entry.message.role {
         Role::Assistant => assistant(&entry.message.content, quirks, own)
@@ -224,7 +225,8 @@ fn assistant(blocks: &[Block], quirks: &Quirks, own: bool) -> Option<Value> {
     Some(message)
 }
 
-/// A tool's message for each result, then what tools' messages cannot hold, then what the user said.
+/// Returns one tool message per result, then the content that tool messages cannot contain, then
+/// the user's content.
 fn user(entry: &Entry, quirks: &Quirks) -> Vec<Value> {
     let mut messages = Vec::new();
     let mut shown = Vec::new();
@@ -262,7 +264,7 @@ fn tool(result: &ToolResult, entry: &Entry, quirks: &Quirks) -> Value {
     if text.trim().is_empty() {
         NO_OUTPUT.clone_into(&mut text);
     }
-    // There is no field for failure, so the text says it.
+    // The format has no field for a failure, so the text contains it.
     let failed = if result.is_error { "Error: " } else { "" };
     let id = allowed_id(&result.tool_use_id, quirks);
     let content = format!("{failed}{text}");
@@ -304,7 +306,7 @@ fn data_url(MediaSource::Base64 { media_type, data }: &MediaSource) -> String {
     format!("data:{media_type};base64,{data}")
 }
 
-/// A string where text is all there is: older servers take nothing else.
+/// Returns the parts as a string if all are text: older servers do not accept a list.
 fn shortest(parts: Vec<Value>) -> Value {
     let texts: Option<Vec<&str>> = parts.iter().map(|part| part["text"].as_str()).collect();
     match texts {
@@ -313,7 +315,7 @@ fn shortest(parts: Vec<Value>) -> Value {
     }
 }
 
-/// The id itself where the server takes it, else one made of it, the same each time.
+/// Returns the id if the server accepts it, otherwise a deterministic replacement.
 fn allowed_id<'a>(id: &'a str, quirks: &Quirks) -> Cow<'a, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if quirks.nine_character_ids {
@@ -328,7 +330,8 @@ fn allowed_id<'a>(id: &'a str, quirks: &Quirks) -> Cow<'a, str> {
     Cow::Owned(format!("call_{}", short_of(id, 13)))
 }
 
-/// Letters and digits from an FNV-1a hash: ids of one conversation are few, so clashes do not matter.
+/// Returns letters and digits from an FNV-1a hash of the id. A conversation has few ids, so
+/// collisions do not matter.
 fn short_of(id: &str, length: usize) -> String {
     const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

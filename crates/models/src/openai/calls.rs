@@ -1,24 +1,26 @@
-//! Putting tool calls together from the pieces that servers send, conforming or not.
+//! Assembles tool calls from the pieces that servers send, conforming or not.
 //!
-//! Pieces belong together by index, or by id, or by being next, depending on what the server bothers to
-//! send. A call is handed out early only if nothing can follow that changes it: it has an id, its
-//! arguments are a whole object, and another call has begun. All others wait for the end of the reply.
+//! Pieces are matched to their call by index, by id or by order, depending on what the server
+//! sends. A call is handed out early only if later pieces cannot change it: it has an id, its
+//! arguments are a complete object, and another call has begun. All other calls wait for the end of
+//! the reply.
 
 use serde_json::{Map, Value};
 
 use super::repair_json;
 
-/// More than this is not kept; the one who parses it refuses it for its length.
+/// The maximum length of stored arguments in bytes. The assembler's limit is lower, so it rejects
+/// arguments of this length.
 const LONGEST: usize = 17 * 1024 * 1024;
 
-/// The calls of one reply.
+/// The tool calls of one reply.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
     by_index: std::collections::HashMap<u64, usize>,
-    /// The calls that the last chunk with new calls brought.
+    /// The calls that began in the most recent chunk that began any.
     opened: Vec<usize>,
-    /// How many were handed out; what comes of them later changes nothing.
+    /// The number of calls that were handed out. Later pieces do not change them.
     handed_out: usize,
 }
 
@@ -30,17 +32,17 @@ struct Call {
     extra: Map<String, Value>,
 }
 
-/// A call as it is handed out.
+/// An assembled call.
 #[derive(Debug, PartialEq)]
 pub(super) struct Finished {
     pub(super) id: String,
     pub(super) name: String,
-    /// JSON if it could be made so, else what was sent.
+    /// The arguments: JSON if they could be repaired, otherwise as the server sent them.
     pub(super) arguments: String,
     pub(super) extra: Map<String, Value>,
 }
 
-/// What a piece says, with nothing and `null` and `""` being the same.
+/// A piece of a call. A missing field, `null` and `""` are treated alike.
 struct CallPiece<'a> {
     index: Option<u64>,
     id: &'a str,
@@ -71,7 +73,7 @@ impl Calls {
         self.calls.is_empty()
     }
 
-    /// Takes the `tool_calls` of one chunk.
+    /// Adds the `tool_calls` of one chunk.
     pub(super) fn push(&mut self, entries: &[Value]) {
         let mut opened = Vec::new();
         for (position, entry) in entries.iter().enumerate() {
@@ -96,7 +98,7 @@ impl Calls {
         }
     }
 
-    /// The call that a piece continues; `None` for a new one.
+    /// Returns the call that a piece continues, or `None` if the piece begins a new one.
     fn belongs_to(&self, piece: &CallPiece<'_>, position: Option<usize>) -> Option<usize> {
         let last = self.calls.len().checked_sub(1);
         if let Some(index) = piece.index {
@@ -113,7 +115,7 @@ impl Calls {
         by_position.or(last)
     }
 
-    /// Does the piece begin another call under an index that is taken?
+    /// Returns whether the piece begins another call under an index that is already in use.
     fn is_another(&self, piece: &CallPiece<'_>, call: &Call) -> bool {
         if call.name.is_empty() {
             return false;
@@ -131,7 +133,7 @@ impl Calls {
         }
     }
 
-    /// The next call that is complete for certain.
+    /// Returns the next call that is certainly complete.
     pub(super) fn ready(&mut self) -> Option<Finished> {
         let is_last = self.handed_out + 1 >= self.calls.len();
         let call = self.calls.get_mut(self.handed_out).filter(|_| !is_last)?;
@@ -139,7 +141,7 @@ impl Calls {
             return None;
         }
         self.handed_out += 1;
-        // What is left of it tells it from calls that follow under the same index.
+        // The call remains in the list: it distinguishes later calls that reuse its index.
         let extra = std::mem::take(&mut call.extra);
         Some(Finished {
             id: call.id.clone(),
@@ -149,8 +151,8 @@ impl Calls {
         })
     }
 
-    /// The calls that were not handed out yet, in order. `cut_off`: the reply ended for lack of tokens,
-    /// so nothing may be completed.
+    /// Returns the calls that were not handed out yet, in order. `cut_off` means that the reply
+    /// ended because it ran out of tokens, so brackets must not be closed.
     pub(super) fn finish(self, cut_off: bool) -> Vec<Finished> {
         let rest = self.calls.into_iter().skip(self.handed_out);
         let named = rest.filter(|call| {
@@ -213,11 +215,11 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// `call_` and 24 random letters and digits.
+/// Returns `call_` and 24 random letters and digits.
 fn made_up_id() -> String {
     const LETTERS: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut random = [0; 24];
-    // Without entropy the id is the same each time, and the assembler tells calls apart.
+    // Without entropy all ids are equal; the assembler makes them unique.
     let _ = getrandom::getrandom(&mut random);
     let letters = random
         .iter()

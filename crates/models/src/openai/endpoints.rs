@@ -1,4 +1,4 @@
-//! What else such servers answer: which models there are, and how much they can read.
+//! Further endpoints of OpenAI-compatible servers: the list of models and their context windows.
 
 use haft_contract::CancellationToken;
 use reqwest::Url;
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl OpenAi {
-    /// The models of the server. Where it has a single one and the list does not say how much that can
-    /// read, `/props` is asked, as llama.cpp answers it.
+    /// Returns the models of the server. If it has only one and its list does not contain the
+    /// context window, requests `/props`, an endpoint of llama.cpp.
     pub async fn models(&self, cancel: &CancellationToken) -> Result<Vec<ModelInfo>, ModelError> {
         let list = self.get(self.options.url("models")?, cancel).await?;
         let mut models = ModelInfo::expect_list(&list)?;
@@ -25,7 +25,7 @@ impl OpenAi {
         Ok(models)
     }
 
-    /// A server that does not know the question has no answer.
+    /// Returns the context window, or `None` if the server does not have this endpoint.
     async fn window_of_server(&self, cancel: &CancellationToken) -> Option<u64> {
         let base = self.options.base().trim_end_matches('/');
         let base = base.strip_suffix("/v1").unwrap_or(base);

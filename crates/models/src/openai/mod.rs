@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, and the many servers that imitate them.
+//! OpenAI's chat completions API and the many compatible servers.
 
 mod body;
 mod calls;
@@ -30,10 +30,10 @@ use body::Accepted;
 pub use quirks::{EchoReasoning, Quirks};
 use stream::Ended;
 
-/// Where the API is, unless told otherwise.
+/// The default base URL of the API.
 pub const BASE_URL: &str = "https://api.openai.com/v1";
 
-/// OpenAI, or a server that speaks like it.
+/// A client for OpenAI or a compatible server.
 #[derive(Debug, Clone)]
 pub struct OpenAi {
     http: Http,
@@ -41,27 +41,27 @@ pub struct OpenAi {
     refused: Arc<Refused>,
 }
 
-/// Whom to ask, and in whose name.
+/// The server and the credentials of a client.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct OpenAiOptions {
-    /// Where the API is; `/v1` is added only to a base without a path. Empty: [`BASE_URL`].
+    /// The base URL. `/v1` is added only if the URL has no path. If empty, [`BASE_URL`] is used.
     pub base_url: String,
-    /// Local servers need none.
+    /// The API key. Local servers do not need one.
     pub api_key: Option<String>,
-    /// The key goes into the header `api-key`, as Azure wants it, not into a bearer token.
+    /// Whether the key is sent in the header `api-key` (Azure) instead of as a bearer token.
     pub api_key_header: bool,
-    /// Sent as the query `api-version`.
+    /// The query parameter `api-version`.
     pub api_version: Option<String>,
-    /// More headers, one `Name: value` a line.
+    /// More headers, one `Name: value` per line.
     pub custom_headers: String,
-    /// How the server differs; `None`: as is known of its address.
+    /// The quirks of the server. `None` derives them from its address.
     pub quirks: Option<Quirks>,
-    /// Fetches the key, where none is given.
+    /// Fetches the key if no key is set.
     pub key_helper: Option<Arc<dyn KeyHelper>>,
 }
 
-// By hand, so that no key ends in a log.
+// Written by hand, so that no key ends up in a log.
 impl std::fmt::Debug for OpenAiOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpenAiOptions")
@@ -72,42 +72,42 @@ impl std::fmt::Debug for OpenAiOptions {
     }
 }
 
-/// What this server has refused so far; it is not asked again.
+/// The optional fields that this server has rejected. They are not sent again.
 #[derive(Debug, Default)]
 struct Refused {
     stream_options: AtomicBool,
-    /// It wants the other name for the limit of tokens.
+    /// Whether the server expects the other name of the token limit.
     limit_name: AtomicBool,
 }
 
 impl OpenAiOptions {
-    /// Where the API is; `/v1` is added only to a base without a path.
+    /// Sets the base URL. `/v1` is added only if the URL has no path.
     #[must_use]
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = base_url.into();
         self
     }
 
-    /// The key; local servers need none.
+    /// Sets the API key. Local servers do not need one.
     #[must_use]
     pub fn api_key(mut self, api_key: impl Into<String>) -> Self {
         self.api_key = Some(api_key.into());
         self
     }
 
-    /// How the server differs from others.
+    /// Sets the quirks of the server.
     #[must_use]
     pub fn quirks(mut self, quirks: Quirks) -> Self {
         self.quirks = Some(quirks);
         self
     }
 
-    /// With what the environment says.
+    /// Reads the options from the environment.
     pub fn from_env() -> Self {
         Self::from_variables(secrets::variable)
     }
 
-    /// The same with what these variables say.
+    /// Like [`from_env`](Self::from_env), but reads the variables with this function.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name| variable(name).filter(|value| !value.trim().is_empty());
         Self {
@@ -134,7 +134,8 @@ impl OpenAiOptions {
         Ok(url)
     }
 
-    /// The key may have to be fetched; `is_refused`: the last one was no good.
+    /// Returns the headers of a request. If no key is set, the helper fetches it; `is_refused`
+    /// means that the server rejected the last key.
     async fn headers(
         &self,
         is_refused: bool,
@@ -173,7 +174,7 @@ impl OpenAiOptions {
 }
 
 impl OpenAi {
-    /// Through this client. Nothing is sent, nor is the client built, before the first request.
+    /// Creates a client. The HTTP client is built and connects only for the first request.
     pub fn new(http: Http, mut options: OpenAiOptions) -> Self {
         if options.quirks.is_none() {
             options.quirks = Some(Quirks::of_server(options.base()));
@@ -193,7 +194,8 @@ impl OpenAi {
         }
     }
 
-    /// Takes note of a field that the server does not know. Is there another way to ask?
+    /// Remembers a field that the server has rejected. Returns whether the next body would be
+    /// different.
     fn learn(&self, error: &ModelError, sent: Accepted, quirks: &Quirks) -> bool {
         if error.kind != ErrorKind::BadRequest {
             return false;
@@ -203,7 +205,7 @@ impl OpenAi {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
-        // A limit that is too high is no wrong name for it.
+        // An error about a limit that is too high does not mean that its name is wrong.
         let is_value = names("too large") || names("at most");
         if sent.stream_options && names("stream_options") {
             self.refused.stream_options.store(true, Relaxed);
@@ -213,7 +215,7 @@ impl OpenAi {
         self.accepted(quirks) != sent
     }
 
-    /// The answer, and the length of what was asked.
+    /// Sends a request. Returns the response and the length of the request's body in bytes.
     async fn send(
         &self,
         request: &ModelRequest,

@@ -1,47 +1,48 @@
-//! How servers that speak OpenAI's language differ from each other.
+//! Differences between OpenAI-compatible servers.
 
 use crate::fragments::Dialect;
 
-/// What a server wants differently. The default suits most that are not OpenAI's own.
+/// The quirks of a server. The default fits most servers other than OpenAI's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quirks {
-    /// The limit of tokens is called `max_completion_tokens`. Found out by itself where it is wrong.
+    /// The token limit is called `max_completion_tokens`. If the setting is wrong, the client
+    /// corrects it after the server's first error.
     pub max_completion_tokens: bool,
-    /// The system prompt is said by a `developer`.
+    /// The system prompt has the role `developer`.
     pub developer_role: bool,
-    /// `content: null` is refused; an empty string is sent.
+    /// `content: null` is rejected: an empty string is sent instead.
     pub no_null_content: bool,
-    /// The model's thinking goes back with its messages.
+    /// The way in which the model's thinking is sent back with its messages.
     pub echo_reasoning: EchoReasoning,
-    /// No two messages of the user's in a row.
+    /// Two user messages must not follow each other.
     pub strict_alternation: bool,
-    /// Call ids are nine letters or digits.
+    /// Call ids must have exactly nine letters or digits.
     pub nine_character_ids: bool,
-    /// A tool's message names the tool.
+    /// The message with a tool's result must contain the tool's name.
     pub tool_name_in_result: bool,
-    /// Only the common parts of JSON schema are understood.
+    /// Only the common parts of JSON schema are supported.
     pub plain_schemas: bool,
-    /// Thinking is sent as text between `<think>` and `</think>`.
+    /// Thinking arrives as text between `<think>` and `</think>`.
     pub think_tags: bool,
-    /// Tool calls are printed as text. Text is not streamed then.
+    /// Tool calls arrive as text. If set, text is not streamed.
     pub printed_calls: bool,
 }
 
-/// Whether and how a server wants to have its model's thinking back.
+/// The way in which a server expects its model's thinking back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EchoReasoning {
-    /// It does not.
+    /// Not at all.
     #[default]
     No,
-    /// As `reasoning_content`, with messages that call tools.
+    /// As `reasoning_content`, in messages that call tools.
     Content,
     /// As `reasoning` and `reasoning_details`.
     Details,
 }
 
 impl Quirks {
-    /// What is known of the server at this address.
+    /// Returns the quirks of the server at this address.
     pub fn of_server(base_url: &str) -> Self {
         let host = reqwest::Url::parse(base_url).ok();
         let host = host.as_ref().and_then(|url| url.host_str()).unwrap_or("");
@@ -82,7 +83,8 @@ impl Quirks {
         }
     }
 
-    /// Everything that changes how a message is written.
+    /// Returns the dialect of messages: a number made of the quirks that change how a message is
+    /// written.
     pub(super) fn message_dialect(&self) -> Dialect {
         let echo = match self.echo_reasoning {
             EchoReasoning::No => 0,

@@ -1,18 +1,19 @@
-//! Arguments that are nearly JSON.
+//! Repairs arguments that are almost JSON.
 //!
-//! Only what cannot change a value is mended: fences around it, commas too many, brackets that were not
-//! closed. A string that was cut off stays cut off, and the model reads that.
+//! Only errors whose repair cannot change a value are repaired: a code fence around the JSON, extra
+//! commas, missing closing brackets. A string that was cut off is not repaired, and the model gets
+//! an error.
 
 use serde_json::Value;
 
-/// The arguments as a JSON object, if they can be one without guessing; otherwise as they came.
+/// Returns the arguments as a JSON object if no guess is needed, otherwise unchanged.
 pub(super) fn mend(arguments: &str, cut_off: bool) -> String {
     let text = arguments.trim();
     if matches!(text, "" | "null") {
         return "{}".to_owned();
     }
     match serde_json::from_str(text) {
-        // Encoded twice.
+        // The JSON was encoded twice.
         Ok(Value::String(inner)) => match serde_json::from_str(&inner) {
             Ok(Value::Object(_)) => inner,
             _ => text.to_owned(),
@@ -37,7 +38,7 @@ fn without_fences(text: &str) -> &str {
     inside.strip_suffix("```").unwrap_or(inside).trim()
 }
 
-/// Without commas before a closing bracket, and with the brackets closed that are open at the end.
+/// Removes commas before closing brackets and closes the brackets that are open at the end.
 fn balanced(text: &str, cut_off: bool) -> Option<String> {
     let mut out = String::with_capacity(text.len() + 4);
     let mut open = Vec::new();
@@ -68,7 +69,7 @@ fn balanced(text: &str, cut_off: bool) -> Option<String> {
         return None;
     }
     if !open.is_empty() {
-        // A number or a word at the end may be a part of a longer one.
+        // A number or a word at the end may be incomplete.
         if out.ends_with(char::is_alphanumeric) {
             return None;
         }

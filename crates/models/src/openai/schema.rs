@@ -1,8 +1,9 @@
-//! Schemas for servers that understand only the common parts.
+//! Simplifies JSON schemas for servers that support only the common parts.
 
 use serde_json::{Map, Value, json};
 
-/// The same schema without what such servers refuse. The tool still checks its input in full.
+/// Returns the schema without the parts that such servers reject. The tool still checks its input
+/// against the full schema.
 pub(super) fn plain(schema: &Value) -> Value {
     let mut plain = cleaned(schema);
     if let Value::Object(root) = &mut plain {
@@ -19,7 +20,7 @@ fn cleaned(schema: &Value) -> Value {
     for (key, value) in object {
         match key.as_str() {
             "$schema" | "default" | "format" | "additionalProperties" => {}
-            // Names of properties, which may be any of the words above.
+            // The keys are names of properties and may equal the keywords above.
             "properties" => {
                 let properties = value.as_object().into_iter().flatten();
                 let properties = properties.map(|(name, schema)| (name.clone(), cleaned(schema)));

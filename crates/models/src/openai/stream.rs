@@ -1,7 +1,7 @@
-//! Reading the answer: chunks to events.
+//! Converts chunks of the response into [`ModelEvent`]s.
 //!
-//! Text and thinking are passed on as they come, tool calls as soon as it is certain that they are
-//! complete; the last one, always, when the reply is over (see [`super::calls`]).
+//! Text and thinking are forwarded immediately. Tool calls are forwarded when they are
+//! certainly complete; the last call always waits for the end of the reply (see [`super::calls`]).
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -23,21 +23,21 @@ use crate::{
     sse::SseError,
 };
 
-/// What came of an answer.
+/// The outcome of reading a response.
 pub(super) enum Ended {
-    /// A reply.
+    /// A complete reply.
     Whole,
-    /// Nothing that could be used, though nothing failed.
+    /// No usable content, although no error occurred.
     Empty,
 }
 
-/// What a stream said so far.
+/// Decodes the chunks of one response.
 pub(super) struct ChunkDecoder {
     splitter: Option<Splitter>,
-    /// Text that is looked through for calls when all of it is there.
+    /// Text that is held back until it is complete, to find tool calls in it.
     held: Option<String>,
     calls: Calls,
-    /// The block that text goes to now.
+    /// The index and kind of the block that receives further text.
     open: Option<(usize, Kind)>,
     blocks: usize,
     started: bool,
@@ -45,7 +45,7 @@ pub(super) struct ChunkDecoder {
     finish: Option<String>,
     refused: bool,
     usage: Option<Usage>,
-    /// Characters of the reply, for an estimate.
+    /// The number of bytes in the reply, for an estimate of the tokens.
     said: usize,
     events: Vec<ModelEvent>,
 }
@@ -56,7 +56,8 @@ enum Kind {
     Thinking,
 }
 
-/// Sends what a stream of events says. `asked` is the length of the request, for an estimate.
+/// Sends the events of a streamed response. `asked` is the length of the request, for an estimate
+/// of the tokens.
 pub(super) async fn read<S, E>(
     body: Body<S>,
     quirks: &Quirks,
@@ -74,7 +75,7 @@ where
         let read = match events.next().await {
             Ok(Some(read)) => read,
             Ok(None) => break,
-            // Everything was said; only the goodbye is missing.
+            // The reply is complete; only its end marker is missing.
             Err(error) if decoder.finish.is_some() && error.kind != ErrorKind::Cancelled => break,
             Err(error) => return Err(error),
         };
@@ -113,7 +114,7 @@ where
     finish(decoder, asked, out).await
 }
 
-/// Sends what an answer says that came as one piece of JSON.
+/// Sends the events of a response that arrived as one piece of JSON.
 pub(super) async fn read_whole<S, E>(
     mut body: Body<S>,
     longest: usize,
@@ -166,7 +167,7 @@ impl ChunkDecoder {
         }
     }
 
-    /// Takes a chunk; what it says is in `events` then.
+    /// Decodes a chunk and appends its events to `events`.
     pub(super) fn chunk(&mut self, chunk: &Value) -> Result<(), ModelError> {
         if !chunk["error"].is_null() {
             return Err(from_body(None, &chunk.to_string()));
@@ -271,7 +272,7 @@ impl ChunkDecoder {
         });
     }
 
-    /// The open block, if it is of this kind, else a new one.
+    /// Returns the open block if it is of this kind, otherwise starts a new one.
     fn block(&mut self, kind: Kind) -> usize {
         if let Some((index, open)) = self.open
             && open == kind
@@ -318,7 +319,7 @@ impl ChunkDecoder {
         self.events.push(ModelEvent::BlockStop { index });
     }
 
-    /// The stream is over.
+    /// Ends the stream. Returns the last events and the outcome.
     pub(super) fn finish(mut self, asked: usize) -> (Vec<ModelEvent>, Ended) {
         for piece in self
             .splitter

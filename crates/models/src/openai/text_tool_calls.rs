@@ -1,6 +1,7 @@
-//! Tool calls that a model prints as text, because its server does not know the form it was taught.
+//! Tool calls that a model prints as text, because its server does not parse the model's call
+//! format.
 //!
-//! Only where the quirk is set: text that merely shows such a form would be taken for a call.
+//! Used only if the quirk is set; otherwise text that merely quotes such a call would be run.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,8 @@ pub(super) struct Printed {
     pub(super) arguments: Value,
 }
 
-/// The text without its calls, and the calls. What cannot be read stays text.
+/// Returns the text without its calls, and the calls. Calls that cannot be parsed remain in the
+/// text.
 pub(super) fn find(text: &str) -> (String, Vec<Printed>) {
     if let Some(call) = fenced(text) {
         return (String::new(), vec![call]);
@@ -31,7 +33,7 @@ pub(super) fn find(text: &str) -> (String, Vec<Printed>) {
     (said.trim().to_owned(), calls)
 }
 
-/// A place that looks like a call.
+/// A possible call: its range in the text, and the call if it could be parsed.
 struct Form {
     start: usize,
     end: usize,
@@ -49,7 +51,7 @@ fn next(text: &str) -> Option<Form> {
         .filter_map(|form| Some((at(form.0)?, form)))
         .min_by_key(|(start, _)| *start)?;
     let inside = &text[start + open.len()..];
-    // Models forget the end of the last one.
+    // Models sometimes omit the closing tag of the last call.
     let end = inside.find(close);
     let body = &inside[..end.unwrap_or(inside.len())];
     let after = start + open.len() + body.len() + end.map_or(0, |_| close.len());
@@ -57,7 +59,7 @@ fn next(text: &str) -> Option<Form> {
         "<function=" => function(body),
         _ => object(body).or_else(|| find(body).1.into_iter().next()),
     };
-    // Of what is no call only the tag is passed by: there may be one behind it.
+    // If this is not a call, only its tag is skipped: a call may follow it.
     let end = match call {
         Some(_) => after,
         None => start + open.len(),
@@ -65,7 +67,7 @@ fn next(text: &str) -> Option<Form> {
     Some(Form { start, end, call })
 }
 
-/// `{"name": …, "arguments": {…}}`
+/// Parses `{"name": …, "arguments": {…}}`.
 fn object(text: &str) -> Option<Printed> {
     let Value::Object(mut object) = serde_json::from_str(text.trim()).ok()? else {
         return None;
@@ -79,7 +81,7 @@ fn object(text: &str) -> Option<Printed> {
     arguments.is_object().then_some(Printed { name, arguments })
 }
 
-/// `NAME>{…}`, or `NAME>` and a `<parameter=KEY>VALUE</parameter>` for each argument.
+/// Parses `NAME>{…}`, or `NAME>` followed by `<parameter=KEY>VALUE</parameter>` for each argument.
 fn function(text: &str) -> Option<Printed> {
     let (name, body) = text.split_once('>')?;
     let name = name.trim().trim_matches('"').to_owned();
@@ -92,7 +94,7 @@ fn function(text: &str) -> Option<Printed> {
     while !rest.is_empty() {
         let (key, after) = rest.strip_prefix("<parameter=")?.split_once('>')?;
         let (value, after) = after.split_once("</parameter>")?;
-        // Numbers, lists and the like are JSON; anything else is text.
+        // Values that are JSON (numbers, lists) are parsed; all others are text.
         let value = value.strip_prefix('\n').unwrap_or(value);
         let value = value.strip_suffix('\n').unwrap_or(value);
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
@@ -103,7 +105,7 @@ fn function(text: &str) -> Option<Printed> {
     (!name.is_empty()).then_some(Printed { name, arguments })
 }
 
-/// A reply that is one fenced block with a call in it, and nothing else.
+/// Returns the call of a reply that consists of a single fenced block with a call in it.
 fn fenced(text: &str) -> Option<Printed> {
     let inside = text.trim().strip_prefix("```")?.strip_suffix("```")?;
     object(inside.strip_prefix("json").unwrap_or(inside))

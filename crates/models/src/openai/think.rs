@@ -1,4 +1,4 @@
-//! Telling thinking from text where a server sends both as text.
+//! Separates thinking from text if a server sends both as text.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
@@ -7,7 +7,7 @@ const CLOSE: &str = "</think>";
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     state: ThinkState,
-    /// What is not certain yet: it may be the beginning of a tag.
+    /// Text that cannot be assigned yet because it may be the beginning of a tag.
     pending: String,
 }
 
@@ -16,12 +16,12 @@ enum ThinkState {
     #[default]
     Beginning,
     Thinking,
-    /// White space between the two, which belongs to neither.
+    /// White space between thinking and text. It is dropped.
     Gap,
     Text,
 }
 
-/// A piece of either.
+/// A piece of thinking or of text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ThinkPiece {
     Thinking(String),
@@ -68,7 +68,7 @@ impl Splitter {
         pieces
     }
 
-    /// The text is over.
+    /// Ends the text and returns the pending pieces.
     pub(super) fn finish(&mut self) -> Vec<ThinkPiece> {
         let rest = std::mem::take(&mut self.pending);
         let mut pieces = Vec::new();
@@ -88,7 +88,7 @@ fn add(pieces: &mut Vec<ThinkPiece>, piece: ThinkPiece) {
     }
 }
 
-/// How many bytes at the end may be the beginning of the tag.
+/// Returns the number of bytes at the end of the text that may be the beginning of the tag.
 fn tail_that_may_be(tag: &str, text: &str) -> usize {
     let longest = (1..tag.len()).rev();
     longest

@@ -1,10 +1,12 @@
-//! Keeping a session's model traffic, and running it again without a network.
+//! Records the model traffic of a session and replays it without a network.
 //!
-//! A recording is JSON lines. A request is a list of parts (settings, system prompt, tools, each message);
-//! a part is written once, when it first occurs, so a recording grows with the session and not with its
-//! square. Events name the request they belong to, because requests of subagents overlap.
+//! A recording is a file of JSON lines. A request is a list of parts (settings, system prompt,
+//! tools, each message). A part is written only once, when it first occurs. So a recording grows
+//! linearly with the session, not quadratically. Each event names its request, because requests of
+//! subagents overlap.
 //!
-//! Put a [`Recorder`] outermost, around retries too: a replay then reports the waits without waiting.
+//! A [`Recorder`] must be the outermost wrapper, around retries too. Then a replay reports the
+//! waits without waiting.
 
 mod recorder;
 mod replay;
@@ -17,7 +19,7 @@ pub use replay::{Divergence, Replay};
 
 use crate::{ModelError, ModelEvent, ModelRequest};
 
-/// The version of the format; a recording begins with it.
+/// The version of the format. A recording begins with it.
 const VERSION: u32 = 1;
 
 /// A line of a recording.
@@ -25,7 +27,7 @@ const VERSION: u32 = 1;
 #[serde(rename_all = "snake_case")]
 enum Line {
     Version(u32),
-    /// The next part; parts are numbered from 0 in the order in which they stand.
+    /// The next part. Parts are numbered from 0 in the order of the file.
     Part(Value),
     Request {
         request: usize,
@@ -46,7 +48,7 @@ enum Line {
     },
 }
 
-/// A request in parts that can be compared one by one.
+/// Splits a request into parts with names, which can be compared one by one.
 fn parts(request: &ModelRequest) -> Vec<(String, Value)> {
     let settings = json!({
         "model": request.model,

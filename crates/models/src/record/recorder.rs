@@ -1,4 +1,4 @@
-//! Keeping what goes by.
+//! Records the traffic of a model.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use crate::{
     generate::{Out, generate},
 };
 
-/// A model whose traffic is kept. Keys are no part of it; everything said is.
+/// A model whose requests and replies are recorded. API keys are not part of the recording.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     model: Arc<dyn Model>,
@@ -28,7 +28,7 @@ pub struct Recorder {
 struct RecordingTape {
     out: Box<dyn Write + Send>,
     requests: usize,
-    /// Parts that are on the tape, by their text.
+    /// The numbers of the parts that are already recorded, by their JSON text.
     known: HashMap<String, usize>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for RecordingTape {
 }
 
 impl Recorder {
-    /// Keeps a model's traffic in a new file, which only its owner can read.
+    /// Records to a new file that only its owner can read.
     pub fn create(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
         let mut options = File::options();
         options.write(true).create(true).truncate(true);
@@ -56,7 +56,7 @@ impl Recorder {
         Self::new(model, Box::new(file))
     }
 
-    /// Keeps a model's traffic wherever this leads.
+    /// Records to this writer.
     pub fn new(model: Arc<dyn Model>, out: Box<dyn Write + Send>) -> Result<Self, ModelError> {
         let mut tape = RecordingTape {
             out,
@@ -98,7 +98,7 @@ impl Recorder {
                     out.send(event).await;
                 }
                 Err(error) => {
-                    // A cancellation comes from outside; it is no part of what the model said.
+                    // A cancellation comes from the caller; it is not part of the model's reply.
                     if error.kind != ErrorKind::Cancelled {
                         let line = Line::Error {
                             request: number,
@@ -139,7 +139,7 @@ impl RecordingTape {
         Ok(number)
     }
 
-    /// A line at a time, so that a killed session leaves whole lines.
+    /// Writes one line with one call, so that a killed session leaves only complete lines.
     fn write(&mut self, line: &Line) -> io::Result<()> {
         let mut json = serde_json::to_vec(line)?;
         json.push(b'\n');

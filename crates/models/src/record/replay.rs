@@ -1,4 +1,4 @@
-//! Running a recording again.
+//! Replays a recording.
 
 use std::{
     fmt,
@@ -17,10 +17,11 @@ use crate::{
     generate::{Out, generate},
 };
 
-/// How much is shown on either side of a difference.
+/// The maximum length of the recorded and the current text that a divergence shows, in characters.
 const SHOWN: usize = 60;
 
-/// A model that says again what it said when it was recorded, and notes where it is asked otherwise.
+/// A model that replays the recorded replies and notes each request that differs from the
+/// recording.
 #[derive(Debug, Clone)]
 pub struct Replay {
     tape: Arc<Mutex<ReplayTape>>,
@@ -39,21 +40,21 @@ struct Recorded {
     parts: Vec<usize>,
     events: Vec<ModelEvent>,
     error: Option<ModelError>,
-    /// The recording goes to the end of the reply.
+    /// Whether the recording contains the end of the reply.
     is_whole: bool,
     is_used: bool,
 }
 
-/// A request that is not as it was.
+/// A request that differs from the recorded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// The request, from 1, as recorded.
+    /// The number of the recorded request, from 1.
     pub request: usize,
-    /// The part that differs first.
+    /// The first part that differs.
     pub part: String,
-    /// What it was, around the difference; nothing if it was not there.
+    /// The recorded text around the difference; empty if the part was not recorded.
     pub recorded: String,
-    /// What it is.
+    /// The current text around the difference; empty if the part is missing now.
     pub now: String,
 }
 
@@ -78,7 +79,7 @@ impl fmt::Display for Divergence {
 }
 
 impl Replay {
-    /// From a file.
+    /// Reads a recording from a file.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let named = |error: &dyn fmt::Display| {
             ModelError::local(format!("the recording {}: {error}", path.display()))
@@ -87,7 +88,7 @@ impl Replay {
         Self::read(BufReader::new(file)).map_err(|error| named(&error))
     }
 
-    /// From lines.
+    /// Reads a recording from its lines.
     pub fn read(lines: impl BufRead) -> Result<Self, ModelError> {
         let mut tape = ReplayTape::default();
         for (index, line) in lines.lines().enumerate() {
@@ -102,19 +103,19 @@ impl Replay {
         })
     }
 
-    /// The same, but a request that differs fails.
+    /// Makes requests that differ from the recording fail.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.is_strict = true;
         self
     }
 
-    /// Where requests differed so far.
+    /// Returns the differences found so far.
     pub fn divergences(&self) -> Vec<Divergence> {
         self.tape().divergences.clone()
     }
 
-    /// How many recorded requests were never made.
+    /// Returns the number of recorded requests that were not made again.
     pub fn unused(&self) -> usize {
         let tape = self.tape();
         let unused = tape.requests.iter().filter(|request| !request.is_used);
@@ -143,7 +144,7 @@ impl Replay {
     }
 }
 
-/// The events of a recorded reply and how it ended.
+/// The events of a recorded reply, and how it ended.
 type ReplayedReply = (Vec<ModelEvent>, Result<(), ModelError>);
 
 impl ReplayTape {
@@ -177,8 +178,9 @@ impl ReplayTape {
         self.requests.get_mut(number).ok_or_else(unknown)
     }
 
-    /// The same request if there is one, because requests of subagents come in any order; else the
-    /// next one, and a note of the difference.
+    /// Returns the recorded reply to an identical request; the order does not matter, because
+    /// requests of subagents come in any order. If no request is identical, returns the next reply
+    /// and records the difference.
     fn find(
         &mut self,
         request: &ModelRequest,
@@ -216,7 +218,7 @@ impl ReplayTape {
         let ended = match (recorded.error.take(), recorded.is_whole) {
             (Some(error), _) => Err(error),
             (None, true) => Ok(()),
-            // The session was interrupted there.
+            // The recorded session was interrupted here.
             (None, false) => Err(ModelError::local(
                 "the recording stops in the middle of this reply",
             )),
@@ -247,7 +249,7 @@ fn first_difference(
     Some((name, shortened(&known[*part]), String::new()))
 }
 
-/// Both texts from a little before they differ.
+/// Returns both texts from shortly before their first difference.
 fn around(a: &str, b: &str) -> (String, String) {
     let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let start = same.saturating_sub(SHOWN / 3);
