@@ -1,146 +1,146 @@
-//! What a session answers to requests of its client.
+//! The responses of a session to requests of its client.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::WireId;
 
-/// The payload of a good answer; which one, the request says.
+/// The payload of a successful response. The request determines the variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum SessionAnswer {
-    /// Done, and nothing to say.
+    /// The request succeeded without a payload.
     Done(NoFields),
-    /// To `initialize`.
+    /// The response to `initialize`.
     Initialize(Box<InitializeAnswer>),
-    /// To `interrupt`.
+    /// The response to `interrupt`.
     Interrupt(InterruptAnswer),
-    /// To `set_permission_mode`.
+    /// The response to `set_permission_mode`.
     Mode(ModeAnswer),
-    /// To `get_context_usage`.
+    /// The response to `get_context_usage`.
     ContextUsage(Box<ContextUsageAnswer>),
-    /// To `rewind_files`.
+    /// The response to `rewind_files`.
     Rewind(RewindAnswer),
-    /// To `mcp_status`.
+    /// The response to `mcp_status`.
     Servers(McpStatusAnswer),
-    /// To `mcp_set_servers`.
+    /// The response to `mcp_set_servers`.
     SetServers(ServersAnswer),
-    /// To `cancel_async_message`.
+    /// The response to `cancel_async_message`.
     Cancelled(CancelledMessage),
-    /// To `reload_skills`.
+    /// The response to `reload_skills`.
     Skills(SkillsAnswer),
-    /// To `reload_output_styles`.
+    /// The response to `reload_output_styles`.
     OutputStyles(OutputStylesAnswer),
-    /// To `reload_plugins`.
+    /// The response to `reload_plugins`.
     Plugins(Box<PluginsAnswer>),
-    /// To `read_file`.
+    /// The response to `read_file`.
     File(FileAnswer),
-    /// To `get_binary_version`.
+    /// The response to `get_binary_version`.
     Version(BinaryVersion),
-    /// Something else, as it was written.
+    /// Any other payload, unchanged.
     Other(Value),
 }
 
 impl SessionAnswer {
-    /// Done, and nothing to say.
+    /// The response of a request that succeeded without a payload.
     pub const DONE: Self = Self::Done(NoFields {});
 }
 
 impl From<Value> for SessionAnswer {
-    /// As it is: only who asked knows what is answered.
+    /// Wraps the value unchanged: only the sender of the request knows its type.
     fn from(answer: Value) -> Self {
         Self::Other(answer)
     }
 }
 
-/// Nothing but the request, or the answer, itself.
+/// An empty object: a request or a response without fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoFields {}
 
-/// What there is.
+/// The response to `initialize`: the commands, agent kinds and models of the session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InitializeAnswer {
-    /// Slash commands.
+    /// The slash commands.
     pub commands: Vec<DescribedCommand>,
-    /// Kinds of subagents.
+    /// The agent kinds.
     pub agents: Vec<DescribedAgent>,
-    /// How the model is to write.
+    /// The current output style.
     pub output_style: String,
-    /// How it may.
+    /// The available output styles.
     pub available_output_styles: Vec<String>,
-    /// Models: `{value, displayName, description}`.
+    /// The models: `{value, displayName, description}`.
     pub models: Vec<Value>,
-    /// Whose account is used.
+    /// The account that is used.
     pub account: Map<String, Value>,
-    /// What a client says of hooks that fail is kept to.
+    /// Whether the session supports `onFailure` of the client's hooks.
     pub hook_on_failure_supported: bool,
-    /// The process.
+    /// The id of the session's process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
 
-/// Skills and commands, as they are now.
+/// The current skills and commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SkillsAnswer {
-    /// Those that a person can call.
+    /// The skills and commands that the user can call.
     pub skills: Vec<DescribedCommand>,
 }
 
-/// Output styles, as they are now.
+/// The current output styles.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputStylesAnswer {
-    /// Their names.
+    /// The names of the output styles.
     pub available_output_styles: Vec<String>,
 }
 
-/// What plugins bring, as it is now.
+/// The current contributions of plugins.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PluginsAnswer {
-    /// Slash commands.
+    /// The slash commands.
     pub commands: Vec<DescribedCommand>,
-    /// Kinds of subagents.
+    /// The agent kinds.
     pub agents: Vec<DescribedAgent>,
-    /// Plugins.
+    /// The loaded plugins.
     pub plugins: Vec<LoadedPlugin>,
-    /// MCP servers.
+    /// The MCP servers.
     #[serde(rename = "mcpServers")]
     pub mcp_servers: Vec<ListedServer>,
-    /// How many things are wrong.
+    /// The number of errors.
     pub error_count: usize,
 }
 
-/// A plugin that is loaded.
+/// A loaded plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadedPlugin {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its folder.
+    /// The plugin's folder.
     #[serde(default)]
     pub path: String,
-    /// Its version, as its manifest says.
+    /// The version in the plugin's manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// What is in a file.
+/// The contents of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct FileAnswer {
-    /// Its text, or its bytes in base64.
+    /// The text, or the bytes in base64.
     pub contents: String,
-    /// Where it really is.
+    /// The real path of the file.
     pub abs_path: String,
-    /// There is more.
+    /// Whether the file is longer than `contents`.
     #[serde(skip_serializing_if = "crate::lenient::is_false")]
     pub truncated: bool,
-    /// `base64`, where that was asked for.
+    /// `base64`, if the request asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// Of a text: some bytes were none, and are replaced.
+    /// For text: whether invalid bytes were replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lossy: Option<bool>,
 }
@@ -149,149 +149,149 @@ pub struct FileAnswer {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DescribedCommand {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it does.
+    /// The description.
     pub description: String,
-    /// What may follow it.
+    /// A hint at the expected arguments.
     pub argument_hint: String,
 }
 
-/// A kind of subagents.
+/// An agent kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DescribedAgent {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is for.
+    /// The description.
     pub description: String,
-    /// Its model, where it has one of its own.
+    /// The model, if the agent kind sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// What an interrupt left waiting.
+/// The response to an interrupt: the messages that are still queued.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InterruptAnswer {
-    /// Messages that wait for their turn; a message without an id is a `null`.
+    /// The ids of the queued messages; `null` for a message without an id.
     pub still_queued: Vec<Option<WireId>>,
-    /// Messages that were withdrawn with it.
+    /// The ids of the messages that the interrupt withdrew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Vec<Option<WireId>>>,
 }
 
-/// The permission mode from now on.
+/// The permission mode that now applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeAnswer {
-    /// Its name.
+    /// The name of the mode.
     pub mode: String,
 }
 
-/// How full the model's window is, in tokens.
+/// The usage of the context window, in tokens.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContextUsageAnswer {
-    /// By what fills it.
+    /// The usage by category.
     pub categories: Vec<ContextCategory>,
-    /// Together.
+    /// The total of all categories.
     pub total_tokens: u64,
-    /// How much fits.
+    /// The usable size of the context window.
     pub max_tokens: u64,
-    /// How much would fit.
+    /// The full size of the context window.
     pub raw_max_tokens: u64,
-    /// How full it is.
+    /// The used percentage.
     pub percentage: u64,
-    /// The model.
+    /// The name of the model.
     pub model: String,
-    /// Is it summarized before it is full?
+    /// Whether the conversation is compacted automatically before the window is full.
     pub is_auto_compact_enabled: bool,
-    /// Files of instructions.
+    /// The loaded memory files.
     pub memory_files: Vec<Value>,
-    /// Tools of MCP servers.
+    /// The tools of MCP servers.
     pub mcp_tools: Vec<ContextMcpTool>,
-    /// Kinds of subagents.
+    /// The agent kinds.
     pub agents: Vec<Value>,
-    /// A picture of it.
+    /// The rows of a grid that visualizes the usage.
     pub grid_rows: Vec<Value>,
 }
 
-/// A part of what fills a window.
+/// A category of context usage.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContextCategory {
-    /// What.
+    /// The name.
     pub name: String,
-    /// How much.
+    /// The number of tokens.
     pub tokens: u64,
-    /// The colour that it is shown in.
+    /// The colour in which it is shown.
     pub color: String,
 }
 
-/// What a tool of an MCP server takes of a window.
+/// The context usage of an MCP server's tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContextMcpTool {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// Its server.
+    /// The name of the server.
     pub server_name: String,
-    /// How much.
+    /// The number of tokens.
     pub tokens: u64,
-    /// The model has read about it.
+    /// Whether the definition of the tool is in the context.
     pub is_loaded: bool,
 }
 
-/// What came of making the files what they were, or what would.
+/// The result of a rewind of files, or its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RewindAnswer {
-    /// It can be done.
+    /// Whether the rewind is possible.
     pub can_rewind: bool,
-    /// The files.
+    /// The changed files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<Vec<String>>,
-    /// Lines that came back.
+    /// The number of lines that the rewind adds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub insertions: Option<u64>,
-    /// Lines that went.
+    /// The number of lines that the rewind removes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletions: Option<u64>,
-    /// What cannot, and why.
+    /// The reason why a rewind is impossible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How the MCP servers are.
+/// The status of all MCP servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct McpStatusAnswer {
-    /// All of them.
+    /// The servers.
     pub mcp_servers: Vec<ListedServer>,
 }
 
-/// How an MCP server is, in full.
+/// The full status of an MCP server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ListedServer {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// `connected`, `failed`, `pending` …
+    /// The status: `connected`, `failed`, `pending` …
     pub status: String,
-    /// As it was given.
+    /// The configuration, unchanged.
     pub config: Value,
-    /// Where it was.
+    /// The scope of the settings that define the server.
     pub scope: String,
-    /// Why it failed.
+    /// The error of a failed server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it says of itself.
+    /// The server's description of itself.
     #[serde(
         deserialize_with = "crate::lenient::there",
         skip_serializing_if = "Option::is_none"
     )]
     pub server_info: Option<Value>,
-    /// Its tools.
+    /// The server's tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ListedServerTool>>,
 }
@@ -300,58 +300,58 @@ pub struct ListedServer {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ListedServerTool {
-    /// As its server names it.
+    /// The server's name of the tool.
     pub name: String,
-    /// What it does.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What its server says of calls.
+    /// The server's hints about calls.
     #[serde(skip_serializing_if = "ToolHints::is_empty")]
     pub annotations: ToolHints,
 }
 
-/// What a server says of calls of a tool.
+/// A server's hints about the calls of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ToolHints {
-    /// They change nothing.
+    /// Whether calls are read-only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// They may destroy something.
+    /// Whether calls may destroy data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// They reach beyond the server.
+    /// Whether calls reach systems outside the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
 
 impl ToolHints {
-    /// It says nothing.
+    /// Returns whether no hint is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What came of setting servers.
+/// The result of setting the MCP servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServersAnswer {
-    /// New ones.
+    /// The names of the new servers.
     pub added: Vec<String>,
-    /// Those that are gone.
+    /// The names of the removed servers.
     pub removed: Vec<String>,
-    /// What is wrong with others, by name.
+    /// The errors of other servers, by name.
     pub errors: Map<String, Value>,
 }
 
-/// Whether a message could be withdrawn.
+/// The response to the withdrawal of a queued message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CancelledMessage {
-    /// It still waited.
+    /// Whether the message was still queued and is now withdrawn.
     pub cancelled: bool,
 }
 
-/// Which haft this is.
+/// The version of the haft binary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BinaryVersion {
     /// The version.

@@ -1,4 +1,4 @@
-//! A model's reply as the provider's interface shapes it, whichever provider it is.
+//! A model's reply in the format of Anthropic's API, for all providers.
 
 use std::borrow::Cow;
 
@@ -13,21 +13,21 @@ pub struct ApiMessage<'a> {
     /// Always `message`.
     #[serde(rename = "type")]
     pub kind: MessageKind,
-    /// Always the assistant's.
+    /// Always [`MessageRole::Assistant`].
     pub role: MessageRole,
-    /// Who said it, as the provider names the model.
+    /// The model, under its provider's name.
     pub model: Cow<'a, str>,
-    /// What was said.
+    /// The blocks.
     pub content: Vec<AssistantBlock<'a>>,
-    /// Why the reply ended, once that is known.
+    /// The stop reason, once it is known.
     pub stop_reason: Option<Cow<'a, str>>,
-    /// What the reply was ended by.
+    /// The stop sequence that ended the reply, if one did.
     pub stop_sequence: Option<Cow<'a, str>>,
-    /// What it has cost so far.
+    /// The tokens used so far.
     pub usage: UsageReport<'a>,
 }
 
-/// What an [`ApiMessage`] says that it is.
+/// The `type` of an [`ApiMessage`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageKind {
@@ -36,13 +36,13 @@ pub enum MessageKind {
     Message,
 }
 
-/// Whose words a message holds.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageRole {
-    /// A person's, or words in their name.
+    /// The user. Tool results have this role too.
     User,
-    /// The model's.
+    /// The model.
     Assistant,
 }
 
@@ -55,88 +55,89 @@ pub enum AssistantBlock<'a> {
         /// The text.
         text: Cow<'a, str>,
     },
-    /// What the model thought.
+    /// The model's thinking.
     Thinking {
-        /// Its words, or a summary.
+        /// The text of the thinking, or a summary.
         thinking: Cow<'a, str>,
-        /// The provider's proof that they are the model's. Readers need the key: empty where there is none.
+        /// The provider's proof that the model wrote the text. Readers require the key; it is empty
+        /// without a proof.
         #[serde(default)]
         signature: Cow<'a, str>,
-        /// The provider's own records of it.
+        /// The provider's opaque records of the thinking.
         #[serde(default, skip_serializing_if = "<[Value]>::is_empty")]
         details: Cow<'a, [Value]>,
     },
-    /// What the model thought, readable by its provider only.
+    /// Thinking that only the provider can decrypt.
     RedactedThinking {
-        /// Its bytes.
+        /// The encrypted text.
         data: Cow<'a, str>,
     },
-    /// A call of a tool of ours.
+    /// A call of one of our tools.
     ToolUse {
-        /// The provider's id.
+        /// The provider's id of the call.
         id: Cow<'a, str>,
-        /// The tool.
+        /// The name of the tool.
         name: Cow<'a, str>,
         /// The arguments: an object.
         input: Cow<'a, Value>,
-        /// What else the provider said of the call.
+        /// Further fields that the provider sent with the call.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         extra: Cow<'a, Map<String, Value>>,
     },
-    /// A call of a tool that the provider runs.
+    /// A call of a tool that the provider runs itself.
     ServerToolUse {
-        /// The provider's id.
+        /// The provider's id of the call.
         id: Cow<'a, str>,
-        /// The tool.
+        /// The name of the tool.
         name: Cow<'a, str>,
         /// The arguments.
         input: Cow<'a, Value>,
     },
-    /// A block that is not known here, as it was written.
+    /// An unknown block, unchanged.
     #[serde(untagged)]
     Other(Cow<'a, Value>),
 }
 
-/// What a reply, or a run, has cost in tokens.
+/// The tokens that a reply or a run has used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageReport<'a> {
-    /// Read at full price.
+    /// Input tokens at full price.
     pub input_tokens: u64,
-    /// Written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Written to the provider's cache.
+    /// Input tokens written to the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_creation_input_tokens: Option<u64>,
-    /// Read from the provider's cache.
+    /// Input tokens read from the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read_input_tokens: Option<u64>,
-    /// Tools that the provider ran.
+    /// Calls of tools that the provider ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_tool_use: Option<ServerToolUse>,
-    /// How the provider treats the request, such as `standard`.
+    /// The provider's service tier for the request, such as `standard`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<Cow<'a, str>>,
-    /// How long what was written to the cache is kept.
+    /// The tokens written to the cache, by their lifetime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_creation: Option<CacheWrites>,
 }
 
-/// How often the provider ran tools of its own.
+/// The number of calls of tools that the provider ran.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServerToolUse {
-    /// Searches of the web.
+    /// The number of web searches.
     pub web_search_requests: u64,
-    /// Pages of the web.
+    /// The number of fetched web pages.
     pub web_fetch_requests: u64,
 }
 
-/// Tokens written to the cache, by how long they are kept.
+/// Tokens written to the cache, by their lifetime.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheWrites {
-    /// For an hour.
+    /// Cached for an hour.
     pub ephemeral_1h_input_tokens: u64,
-    /// For five minutes.
+    /// Cached for five minutes.
     pub ephemeral_5m_input_tokens: u64,
 }

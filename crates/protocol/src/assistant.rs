@@ -1,4 +1,4 @@
-//! `assistant`: what a model said, block by block.
+//! `assistant`: a model's reply, block by block.
 
 use std::borrow::Cow;
 
@@ -6,37 +6,38 @@ use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{ApiMessage, WireId};
 
-/// A block of a reply; or, with `error`, what a reader sees in place of the reply that never came.
+/// A block of a reply, or, with `error`, the message that replaces a failed reply.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AssistantMessage<'a> {
-    /// The reply, with this block of it.
+    /// The reply with this block.
     pub message: ApiMessage<'a>,
-    /// The call that launched the subagent who said it.
+    /// The call that launched the subagent, if the reply is a subagent's.
     #[serde(default)]
     pub parent_tool_use_id: Option<Cow<'a, str>>,
-    /// Why there is no reply: `authentication_failed` `billing_error` `rate_limit` `overloaded`
-    /// `invalid_request` `model_not_found` `server_error` `max_output_tokens` `unknown` …
+    /// The error that replaced the reply: `authentication_failed` `billing_error` `rate_limit`
+    /// `overloaded` `invalid_request` `model_not_found` `server_error` `max_output_tokens`
+    /// `unknown` …
     #[serde(default)]
     pub error: Option<Cow<'a, str>>,
-    /// The provider's name for the request that failed.
+    /// The provider's id of the failed request.
     #[serde(default)]
     pub request_id: Option<Cow<'a, str>>,
-    /// The kind of the subagent who said it.
+    /// The agent kind of the subagent, if the reply is a subagent's.
     #[serde(default)]
     pub subagent_type: Option<Cow<'a, str>>,
-    /// Which subagent said it.
+    /// The id of the subagent, if the reply is a subagent's.
     #[serde(default)]
     pub agent_id: Option<Cow<'a, str>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default)]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default)]
     pub uuid: Option<WireId>,
 }
 
 impl<'a> AssistantMessage<'a> {
-    /// A message of the main agent.
+    /// Creates a message of the main agent.
     pub fn new(message: ApiMessage<'a>) -> Self {
         Self {
             message,
@@ -51,8 +52,9 @@ impl<'a> AssistantMessage<'a> {
     }
 }
 
-/// By hand because of one key: a block is known by its line in the transcript, which it names before what
-/// is said of the session; a failure is known by nothing, and gets an id last.
+/// Written by hand because the position of one key varies: a block is a line of the transcript, so
+/// its `uuid` precedes the fields about the session. A failure is not a line of the transcript, so
+/// its `uuid` is last.
 impl Serialize for AssistantMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let is_block = self.error.is_none();

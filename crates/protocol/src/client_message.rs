@@ -1,4 +1,4 @@
-//! Everything a session reads.
+//! The lines that a session reads.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ pub enum ClientMessage {
     User(Box<UserInput>),
     /// A request.
     ControlRequest(ControlRequest<ClientRequest>),
-    /// The answer to a request of the session's.
+    /// The response to a request of the session.
     ControlResponse(ControlResponse<Value>),
-    /// A request is withdrawn.
+    /// The client withdraws a request.
     ControlCancelRequest(ControlCancel),
-    /// Nothing; the line is still there.
+    /// A message without content that keeps the connection open.
     KeepAlive,
-    /// A message that is not known here, as it was written.
+    /// An unknown message, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
@@ -30,7 +30,7 @@ pub enum ClientMessage {
 /// A message to the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct UserInput {
-    /// `{role, content}`, as it was written: it may be repeated like that.
+    /// The `{role, content}` object, unchanged, because it may be repeated to the client.
     #[serde(default)]
     pub message: Value,
     /// Not used in this direction.
@@ -39,14 +39,14 @@ pub struct UserInput {
     /// Not used: a line belongs to the session that reads it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub session_id: Value,
-    /// The message.
+    /// The id of the message.
     #[serde(
         default,
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub uuid: Option<WireId>,
-    /// No person wrote it.
+    /// Whether a program instead of the user wrote the message.
     #[serde(
         default,
         rename = "isSynthetic",
@@ -54,14 +54,14 @@ pub struct UserInput {
         skip_serializing_if = "lenient::is_false"
     )]
     pub is_synthetic: bool,
-    /// `now`, `next`, `later`.
+    /// The priority: `now`, `next`, `later`.
     #[serde(
         default,
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub priority: Option<String>,
-    /// `false`: it goes with the next message, and is not answered by itself.
+    /// If `false`, the message does not start a turn but is sent together with the next message.
     #[serde(
         default,
         rename = "shouldQuery",
@@ -69,17 +69,17 @@ pub struct UserInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub should_query: Option<bool>,
-    /// Where it comes from.
+    /// The origin of the message.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub origin: Value,
-    /// When it was written.
+    /// The time when the message was written.
     #[serde(
         default,
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub timestamp: Option<String>,
-    /// A program wrote it: neither `@` nor `/` mean anything in it.
+    /// Whether the client composed the message: `@` and `/` then have no special meaning.
     #[serde(
         default,
         deserialize_with = "lenient::or_default",
@@ -88,12 +88,12 @@ pub struct UserInput {
     pub client_composed: bool,
 }
 
-/// A message to the model that says nothing that can be passed on.
+/// The reason why a message to the model cannot be forwarded.
 #[derive(Debug)]
 pub enum UserInputError {
-    /// There is neither a text nor a list of blocks.
+    /// The message has neither a text nor a list of blocks.
     NoContent,
-    /// A block is of no kind that is known.
+    /// The type of a block is unknown.
     Block(serde_json::Error),
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for UserInputError {
 impl std::error::Error for UserInputError {}
 
 impl UserInput {
-    /// What it says.
+    /// Returns the content of the message.
     pub fn content(&self) -> Result<Vec<Content>, UserInputError> {
         match self.message.get("content") {
             Some(Value::String(text)) => Ok(vec![Content::text(text)]),
@@ -123,14 +123,14 @@ impl UserInput {
         }
     }
 
-    /// It must be said at once.
+    /// Returns whether the message must be delivered immediately.
     pub fn is_urgent(&self) -> bool {
         self.priority.as_deref() == Some("now")
     }
 }
 
 impl ClientMessage {
-    /// Reads a line. Only what is not JSON fails.
+    /// Reads a line. Only invalid JSON is an error.
     pub fn read(line: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice::<Value>(line).map(Self::from)
     }
@@ -138,7 +138,7 @@ impl ClientMessage {
 
 impl From<Value> for ClientMessage {
     fn from(message: Value) -> Self {
-        // A name that only an object can have: what is none of these is passed over.
+        // The type must be a string in an object; other values become [`ClientMessage::Other`].
         match message.get("type").and_then(Value::as_str) {
             Some("user") => known(message, |user| Self::User(Box::new(user))),
             Some("control_request") => known(message, Self::ControlRequest),
@@ -150,7 +150,7 @@ impl From<Value> for ClientMessage {
     }
 }
 
-/// The fields of these take any value, so that nothing can be wrong with them.
+/// Reads an object. The fields of these types accept any value, so reading an object cannot fail.
 fn known<T: DeserializeOwned>(message: Value, make: fn(T) -> ClientMessage) -> ClientMessage {
     lenient::read_object(message).map_or(ClientMessage::Other(Value::Null), make)
 }

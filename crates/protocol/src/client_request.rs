@@ -1,4 +1,4 @@
-//! What a client may ask of a session.
+//! The requests of a client to a session.
 
 use haft_contract::PermissionMode;
 use serde::{
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{AsWritten, NoFields, lenient};
 
-/// The requests by their subtypes, once: the names of the variants, and what each holds.
+/// Defines [`ClientRequest`] from the name of each variant, its body and its subtype.
 macro_rules! client_requests {
     ($($(#[$doc:meta])* $variant:ident($body:ty) = $name:literal,)+) => {
         /// A request of a client, by its subtype.
@@ -16,13 +16,13 @@ macro_rules! client_requests {
         #[serde(tag = "subtype", from = "Value")]
         pub enum ClientRequest {
             $($(#[$doc])* #[serde(rename = $name)] $variant($body),)+
-            /// A request that is not known here, as it was written.
+            /// An unknown request, unchanged.
             #[serde(untagged)]
             Other(Value),
         }
 
         impl ClientRequest {
-            /// Its name; empty where it has none.
+            /// Returns the subtype; empty if it is missing.
             pub fn subtype(&self) -> &str {
                 match self {
                     $(Self::$variant(_) => $name,)+
@@ -33,7 +33,7 @@ macro_rules! client_requests {
 
         impl From<Value> for ClientRequest {
             fn from(request: Value) -> Self {
-                // Every field of a request that is known takes any value.
+                // Every field of a known request accepts any value, so only a non-object fails.
                 let nothing = || Self::Other(Value::Null);
                 match name(&request).to_owned().as_str() {
                     $($name => lenient::read_object(request).map_or_else(nothing, Self::$variant),)+
@@ -50,110 +50,111 @@ fn name(request: &Value) -> &str {
 }
 
 client_requests! {
-    /// Sets the session up, before its first message.
+    /// Sets up the session before its first message.
     Initialize(Box<InitializeRequest>) = "initialize",
-    /// Ends what runs.
+    /// Interrupts the current turn.
     Interrupt(InterruptRequest) = "interrupt",
-    /// Another permission mode from now on.
+    /// Changes the permission mode.
     SetPermissionMode(SetModeRequest) = "set_permission_mode",
-    /// Another model from now on.
+    /// Changes the model.
     SetModel(SetModelRequest) = "set_model",
-    /// How much the model may think.
+    /// Sets the thinking budget of the model.
     SetMaxThinkingTokens(SetThinkingRequest) = "set_max_thinking_tokens",
-    /// How the MCP servers are.
+    /// Returns the status of the MCP servers.
     McpStatus(NoFields) = "mcp_status",
-    /// Connect a server again.
+    /// Reconnects an MCP server.
     McpReconnect(ServerRequest) = "mcp_reconnect",
-    /// Switch a server on or off.
+    /// Enables or disables an MCP server.
     McpToggle(ToggleServerRequest) = "mcp_toggle",
-    /// These servers in the place of those that were set before.
+    /// Replaces the MCP servers that an earlier request set.
     McpSetServers(SetServersRequest) = "mcp_set_servers",
-    /// A message of a server that answers no request.
+    /// A message of an MCP server that is not a response.
     McpMessage(ServerMessageRequest) = "mcp_message",
-    /// How full the model's window is.
+    /// Returns the usage of the context window.
     GetContextUsage(ContextUsageRequest) = "get_context_usage",
-    /// Make the files what they were.
+    /// Restores files to an earlier state.
     RewindFiles(RewindRequest) = "rewind_files",
-    /// End a task in the background.
+    /// Stops a background task.
     StopTask(StopTaskRequest) = "stop_task",
-    /// Wait no longer for commands.
+    /// Moves running commands to the background.
     BackgroundTasks(BackgroundRequest) = "background_tasks",
-    /// Withdraw a message that waits.
+    /// Withdraws a queued message.
     CancelAsyncMessage(CancelMessageRequest) = "cancel_async_message",
-    /// Settings as if they stood on the command line.
+    /// Applies settings as if they were given on the command line.
     ApplyFlagSettings(SettingsRequest) = "apply_flag_settings",
-    /// The settings.
+    /// Returns the settings.
     GetSettings(NoFields) = "get_settings",
-    /// The models.
+    /// Returns the models.
     ListModels(NoFields) = "list_models",
-    /// The rules.
+    /// Returns the permission rules.
     ListPermissionRules(NoFields) = "list_permission_rules",
-    /// What was spent.
+    /// Returns the cost of the session.
     GetSessionCost(NoFields) = "get_session_cost",
-    /// Look for skills again.
+    /// Reloads the skills.
     ReloadSkills(NoFields) = "reload_skills",
-    /// Look for plugins again.
+    /// Reloads the plugins.
     ReloadPlugins(ReloadPluginsRequest) = "reload_plugins",
-    /// Look for output styles again.
+    /// Reloads the output styles.
     ReloadOutputStyles(NoFields) = "reload_output_styles",
-    /// Write settings into a file of the user's.
+    /// Writes settings to a settings file of the user.
     UpdateSettings(UpdateSettingsRequest) = "update_settings",
-    /// What is in a file.
+    /// Returns the contents of a file.
     ReadFile(ReadFileRequest) = "read_file",
-    /// A file counts as read.
+    /// Marks a file as read.
     SeedReadState(ReadStateRequest) = "seed_read_state",
-    /// What people call the session.
+    /// Sets the title of the session.
     RenameSession(RenameRequest) = "rename_session",
-    /// Which haft this is.
+    /// Returns the version of the haft binary.
     GetBinaryVersion(NoFields) = "get_binary_version",
 }
 
-/// Sets the session up.
+/// Sets up the session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct InitializeRequest {
     /// Hooks that the client runs, by event.
     pub hooks: Option<NamedList<CallbackMatcher>>,
-    /// Kinds of subagents, by name.
+    /// Agent kinds, by name.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Map::is_empty"
     )]
     pub agents: Map<String, Value>,
-    /// Names of MCP servers that the client runs.
+    /// The names of MCP servers that the client runs.
     #[serde(
         deserialize_with = "lenient::entries",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub sdk_mcp_servers: Vec<String>,
-    /// What an answer must look like: a JSON schema.
+    /// The JSON schema of the answer.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub json_schema: Value,
-    /// In place of our system prompt.
+    /// The text that replaces our system prompt.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub system_prompt: Option<PromptParagraphs>,
-    /// After the system prompt.
+    /// The text that is appended to the system prompt.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub append_system_prompt: Option<PromptParagraphs>,
-    /// What people call the session.
+    /// The title of the session.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub title: Option<String>,
-    /// What differs from day to day is said in the first message, not in the system prompt.
+    /// Whether context that varies from day to day is in the first message instead of the system
+    /// prompt.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "lenient::is_false"
     )]
     pub exclude_dynamic_sections: bool,
-    /// What subagents say and think is passed on too.
+    /// Whether the text and thinking of subagents is forwarded too.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "lenient::is_false"
@@ -161,23 +162,23 @@ pub struct InitializeRequest {
     pub forward_subagent_text: bool,
 }
 
-/// Which hooks of an event the client runs.
+/// The hooks of one event that the client runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CallbackMatcher {
-    /// What the event must be about; everything where nothing is said.
+    /// The value that the event must match; `None` matches all.
     #[serde(deserialize_with = "lenient::or_default")]
     pub matcher: Option<String>,
-    /// What the client knows its functions by.
+    /// The client's ids of its hook functions.
     #[serde(deserialize_with = "lenient::or_default")]
     pub hook_callback_ids: Vec<AsWritten<String>>,
-    /// How long an answer may take, in seconds.
+    /// The timeout of an answer in seconds.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub timeout: Option<f64>,
-    /// What a failure means: `continue` or `block`.
+    /// The effect of a failure: `continue` or `block`.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
@@ -185,18 +186,18 @@ pub struct CallbackMatcher {
     pub on_failure: Option<String>,
 }
 
-/// A text, or several that are paragraphs of one.
+/// A text, or several paragraphs of one text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PromptParagraphs {
-    /// One.
+    /// A single text.
     One(String),
-    /// Several; what is no text among them is passed over.
+    /// Several paragraphs; entries that are not text are ignored.
     Many(#[serde(deserialize_with = "lenient::entries_of_list")] Vec<String>),
 }
 
 impl PromptParagraphs {
-    /// The text.
+    /// Returns the whole text.
     pub fn joined(&self) -> String {
         match self {
             Self::One(text) => text.clone(),
@@ -205,7 +206,7 @@ impl PromptParagraphs {
     }
 }
 
-/// Lists by name, in the order in which they were written.
+/// Lists by name, in their original order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedList<T>(pub Vec<(String, Vec<T>)>);
 
@@ -225,8 +226,8 @@ impl<T: Serialize> Serialize for NamedList<T> {
     }
 }
 
-/// What is no map is an empty one, what is no list in it is empty too, and of a list what is no object is
-/// passed over.
+/// Reads a map of lists. A value that is not a map becomes an empty map, an entry that is not a
+/// list becomes an empty list, and elements that are not objects are ignored.
 impl<'de, T: DeserializeOwned> Deserialize<'de> for NamedList<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let map: Map<String, Value> = lenient::or_default(deserializer)?;
@@ -242,7 +243,8 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for NamedList<T> {
     }
 }
 
-/// The bodies of smaller requests: each field takes any value, and what cannot be understood is absent.
+/// Defines the bodies of smaller requests. Each field accepts any value; an invalid one is treated
+/// as absent.
 macro_rules! bodies {
     ($($(#[$about:meta])* $body:ident {
         $($(#[$doc:meta])* $(($wire:literal))? $field:ident: $kind:ty = $skip:literal,)*
@@ -260,117 +262,117 @@ macro_rules! bodies {
 }
 
 bodies! {
-    /// Ends what runs.
+    /// Interrupts the current turn.
     InterruptRequest {
-        /// And what waits for its turn.
+        /// Whether to withdraw the queued messages too.
         cancel_queued: bool = "lenient::is_false",
     }
-    /// Another permission mode.
+    /// Changes the permission mode.
     SetModeRequest {
-        /// Which.
+        /// The new mode.
         mode: AsWritten<PermissionMode> = "lenient::never",
     }
-    /// Another model.
+    /// Changes the model.
     SetModelRequest {
-        /// Which; the session's own where none is named, or `default`.
+        /// The new model; `None` and `default` select the session's own.
         model: Option<String> = "lenient::never",
     }
-    /// How much the model may think.
+    /// Sets the thinking budget of the model.
     SetThinkingRequest {
-        /// In tokens; not at all where nothing is said.
+        /// The budget in tokens; `None` disables thinking.
         max_thinking_tokens: Option<u64> = "lenient::never",
-        /// `summarized` or `omitted`.
+        /// The way in which thinking is shown: `summarized` or `omitted`.
         thinking_display: Option<String> = "Option::is_none",
     }
-    /// About a server.
+    /// A request about one MCP server.
     ServerRequest {
-        /// Which.
+        /// The name of the server.
         ("serverName") server_name: String = "lenient::never",
     }
-    /// Switch a server on or off.
+    /// Enables or disables an MCP server.
     ToggleServerRequest {
-        /// Which.
+        /// The name of the server.
         ("serverName") server_name: String = "lenient::never",
-        /// On?
+        /// Whether to enable it.
         enabled: bool = "lenient::never",
     }
-    /// These servers from now on.
+    /// Replaces the MCP servers that an earlier request set.
     SetServersRequest {
-        /// Their configurations, by name.
+        /// The configurations of the servers, by name.
         servers: Map<String, Value> = "lenient::never",
     }
-    /// A server has something to say.
+    /// A message of an MCP server that is not a response.
     ServerMessageRequest {
-        /// Which.
+        /// The name of the server.
         server_name: String = "lenient::never",
-        /// What, in JSON-RPC.
+        /// The JSON-RPC message.
         message: Value = "Value::is_null",
     }
-    /// How full the window is.
+    /// Asks for the usage of the context window.
     ContextUsageRequest {
-        /// How much is to be said of it.
+        /// The level of detail.
         detail: Value = "Value::is_null",
     }
-    /// Make the files what they were.
+    /// Restores files to an earlier state.
     RewindRequest {
-        /// When this message came.
+        /// The id of the user message before which the state is restored.
         user_message_id: String = "lenient::never",
-        /// Only say what that would do.
+        /// Whether to return only a preview.
         dry_run: bool = "lenient::is_false",
     }
-    /// End a task.
+    /// Stops a background task.
     StopTaskRequest {
-        /// Which.
+        /// The id of the task.
         task_id: String = "lenient::never",
     }
-    /// Wait no longer for commands.
+    /// Moves running commands to the background.
     BackgroundRequest {
-        /// For that of this call; for all of them where none is named.
+        /// The call whose command is moved; `None` moves all.
         tool_use_id: Option<String> = "Option::is_none",
     }
-    /// Withdraw a message.
+    /// Withdraws a queued message.
     CancelMessageRequest {
-        /// Which.
+        /// The id of the message.
         message_uuid: String = "lenient::never",
     }
-    /// Settings as if they stood on the command line.
+    /// Applies settings as if they were given on the command line.
     SettingsRequest {
         /// The settings.
         settings: Map<String, Value> = "lenient::never",
     }
-    /// Write settings into a file of the user's.
+    /// Writes settings to a settings file of the user.
     UpdateSettingsRequest {
-        /// `localSettings` or `userSettings`.
+        /// The file: `localSettings` or `userSettings`.
         source: String = "lenient::never",
         /// The settings.
         settings: Map<String, Value> = "lenient::never",
     }
-    /// What is in a file.
+    /// Asks for the contents of a file.
     ReadFileRequest {
-        /// Which.
+        /// The path.
         path: String = "lenient::never",
-        /// At most this much of it.
+        /// The maximum number of bytes to return.
         max_bytes: Option<u64> = "Option::is_none",
-        /// `utf-8`, where nothing is said, or `base64`.
+        /// The encoding: `utf-8` (the default) or `base64`.
         encoding: Option<String> = "Option::is_none",
     }
-    /// Look for plugins again.
+    /// Reloads the plugins.
     ReloadPluginsRequest {
-        /// Plugins that are to be loaded as well.
+        /// Additional plugins to load.
         add_plugins: Vec<Value> = "Vec::is_empty",
-        /// Not while a message is answered.
+        /// Whether to refuse while a turn is running.
         refuse_if_busy: bool = "lenient::is_false",
     }
-    /// A file counts as read.
+    /// Marks a file as read.
     ReadStateRequest {
-        /// Which.
+        /// The path.
         path: String = "lenient::never",
-        /// As it was then, in milliseconds since 1970.
+        /// The modification time of the version that was read, in milliseconds since 1970.
         mtime: f64 = "lenient::never",
     }
-    /// What people call the session.
+    /// Sets the title of the session.
     RenameRequest {
-        /// What.
+        /// The new title.
         title: String = "lenient::never",
     }
 }

@@ -1,76 +1,76 @@
-//! Requests and answers between the two programs, on the same lines as the conversation.
+//! Requests and responses between the two programs, on the same streams as the conversation.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{RequestId, lenient};
 
-/// A request of either side. `R` is what is asked.
+/// A request of either side with the content `R`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "R: From<Value>"))]
 pub struct ControlRequest<R> {
-    /// What the answer names.
+    /// The id that the response repeats.
     #[serde(default)]
     pub request_id: RequestId,
-    /// What is asked.
+    /// The content.
     #[serde(default = "absent", deserialize_with = "lenient::any")]
     pub request: R,
 }
 
-/// What is asked where nothing is.
+/// Returns the content of a request that has none.
 fn absent<R: From<Value>>() -> R {
     Value::Null.into()
 }
 
-/// The answer to a request. `P` is what a good one holds.
+/// The response to a request, with the payload `P`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "P: From<Value>"))]
 pub struct ControlResponse<P> {
-    /// The answer.
+    /// The outcome.
     #[serde(default)]
     pub response: ControlOutcome<P>,
 }
 
-/// How a request was answered.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum ControlOutcome<P> {
-    /// It was served.
+    /// The request succeeded.
     Success {
-        /// The request.
+        /// The id of the request.
         request_id: RequestId,
-        /// What it is answered.
+        /// The payload.
         response: P,
     },
-    /// It was not.
+    /// The request failed.
     Error {
-        /// The request.
+        /// The id of the request.
         request_id: RequestId,
-        /// Why, for people.
+        /// A human-readable reason.
         error: String,
     },
 }
 
-/// A request is withdrawn: nothing waits for its answer any more.
+/// The sender withdraws a request and no longer waits for its response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ControlCancel {
-    /// Which.
+    /// The id of the request.
     #[serde(default)]
     pub request_id: RequestId,
 }
 
 impl<P> ControlOutcome<P> {
-    /// What is said where an answer is neither good nor says what is wrong.
+    /// The reason of a response that is neither a success nor contains an error message.
     const NO_REASON: &'static str = "it failed";
 
-    /// The request that is answered.
+    /// Returns the id of the request.
     pub fn request_id(&self) -> &RequestId {
         match self {
             Self::Success { request_id, .. } | Self::Error { request_id, .. } => request_id,
         }
     }
 
-    /// The answer, or why there is none.
+    /// Returns the payload or the reason of the failure.
     pub fn into_result(self) -> Result<P, String> {
         match self {
             Self::Success { response, .. } => Ok(response),
@@ -78,7 +78,7 @@ impl<P> ControlOutcome<P> {
         }
     }
 
-    /// The answer to a request.
+    /// Creates the response to a request.
     pub fn new(request_id: RequestId, served: Result<P, String>) -> Self {
         match served {
             Ok(response) => Self::Success {
@@ -91,7 +91,7 @@ impl<P> ControlOutcome<P> {
 }
 
 impl<P> Default for ControlOutcome<P> {
-    /// An answer that says nothing.
+    /// Returns a failure without details.
     fn default() -> Self {
         Self::Error {
             request_id: RequestId::default(),
@@ -101,7 +101,7 @@ impl<P> Default for ControlOutcome<P> {
 }
 
 impl<P: From<Value>> From<Map<String, Value>> for ControlOutcome<P> {
-    /// Whatever is not a success is a failure.
+    /// Reads a response. Any subtype other than `success` is a failure.
     fn from(mut fields: Map<String, Value>) -> Self {
         let mut take = |name: &str| fields.get_mut(name).map(Value::take).unwrap_or_default();
         let request_id = RequestId::from(take("request_id"));

@@ -1,4 +1,4 @@
-//! What happens to hooks: `hook_started`, `hook_progress`, `hook_response`.
+//! Events of hooks: `hook_started`, `hook_progress`, `hook_response`.
 
 use std::borrow::Cow;
 
@@ -6,42 +6,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::WireId;
 
-/// A hook starts.
+/// A hook has started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookStartedMessage<'a> {
-    /// This run of it.
+    /// The id of this run of the hook.
     pub hook_id: Cow<'a, str>,
-    /// The event and what was matched, such as `PreToolUse:Bash`.
+    /// The event and the matched value, such as `PreToolUse:Bash`.
     pub hook_name: Cow<'a, str>,
-    /// The event.
+    /// The hook event.
     pub hook_event: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// A hook has printed something.
+/// A hook has printed output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookPrintedMessage<'a> {
-    /// This run of it.
+    /// The id of this run of the hook.
     pub hook_id: Cow<'a, str>,
-    /// The event and what was matched.
+    /// The event and the matched value.
     pub hook_name: Cow<'a, str>,
-    /// The event.
+    /// The hook event.
     pub hook_event: Cow<'a, str>,
-    /// Everything so far.
+    /// The whole output so far.
     pub output: Cow<'a, str>,
-    /// On stdout.
+    /// The part on stdout.
     pub stdout: Cow<'a, str>,
-    /// On stderr.
+    /// The part on stderr.
     pub stderr: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
@@ -49,27 +49,27 @@ pub struct HookPrintedMessage<'a> {
 /// A hook has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookEndMessage<'a> {
-    /// This run of it.
+    /// The id of this run of the hook.
     pub hook_id: Cow<'a, str>,
-    /// The event and what was matched.
+    /// The event and the matched value.
     pub hook_name: Cow<'a, str>,
-    /// The event.
+    /// The hook event.
     pub hook_event: Cow<'a, str>,
-    /// The exit code of its program.
+    /// The exit code of the hook's command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// `success`, `error`, `cancelled`.
+    /// The outcome: `success`, `error`, `cancelled`.
     pub outcome: Cow<'a, str>,
-    /// Everything that it printed.
+    /// The whole output.
     pub output: Cow<'a, str>,
-    /// On stdout.
+    /// The part on stdout.
     pub stdout: Cow<'a, str>,
-    /// On stderr.
+    /// The part on stderr.
     pub stderr: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }

@@ -1,4 +1,4 @@
-//! Ids as the wire has them.
+//! Ids on the wire.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// The id of a session or of a message. Ours are UUIDs; another program's are kept as it wrote them.
+/// The id of a session or a message. Our ids are UUIDs; other programs' ids are preserved as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum WireId {
-    /// One in the usual form: lower case, with hyphens.
+    /// A UUID in its usual form: lower case, with hyphens.
     Uuid(Uuid),
     /// Any other text.
     Text(String),
 }
 
 impl WireId {
-    /// The UUID that it is, however it was written.
+    /// Returns the id as a UUID, in any notation.
     pub fn uuid(&self) -> Option<Uuid> {
         match self {
             Self::Uuid(uuid) => Some(*uuid),
@@ -81,13 +81,13 @@ impl<'de> Deserialize<'de> for WireId {
     }
 }
 
-/// What a control request is known by. It should be a text, and whatever it is goes back in the answer.
+/// The id of a control request. It should be a string, but any value is repeated in the response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RequestId(Value);
 
 impl RequestId {
-    /// The text; empty where it is none.
+    /// Returns the text of the id, or an empty text if it is not a string.
     pub fn as_str(&self) -> &str {
         self.0.as_str().unwrap_or_default()
     }

@@ -1,9 +1,9 @@
-//! Input that is not quite what it should be: what cannot be understood counts as absent.
+//! Lenient reading: a value that cannot be understood is treated as absent.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::Value;
 
-/// Something kept as it was written, beside what it means where that is understood.
+/// A JSON value that is preserved unchanged, together with the parsed value if it is valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AsWritten<T> {
     value: Value,
@@ -11,17 +11,17 @@ pub struct AsWritten<T> {
 }
 
 impl<T> AsWritten<T> {
-    /// What it means.
+    /// Returns the parsed value, if the JSON is valid.
     pub fn meaning(&self) -> Option<&T> {
         self.meaning.as_ref()
     }
 
-    /// As it was written.
+    /// Returns the unchanged JSON.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// As it was written.
+    /// Returns the unchanged JSON.
     pub fn into_value(self) -> Value {
         self.value
     }
@@ -52,7 +52,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for AsWritten<T> {
     }
 }
 
-/// For a field: its default where the value is of another type.
+/// Reads a field. A value of another type becomes the default.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -62,7 +62,7 @@ where
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// For a field whose type makes something of every value.
+/// Reads a field whose type accepts every value.
 pub(crate) fn any<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -71,7 +71,7 @@ where
     Value::deserialize(deserializer).map(T::from)
 }
 
-/// For a field that is an object, or nothing. (An array would be read as the fields of a struct in turn.)
+/// Reads an optional object. (Serde would read an array as the fields of a struct, in order.)
 pub(crate) fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -80,7 +80,7 @@ where
     Value::deserialize(deserializer).map(read_object)
 }
 
-/// For a list: the entries that make sense; none where it is no list.
+/// Reads the valid entries of a list. A value that is not a list becomes an empty list.
 pub(crate) fn entries<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -90,7 +90,7 @@ where
     Ok(sensible(entries))
 }
 
-/// For a list, the entries that make sense; it must be one.
+/// Reads the valid entries of a list. A value that is not a list is an error.
 pub(crate) fn entries_of_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -104,7 +104,7 @@ fn sensible<T: DeserializeOwned>(entries: Vec<Value>) -> Vec<T> {
     entries.filter_map(Result::ok).collect()
 }
 
-/// An object, if it is one.
+/// Returns the value if it is a valid object.
 pub(crate) fn read_object<T: DeserializeOwned>(value: Value) -> Option<T> {
     match value {
         Value::Object(_) => serde_json::from_value(value).ok(),
@@ -112,7 +112,7 @@ pub(crate) fn read_object<T: DeserializeOwned>(value: Value) -> Option<T> {
     }
 }
 
-/// For a field that may be absent, null, or there: `None`, `Some(None)`, `Some(Some(value))`.
+/// Reads a field that may be absent, null or set: `None`, `Some(None)`, `Some(Some(value))`.
 pub(crate) fn there<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -121,12 +121,12 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// For `skip_serializing_if`.
+/// Returns whether the value is false, for `skip_serializing_if`.
 pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// For `skip_serializing_if`: it is always written.
+/// Always returns false, for `skip_serializing_if`: the field is always written.
 pub(crate) fn never<T>(_: &T) -> bool {
     false
 }

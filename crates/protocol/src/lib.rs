@@ -1,19 +1,21 @@
-//! The wire between a session and the program that drives it, the client: one JSON object a line, as types.
+//! The wire format between a session and the client program that drives it: one JSON object per
+//! line, as Rust types.
 //!
-//! - [`SessionMessage`]: what a session writes; [`ClientMessage`]: what it reads
-//! - `assistant`, `user`, `stream_event`, `system`, `hook_events`, `task_events`, `result`: messages of the
-//!   conversation, each with the ids that `ids` describes
-//! - `control`: requests and answers between the two programs; `client_request` and `session_request` are
-//!   what either may ask, `answers` what a session answers
-//! - `permission`: the answer to a question for permission, and updates of permissions
-//! - `mcp`: what an MCP server says of its tools and answers to calls
-//! - `lenient`: how input is read that is not quite what it should be
+//! - [`SessionMessage`]: the lines that a session writes; [`ClientMessage`]: the lines that it
+//!   reads
+//! - `assistant`, `user`, `stream_event`, `system`, `hook_events`, `task_events`, `result`: the
+//!   messages of the conversation, each with the ids that `ids` describes
+//! - `control`: requests and responses between the two programs. `client_request` and
+//!   `session_request` are the requests of each side, `answers` the session's responses
+//! - `permission`: the answer to a permission request, and updates of permissions
+//! - `mcp`: an MCP server's descriptions of its tools and its results of calls
+//! - `lenient`: reading of input that is not quite valid
 //!
-//! Two promises. What we write has its keys in the order of the fields here, and readers may pin it. What
-//! we read is held to as little as possible: a field of the wrong type counts as absent, a field, subtype
-//! or type that is not known is passed over or kept as it was written, and only JSON that is none fails.
+//! There are two guarantees. Output has its keys in the order of the fields here, and readers may
+//! rely on it. Input is read leniently: a field of the wrong type is treated as absent; an unknown
+//! field, subtype or type is ignored or preserved unchanged; only invalid JSON is an error.
 //!
-//! Types that are written often borrow (`Cow`); whatever is read owns what it holds.
+//! Types that are written often borrow (`Cow`). Types that are read own their data.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! What an MCP server says of its tools and answers to calls, as far as a face looks at it.
+//! The parts of an MCP server's tool descriptions and call results that a front end uses.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,30 +9,30 @@ use crate::lenient;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DescribedTool {
-    /// Its name; empty where the server gives none.
+    /// The name; empty if the server sends none.
     #[serde(deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// Its name, for people.
+    /// The human-readable name.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub title: Option<String>,
-    /// What it does.
+    /// The description.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub description: Option<String>,
-    /// What its arguments look like.
+    /// The JSON schema of the arguments.
     pub input_schema: Value,
-    /// What the server says of calls.
+    /// The server's hints about calls.
     #[serde(
         deserialize_with = "lenient::object",
         skip_serializing_if = "Option::is_none"
     )]
     pub annotations: Option<ToolAnnotations>,
-    /// What else it says, by conventions beside the protocol.
+    /// Further data outside the MCP standard.
     #[serde(
         rename = "_meta",
         deserialize_with = "lenient::object",
@@ -47,29 +47,29 @@ impl From<Value> for DescribedTool {
     }
 }
 
-/// What a server says of calls of a tool.
+/// A server's hints about the calls of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ToolAnnotations {
-    /// The tool's name, for people.
+    /// The human-readable name of the tool.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub title: Option<String>,
-    /// They change nothing.
+    /// Whether calls are read-only.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub read_only_hint: Option<bool>,
-    /// They may destroy something.
+    /// Whether calls may destroy data.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub destructive_hint: Option<bool>,
-    /// They reach beyond the server.
+    /// Whether calls reach systems outside the server.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
@@ -77,25 +77,25 @@ pub struct ToolAnnotations {
     pub open_world_hint: Option<bool>,
 }
 
-/// What a server says of a tool by conventions beside the protocol.
+/// A server's data about a tool outside the MCP standard.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolMeta {
-    /// How much of a result is shown, in characters.
+    /// The maximum length of a shown result in characters.
     #[serde(
         rename = "anthropic/maxResultSizeChars",
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_result_size_chars: Option<u64>,
-    /// What it may be looked for by.
+    /// Terms by which tool search finds the tool.
     #[serde(
         rename = "anthropic/searchHint",
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub search_hint: Option<String>,
-    /// A person must agree to each call.
+    /// Whether the user must approve each call.
     #[serde(
         rename = "anthropic/requiresUserInteraction",
         deserialize_with = "lenient::or_default",
@@ -104,23 +104,23 @@ pub struct ToolMeta {
     pub requires_user_interaction: bool,
 }
 
-/// `tools/call`: what a call came to.
+/// The result of `tools/call`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CallAnswer {
-    /// Blocks, in a list, as they were written.
+    /// The blocks: a list, unchanged.
     #[serde(
         deserialize_with = "lenient::there",
         skip_serializing_if = "Option::is_none"
     )]
     pub content: Option<Value>,
-    /// The same for programs.
+    /// The machine-readable result.
     #[serde(
         deserialize_with = "lenient::there",
         skip_serializing_if = "Option::is_none"
     )]
     pub structured_content: Option<Value>,
-    /// The call failed.
+    /// Whether the call failed.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "lenient::is_false"
@@ -129,7 +129,7 @@ pub struct CallAnswer {
 }
 
 impl CallAnswer {
-    /// The blocks; none where there is no list.
+    /// Returns the blocks, or an empty slice if the content is not a list.
     pub fn blocks(&self) -> &[Value] {
         let blocks = self.content.as_ref().and_then(Value::as_array);
         blocks.map(Vec::as_slice).unwrap_or_default()

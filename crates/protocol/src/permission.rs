@@ -1,4 +1,4 @@
-//! What a client answers when it is asked for permission.
+//! The client's answers to permission requests.
 
 use std::borrow::Cow;
 
@@ -7,33 +7,33 @@ use serde_json::{Map, Value};
 
 use crate::{AsWritten, lenient};
 
-/// The answer to `can_use_tool`, and of a tool that is asked in the client's place. Whatever is not an
-/// `allow` is a refusal.
+/// The answer to `can_use_tool`, also of a permission prompt tool that answers instead of the
+/// client. Any behavior other than `allow` denies the call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PermissionReply {
     /// `allow` or `deny`.
     #[serde(deserialize_with = "lenient::or_default")]
     pub behavior: Option<String>,
-    /// Of a refusal: why, for the model.
+    /// For a denial: the reason, for the model.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub message: Option<String>,
-    /// Of a refusal: the turn ends.
+    /// For a denial: whether the turn ends.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "lenient::is_false"
     )]
     pub interrupt: bool,
-    /// Of a yes: the arguments in place of the model's.
+    /// For an approval: arguments that replace the model's.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Option::is_none"
     )]
     pub updated_input: Option<Map<String, Value>>,
-    /// Of a yes: what is permitted differently from now on.
+    /// For an approval: updates of permissions.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Vec::is_empty"
@@ -42,48 +42,48 @@ pub struct PermissionReply {
 }
 
 impl From<Value> for PermissionReply {
-    /// What is no object is no yes.
+    /// Reads the answer. A value that is not an object is a denial.
     fn from(reply: Value) -> Self {
         lenient::read_object(reply).unwrap_or_default()
     }
 }
 
-/// Something is permitted differently from now on. Fields that make no sense count as absent, entries of
-/// lists that make none are passed over: what is left still holds.
+/// A change of permissions. Invalid fields are treated as absent and invalid entries of lists are
+/// ignored; the rest of the update applies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum PermissionUpdate<'a> {
-    /// More rules.
+    /// Adds rules.
     AddRules(RuleUpdate<'a>),
-    /// These rules in place of all of their kind.
+    /// Replaces all rules with this behavior.
     ReplaceRules(RuleUpdate<'a>),
-    /// Fewer rules.
+    /// Removes rules.
     RemoveRules(RuleUpdate<'a>),
-    /// Another permission mode.
+    /// Changes the permission mode.
     SetMode {
-        /// Which.
+        /// The new mode.
         #[serde(default)]
         mode: Value,
-        /// Where it is kept.
+        /// The place where the mode is saved.
         #[serde(default, deserialize_with = "lenient::or_default")]
         destination: Option<UpdateDestination>,
     },
-    /// More working directories.
+    /// Adds working directories.
     AddDirectories(DirectoryUpdate),
-    /// Fewer working directories.
+    /// Removes working directories.
     RemoveDirectories(DirectoryUpdate),
 }
 
-/// Rules of one kind.
+/// Rules with one behavior.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RuleUpdate<'a> {
     /// The rules.
     #[serde(default, deserialize_with = "lenient::entries")]
     pub rules: Vec<PermissionRule<'a>>,
-    /// What they do.
+    /// The behavior of the rules.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub behavior: Option<PermissionBehavior>,
-    /// Where they are kept.
+    /// The place where the rules are saved.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub destination: Option<UpdateDestination>,
 }
@@ -91,16 +91,16 @@ pub struct RuleUpdate<'a> {
 /// Working directories.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryUpdate {
-    /// Which.
+    /// The directories.
     #[serde(default, deserialize_with = "lenient::entries")]
     pub directories: Vec<String>,
-    /// Where they are kept.
+    /// The place where the directories are saved.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub destination: Option<UpdateDestination>,
 }
 
 impl<'a> PermissionUpdate<'a> {
-    /// Rules that allow, offered to be kept in the project's own settings; nothing where there are none.
+    /// Returns an update that adds the rules to the local project settings; none if `rules` is empty.
     pub fn offered(rules: &'a [String]) -> Vec<Self> {
         if rules.is_empty() {
             return Vec::new();
@@ -115,7 +115,7 @@ impl<'a> PermissionUpdate<'a> {
         })]
     }
 
-    /// Where it is kept.
+    /// Returns the place where the update is saved.
     pub fn destination(&self) -> Option<UpdateDestination> {
         match self {
             Self::AddRules(update) | Self::ReplaceRules(update) | Self::RemoveRules(update) => {
@@ -127,13 +127,13 @@ impl<'a> PermissionUpdate<'a> {
     }
 }
 
-/// A rule in two parts.
+/// A rule, split into two parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRule<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Cow<'a, str>,
-    /// What stands in parentheses after it.
+    /// The text in parentheses after the name.
     #[serde(
         default,
         deserialize_with = "lenient::or_default",
@@ -143,7 +143,7 @@ pub struct PermissionRule<'a> {
 }
 
 impl<'a> PermissionRule<'a> {
-    /// `TOOL` or `TOOL(CONTENT)`.
+    /// Parses `TOOL` or `TOOL(CONTENT)`.
     pub fn read(rule: &'a str) -> Self {
         let (tool, content) = match rule.split_once('(') {
             Some((tool, content)) => (tool, Some(content.strip_suffix(')').unwrap_or(content))),
@@ -156,41 +156,41 @@ impl<'a> PermissionRule<'a> {
     }
 }
 
-/// What a rule does.
+/// The behavior of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionBehavior {
-    /// Without asking.
+    /// Calls run without asking.
     Allow,
-    /// Only after asking.
+    /// Calls run only after approval.
     Ask,
-    /// Not at all.
+    /// Calls are denied.
     Deny,
 }
 
-/// Where an update of permissions is kept.
+/// The place where an update of permissions is saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UpdateDestination {
-    /// With the user's settings.
+    /// The user's settings.
     UserSettings,
-    /// With the project's, which others share.
+    /// The project's shared settings.
     ProjectSettings,
-    /// With the project's own settings on this machine.
+    /// The project's local settings on this machine.
     LocalSettings,
-    /// Nowhere: until the session ends.
+    /// The session: not saved.
     Session,
-    /// Nowhere: as if it stood on the command line.
+    /// Not saved: the update acts like a command-line argument.
     CliArg,
 }
 
-/// What a tool that is asked in the client's place is called with.
+/// The input of a permission prompt tool, which is asked instead of the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PromptToolInput<'a> {
-    /// The tool that wants to run.
+    /// The name of the tool to approve.
     pub tool_name: Cow<'a, str>,
     /// Its arguments.
     pub input: Cow<'a, Value>,
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: Cow<'a, str>,
 }

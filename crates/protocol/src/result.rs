@@ -1,4 +1,4 @@
-//! `result`: how a turn ended.
+//! `result`: the outcome of a turn.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -7,122 +7,123 @@ use serde_json::Value;
 
 use crate::{UsageReport, WireId, lenient};
 
-/// How a turn ended.
+/// The outcome of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct ResultMessage<'a> {
     /// `success`, or an error: [`ResultMessage::DURING_EXECUTION`], `error_max_turns` …
     pub subtype: Cow<'a, str>,
-    /// The turn failed.
+    /// Whether the turn failed.
     pub is_error: bool,
-    /// From the prompt to the end.
+    /// The time from the prompt to the end, in milliseconds.
     pub duration_ms: u64,
     /// The part of it spent waiting for the model.
     pub duration_api_ms: u64,
-    /// How many replies there were.
+    /// The number of replies.
     pub num_turns: u32,
-    /// The final words, of a turn that ended well.
+    /// The final text of a successful turn.
     #[serde(default)]
     pub result: Option<Cow<'a, str>>,
-    /// What went wrong, for people.
+    /// Human-readable errors.
     #[serde(default)]
     pub errors: Option<Vec<Cow<'a, str>>>,
-    /// The HTTP status of the failure that ended it; `Some(None)` of one without.
+    /// The HTTP status of the failure that ended the turn; `Some(None)` for a failure without a
+    /// status.
     #[serde(default, deserialize_with = "lenient::there")]
     pub api_error_status: Option<Option<u16>>,
-    /// Why the last reply stopped.
+    /// The stop reason of the last reply.
     #[serde(default)]
     pub stop_reason: Option<Cow<'a, str>>,
-    /// The call that a hook put off.
+    /// The call that a hook deferred.
     #[serde(default)]
     pub deferred_tool_use: Option<DeferredToolUse<'a>>,
-    /// What the process has spent.
+    /// The total cost of the process.
     #[serde(default)]
     pub total_cost_usd: f64,
-    /// What the turn has cost.
+    /// The tokens that the turn used.
     #[serde(default)]
     pub usage: UsageReport<'a>,
-    /// What the process has spent, by model.
+    /// The total usage of the process, by model.
     #[serde(default, rename = "modelUsage")]
     pub model_usage: BTreeMap<Cow<'a, str>, ModelUsageReport>,
-    /// Calls that were not permitted.
+    /// The calls that were denied.
     #[serde(default)]
     pub permission_denials: Vec<PermissionDenial<'a>>,
-    /// Why the loop stopped: `completed`, `max_turns`, `aborted_tools` …
+    /// The reason why the loop ended: `completed`, `max_turns`, `aborted_tools` …
     #[serde(default)]
     pub terminal_reason: Option<Cow<'a, str>>,
-    /// From the first request to the first piece of its reply.
+    /// The time from the first request to the first event of its reply, in milliseconds.
     #[serde(default)]
     pub ttft_ms: Option<u64>,
-    /// The answer in the shape that was asked for.
+    /// The answer that follows the requested schema.
     #[serde(default, deserialize_with = "lenient::there")]
     pub structured_output: Option<Value>,
-    /// Where the message came from that was answered, as its sender said.
+    /// The origin of the answered message, as its sender stated it.
     #[serde(default, deserialize_with = "lenient::there")]
     pub origin: Option<Value>,
-    /// The session.
+    /// The id of the session.
     #[serde(default)]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default)]
     pub uuid: Option<WireId>,
 }
 
 impl ResultMessage<'_> {
-    /// It ended well.
+    /// The subtype of a successful turn.
     pub const SUCCESS: &'static str = "success";
-    /// It was interrupted, or something broke.
+    /// The subtype of a turn that was interrupted or failed.
     pub const DURING_EXECUTION: &'static str = "error_during_execution";
-    /// No answer had the shape that was asked for.
+    /// The subtype of a turn without an answer that follows the requested schema.
     pub const STRUCTURED_OUTPUT: &'static str = "error_max_structured_output_retries";
 }
 
-/// The call that a hook put off, which ended the turn.
+/// The call that a hook deferred, which ended the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeferredToolUse<'a> {
-    /// The call.
+    /// The id of the call.
     pub id: Cow<'a, str>,
-    /// The tool.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
     /// The arguments.
     pub input: Cow<'a, Value>,
 }
 
-/// What a model has cost.
+/// The usage of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ModelUsageReport {
-    /// Read at full price.
+    /// Input tokens at full price.
     pub input_tokens: u64,
-    /// Written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Read from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cache_read_input_tokens: u64,
-    /// Written to the provider's cache.
+    /// Input tokens written to the provider's cache.
     pub cache_creation_input_tokens: u64,
-    /// Searches of the web.
+    /// The number of web searches.
     pub web_search_requests: u64,
-    /// Money.
+    /// The cost in USD.
     #[serde(rename = "costUSD")]
     pub cost_usd: f64,
-    /// How much it can read.
+    /// The context window in tokens.
     pub context_window: u64,
-    /// How much it can write at once.
+    /// The maximum number of tokens in a reply.
     pub max_output_tokens: u32,
 }
 
-/// A call that was not permitted.
+/// A call that was denied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PermissionDenial<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Cow<'a, str>,
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: Cow<'a, str>,
     /// The arguments.
     pub tool_input: Cow<'a, Value>,
 }
 
-/// By hand because of one key: what went wrong stands where the words of a good end would, but an answer
-/// in the wrong shape is found out last, and says so last.
+/// Written by hand because the position of one key varies: `errors` takes the position of `result`,
+/// but if no answer follows the schema, it comes after the other fields of the result.
 impl Serialize for ResultMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let late = self.subtype == Self::STRUCTURED_OUTPUT;

@@ -1,4 +1,4 @@
-//! Everything a session writes.
+//! The lines that a session writes.
 
 use std::borrow::Cow;
 
@@ -15,104 +15,104 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionMessage<'a> {
-    /// What there is to know beside what is said.
+    /// Information about the session.
     System(SystemMessage<'a>),
-    /// What a model said.
+    /// A block of a model's reply.
     Assistant(AssistantMessage<'a>),
-    /// Results of tools, and words in the user's name.
+    /// Tool results and other messages in the user's name.
     User(UserMessage<'a>),
-    /// A piece of a reply.
+    /// A streaming event of a reply.
     StreamEvent(StreamEventMessage<'a>),
-    /// A call takes its time.
+    /// A call is still running.
     ToolProgress(ToolProgressMessage<'a>),
-    /// How a turn ended.
+    /// The outcome of a turn.
     Result(Box<ResultMessage<'a>>),
-    /// The conversation was cleared; another takes its place.
+    /// The conversation was cleared and replaced by a new one.
     ConversationReset(ConversationResetMessage),
-    /// A limit of the provider's. Read only.
+    /// A rate limit of the provider. Only read.
     RateLimitEvent(RateLimitMessage),
-    /// A question to the client.
+    /// A request to the client.
     ControlRequest(ControlRequest<SessionRequest<'a>>),
-    /// The answer to a question of the client's.
+    /// The response to a request of the client.
     ControlResponse(ControlResponse<SessionAnswer>),
-    /// A question to the client is withdrawn.
+    /// The session withdraws a request to the client.
     ControlCancelRequest(ControlCancel),
     /// Lines of the transcript.
     TranscriptMirror(TranscriptMirror<'a>),
-    /// Nothing; the line is still there.
+    /// A message without content that keeps the connection open.
     KeepAlive,
-    /// A message that is not known here, as it was written.
+    /// An unknown message, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
 
-/// A piece of a reply.
+/// A streaming event of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamEventMessage<'a> {
-    /// The piece.
+    /// The event.
     pub event: StreamEvent<'a>,
-    /// The call that launched the subagent whose reply it is.
+    /// The call that launched the subagent, if the reply is a subagent's.
     #[serde(default)]
     pub parent_tool_use_id: Option<Cow<'a, str>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// A call takes its time.
+/// A call is still running.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolProgressMessage<'a> {
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: Cow<'a, str>,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Cow<'a, str>,
-    /// The call that launched the subagent whose call it is.
+    /// The call that launched the subagent, if the call is a subagent's.
     #[serde(default)]
     pub parent_tool_use_id: Option<Cow<'a, str>>,
-    /// How long so far.
+    /// The run time so far.
     pub elapsed_time_seconds: u64,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// The conversation was cleared; another takes its place. It is the last message of the old one.
+/// The conversation was cleared and replaced by a new one. This is the last message of the old one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationResetMessage {
-    /// The session from now on.
+    /// The id of the new session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_conversation_id: Option<WireId>,
-    /// The session until now.
+    /// The id of the old session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// A limit of the provider's.
+/// A rate limit of the provider.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateLimitMessage {
     /// `{status, …}`.
     pub rate_limit_info: Value,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// Lines of the transcript, as they are recorded.
+/// Lines that were written to the transcript.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TranscriptMirror<'a> {
-    /// The transcript.
+    /// The path of the transcript.
     #[serde(rename = "filePath")]
     pub file_path: Cow<'a, str>,
     /// The lines.
@@ -120,7 +120,7 @@ pub struct TranscriptMirror<'a> {
 }
 
 impl<'a> SessionMessage<'a> {
-    /// A piece of a reply of the main agent.
+    /// Creates a streaming event of the main agent's reply.
     pub fn stream_event(event: StreamEvent<'a>) -> Self {
         Self::StreamEvent(StreamEventMessage {
             event,
@@ -130,7 +130,7 @@ impl<'a> SessionMessage<'a> {
         })
     }
 
-    /// Gives a message of the conversation the ids that it does not have yet.
+    /// Sets the missing ids of a conversation message.
     pub fn stamp(&mut self, session: Option<WireId>, uuid: impl FnOnce() -> Uuid) {
         let (of_session, of_message) = match self {
             Self::System(message) => message.ids(),
@@ -150,7 +150,7 @@ impl<'a> SessionMessage<'a> {
                 }
                 return;
             }
-            // Words between programs are no part of the conversation.
+            // Messages between the programs are not part of the conversation.
             Self::ControlRequest(_)
             | Self::ControlResponse(_)
             | Self::ControlCancelRequest(_)
@@ -164,7 +164,7 @@ impl<'a> SessionMessage<'a> {
         of_message.get_or_insert_with(|| uuid().into());
     }
 
-    /// Is it the end of a turn?
+    /// Returns whether this is the result of a turn.
     pub fn is_result(&self) -> bool {
         match self {
             Self::Result(_) => true,
@@ -175,7 +175,7 @@ impl<'a> SessionMessage<'a> {
 }
 
 impl From<Value> for SessionMessage<'_> {
-    /// As it is.
+    /// Wraps the value unchanged.
     fn from(message: Value) -> Self {
         Self::Other(message)
     }

@@ -1,4 +1,4 @@
-//! What a session may ask of its client, and what it is answered.
+//! The requests of a session to its client, and the replies.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ use crate::{PermissionUpdate, lenient};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum SessionRequest<'a> {
-    /// May a tool run?
+    /// Asks whether a tool may run.
     CanUseTool(Box<CanUseToolRequest<'a>>),
-    /// What does a hook of the client's say?
+    /// Runs a hook of the client.
     HookCallback(HookCallbackRequest<'a>),
     /// A message to an MCP server that the client runs.
     McpMessage(McpMessageRequest<'a>),
-    /// An MCP server wants to know something of a person.
+    /// Asks the user a question of an MCP server.
     Elicitation(Box<ElicitationRequest<'a>>),
-    /// A request that is not known here, as it was written.
+    /// An unknown request, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
@@ -30,49 +30,49 @@ impl From<Value> for SessionRequest<'_> {
     }
 }
 
-/// May a tool run?
+/// Asks whether a tool may run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CanUseToolRequest<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Cow<'a, str>,
-    /// Its arguments.
+    /// The arguments.
     pub input: Cow<'a, Value>,
-    /// What would let calls like this one through from now on.
+    /// Updates that would allow calls like this one from now on.
     #[serde(default, deserialize_with = "lenient::entries")]
     pub permission_suggestions: Vec<PermissionUpdate<'a>>,
-    /// A path outside of the working directories that it wants to reach.
+    /// A path outside the working directories that the call needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_path: Option<Cow<'a, str>>,
-    /// Why it needs a person's word.
+    /// The reason why the call needs approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<Cow<'a, str>>,
-    /// What sort of reason that is.
+    /// The type of that reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason_type: Option<Cow<'a, str>>,
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: Cow<'a, str>,
-    /// Whose call it is, if a subagent's.
+    /// The id of the subagent, if the call is a subagent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Cow<'a, str>>,
-    /// The question, for people.
+    /// The human-readable question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Cow<'a, str>>,
-    /// The tool's name, for people.
+    /// The human-readable name of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<Cow<'a, str>>,
-    /// What the call does, for people.
+    /// A human-readable description of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Cow<'a, str>>,
 }
 
-/// What does a hook of the client's say?
+/// Runs a hook of the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HookCallbackRequest<'a> {
-    /// The function, as `initialize` named it.
+    /// The id of the hook, as `initialize` registered it.
     pub callback_id: Cow<'a, str>,
-    /// What a hook reads.
+    /// The input of the hook.
     pub input: Cow<'a, Value>,
-    /// The call that it is about, as the input names it.
+    /// The id of the call that the event is about, as in the input.
     #[serde(
         default,
         deserialize_with = "lenient::there",
@@ -84,29 +84,29 @@ pub struct HookCallbackRequest<'a> {
 /// A message to an MCP server that the client runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct McpMessageRequest<'a> {
-    /// The server.
+    /// The name of the server.
     pub server_name: Cow<'a, str>,
     /// The message, in JSON-RPC.
     pub message: Value,
 }
 
-/// An MCP server wants to know something of a person.
+/// Asks the user a question of an MCP server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ElicitationRequest<'a> {
-    /// The server.
+    /// The name of the server.
     pub mcp_server_name: Cow<'a, str>,
-    /// What it says to them.
+    /// The server's message to the user.
     pub message: Cow<'a, str>,
-    /// `form`, or `url` for an address that is to be visited.
+    /// `form`, or `url` if the user must visit an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Cow<'a, str>>,
     /// The address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<Cow<'a, str>>,
-    /// What the server calls a visit.
+    /// The server's id of the elicitation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<Cow<'a, str>>,
-    /// What a form asks for: a JSON schema.
+    /// The JSON schema of the form.
     #[serde(
         default,
         deserialize_with = "lenient::there",
@@ -115,13 +115,13 @@ pub struct ElicitationRequest<'a> {
     pub requested_schema: Option<Cow<'a, Value>>,
 }
 
-/// What a person answered to a server.
+/// The user's reply to a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ElicitationReply {
     /// `accept`, `decline` or `cancel`.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub action: Option<String>,
-    /// What was filled in.
+    /// The values of the form.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub content: Option<Map<String, Value>>,
 }
@@ -132,11 +132,11 @@ impl From<Value> for ElicitationReply {
     }
 }
 
-/// What a client answers to a message to one of its servers.
+/// The client's reply to a message to one of its servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct McpMessageReply {
-    /// What the server answers, in JSON-RPC, as it was written: it is for the one who sent the message.
-    /// Nothing where that is no object.
+    /// The server's JSON-RPC response, unchanged, for the sender of the message. `None` if the
+    /// reply contains no object.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub mcp_response: Option<Map<String, Value>>,
 }
@@ -147,31 +147,32 @@ impl From<Value> for McpMessageReply {
     }
 }
 
-/// What a hook says that was answered for: the two answers that stand in for a client that is too late.
+/// The result of a hook in the format of hook output. The session uses it when the client does not
+/// answer in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HookReply<'a> {
-    /// `block`.
+    /// `block`, or absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Cow<'a, str>>,
-    /// Why.
+    /// The reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
-    /// What only hooks of this event can say.
+    /// The fields that only hooks of this event have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hook_specific_output: Option<HookSpecificReply<'a>>,
 }
 
-/// What a PreToolUse hook says of a call.
+/// The decision of a PreToolUse hook about a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HookSpecificReply<'a> {
-    /// The event.
+    /// The hook event.
     pub hook_event_name: Cow<'a, str>,
-    /// `allow`, `ask`, `deny`, `defer`.
+    /// The decision: `allow`, `ask`, `deny`, `defer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_decision: Option<Cow<'a, str>>,
-    /// Why.
+    /// The reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_decision_reason: Option<Cow<'a, str>>,
 }

@@ -1,4 +1,4 @@
-//! The pieces of a reply, in the shape of Anthropic's stream.
+//! The streaming events of a reply, in the format of Anthropic's API.
 
 use std::borrow::Cow;
 
@@ -7,49 +7,49 @@ use serde_json::Value;
 
 use crate::{ApiMessage, AssistantBlock, UsageReport};
 
-/// A step of a reply that is under way.
+/// A streaming event of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StreamEvent<'a> {
-    /// A reply begins.
+    /// The start of a reply.
     MessageStart {
         /// The reply, still empty.
         message: ApiMessage<'a>,
     },
-    /// A block begins.
+    /// The start of a block.
     ContentBlockStart {
-        /// Which.
+        /// The index of the block.
         index: usize,
         /// The block, still empty.
         content_block: AssistantBlock<'a>,
     },
-    /// More of a block.
+    /// More content of a block.
     ContentBlockDelta {
-        /// Which.
+        /// The index of the block.
         index: usize,
-        /// What is added.
+        /// The content to append.
         delta: BlockDelta<'a>,
     },
-    /// A block is complete.
+    /// The end of a block.
     ContentBlockStop {
-        /// Which.
+        /// The index of the block.
         index: usize,
     },
-    /// Why the reply ends, and its cost.
+    /// The stop reason and the usage of the reply.
     MessageDelta {
-        /// Why it ends.
+        /// The stop reason.
         delta: StopDelta<'a>,
-        /// What it has cost.
+        /// The tokens that the reply has used.
         usage: UsageReport<'a>,
     },
-    /// The reply is over.
+    /// The end of the reply.
     MessageStop,
-    /// An event that is not known here, as it was written.
+    /// An unknown event, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
 
-/// What is added to a block.
+/// Content that is appended to a block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockDelta<'a> {
@@ -60,29 +60,29 @@ pub enum BlockDelta<'a> {
     },
     /// Thinking.
     ThinkingDelta {
-        /// The words.
+        /// The text.
         thinking: Cow<'a, str>,
     },
-    /// The proof that the thinking is the model's.
+    /// The signature of the thinking.
     SignatureDelta {
-        /// The proof.
+        /// The provider's proof that the model wrote the thinking.
         signature: Cow<'a, str>,
     },
-    /// Arguments of a call.
+    /// A part of a call's arguments.
     InputJsonDelta {
-        /// A piece of their JSON.
+        /// A piece of their JSON text.
         partial_json: Cow<'a, str>,
     },
-    /// Something that is not known here, as it was written.
+    /// An unknown delta, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
 
-/// Why a reply ends.
+/// The reason why a reply ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopDelta<'a> {
-    /// Why.
+    /// The stop reason.
     pub stop_reason: Option<Cow<'a, str>>,
-    /// What it was ended by.
+    /// The stop sequence that ended the reply, if one did.
     pub stop_sequence: Option<Cow<'a, str>>,
 }

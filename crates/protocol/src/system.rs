@@ -1,4 +1,4 @@
-//! `system`: what there is to know beside what is said.
+//! `system`: information about the session.
 
 use std::borrow::Cow;
 
@@ -13,50 +13,50 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum SystemMessage<'a> {
-    /// A turn begins, and what with.
+    /// A turn starts.
     Init(Box<InitMessage<'a>>),
-    /// What came before has been summarized.
+    /// The earlier messages were replaced by a summary.
     CompactBoundary(CompactBoundaryMessage<'a>),
-    /// What the session is busy with.
+    /// The current activity of the session.
     Status(StatusMessage<'a>),
-    /// The provider did not answer; it is asked again.
+    /// A request to the provider failed and is retried.
     ApiRetry(ApiRetryMessage<'a>),
-    /// A hook starts.
+    /// A hook has started.
     HookStarted(HookStartedMessage<'a>),
-    /// A hook has printed something.
+    /// A hook has printed output.
     HookProgress(HookPrintedMessage<'a>),
     /// A hook has ended.
     HookResponse(HookEndMessage<'a>),
-    /// Something a person should know.
+    /// A notice for the user.
     Informational(NoticeMessage<'a>),
-    /// The model wants a person to see this now.
+    /// A message that the model sends to the user immediately.
     Notification(NotificationMessage<'a>),
-    /// What a slash command printed.
+    /// The output of a slash command.
     LocalCommandOutput(CommandOutputMessage<'a>),
-    /// A call was refused without asking.
+    /// A call was denied without asking.
     PermissionDenied(PermissionDeniedMessage<'a>),
-    /// A task begins.
+    /// A task has started.
     TaskStarted(TaskStartedMessage<'a>),
-    /// A task goes on.
+    /// A task has made progress.
     TaskProgress(TaskProgressMessage<'a>),
-    /// Something about a task has changed.
+    /// A property of a task has changed.
     TaskUpdated(TaskUpdatedMessage<'a>),
-    /// A task is over.
+    /// A task has ended.
     TaskNotification(TaskOverMessage<'a>),
-    /// All tasks in the background.
+    /// All background tasks.
     BackgroundTasksChanged(BackgroundTasksMessage),
-    /// Whether the session is at work.
+    /// The session has started or stopped working.
     SessionStateChanged(SessionStateMessage<'a>),
 }
 
-/// A turn begins.
+/// A turn starts. The message describes the session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InitMessage<'a> {
     /// The working directory.
     pub cwd: Cow<'a, str>,
-    /// Names of tools.
+    /// The names of the tools.
     pub tools: Vec<Cow<'a, str>>,
-    /// MCP servers, and how they are.
+    /// The MCP servers with their status.
     #[serde(default)]
     pub mcp_servers: Vec<ServerState<'a>>,
     /// The model.
@@ -64,228 +64,228 @@ pub struct InitMessage<'a> {
     /// The permission mode.
     #[serde(rename = "permissionMode")]
     pub permission_mode: Cow<'a, str>,
-    /// Names of slash commands.
+    /// The names of the slash commands.
     #[serde(default)]
     pub slash_commands: Cow<'a, [String]>,
-    /// Where the key comes from: `ANTHROPIC_API_KEY`, `apiKeyHelper`, `none` …
+    /// The source of the API key: `ANTHROPIC_API_KEY`, `apiKeyHelper`, `none` …
     #[serde(rename = "apiKeySource")]
     pub api_key_source: Cow<'a, str>,
-    /// The level of the conventions that the session keeps to.
+    /// The version of Claude Code whose conventions the session follows.
     pub claude_code_version: Cow<'a, str>,
-    /// How the model is to write.
+    /// The output style.
     #[serde(default)]
     pub output_style: Cow<'a, str>,
-    /// Kinds of subagents.
+    /// The names of the agent kinds.
     #[serde(default)]
     pub agents: Cow<'a, [String]>,
-    /// Skills.
+    /// The names of the skills.
     #[serde(default)]
     pub skills: Cow<'a, [String]>,
-    /// Plugins.
+    /// The loaded plugins.
     #[serde(default)]
     pub plugins: Vec<LoadedPlugin>,
-    /// What was left out because the directory is not trusted.
+    /// A description of what was ignored because the directory is not trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<Cow<'a, str>>,
-    /// Commands are less confined than they should be: in what.
+    /// A description of how the confinement of commands is weaker than configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_warning: Option<Cow<'a, str>>,
-    /// MCP servers that were left out.
+    /// The MCP servers that were skipped because of errors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp_server_errors: Vec<ServerProblem<'a>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// How an MCP server is.
+/// The status of an MCP server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerState<'a> {
-    /// Its name.
+    /// The name.
     pub name: Cow<'a, str>,
-    /// `connected`, `failed`, `needs-auth`, `pending`, `disabled`.
+    /// The status: `connected`, `failed`, `needs-auth`, `pending`, `disabled`.
     pub status: Cow<'a, str>,
-    /// Why it failed.
+    /// The error of a failed server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cow<'a, str>>,
 }
 
-/// An MCP server that was left out.
+/// An MCP server that was skipped because of an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerProblem<'a> {
-    /// Its name.
+    /// The name.
     pub name: Cow<'a, str>,
-    /// What is wrong, in a word.
+    /// The kind of error (a single word).
     pub category: Cow<'a, str>,
-    /// What is wrong, for people.
+    /// The human-readable error.
     pub message: Cow<'a, str>,
 }
 
-/// What came before has been summarized.
+/// The earlier messages were replaced by a summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactBoundaryMessage<'a> {
-    /// How.
+    /// The details.
     pub compact_metadata: CompactMetadata<'a>,
-    /// The message: its line in the transcript.
+    /// The id of the message, which is a line of the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
 }
 
-/// How the conversation was summarized.
+/// The details of a compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactMetadata<'a> {
-    /// `manual` or `auto`.
+    /// The trigger: `manual` or `auto`.
     pub trigger: Cow<'a, str>,
-    /// Tokens before.
+    /// The number of tokens before.
     pub pre_tokens: u64,
-    /// Tokens after.
+    /// The number of tokens after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_tokens: Option<u64>,
-    /// How long it took.
+    /// The duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }
 
-/// What the session is busy with.
+/// The current activity of the session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusMessage<'a> {
-    /// `compacting`, `requesting`; nothing when it is over.
+    /// `compacting` or `requesting`; `None` when the activity has ended.
     pub status: Option<Cow<'a, str>>,
-    /// The permission mode, where that has changed.
+    /// The permission mode, if it has changed.
     #[serde(
         default,
         rename = "permissionMode",
         skip_serializing_if = "Option::is_none"
     )]
     pub permission_mode: Option<Cow<'a, str>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// The provider did not answer; it is asked again.
+/// A request to the provider failed and is retried.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiRetryMessage<'a> {
-    /// The how-manieth attempt comes next.
+    /// The number of the next retry, from 1.
     pub attempt: u32,
-    /// How many there are at most.
+    /// The maximum number of retries.
     pub max_retries: u32,
-    /// How long until then.
+    /// The wait before the retry, in milliseconds.
     pub retry_delay_ms: u64,
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if a response arrived.
     pub error_status: Option<u16>,
-    /// What went wrong, in a word.
+    /// The kind of error (a single word).
     pub error: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// Something a person should know: `informational`.
+/// A notice for the user: `informational`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoticeMessage<'a> {
-    /// `info`, `notice`, `suggestion`, `warning`.
+    /// The level: `info`, `notice`, `suggestion`, `warning`.
     pub level: Cow<'a, str>,
-    /// What.
+    /// The text.
     pub content: Cow<'a, str>,
-    /// The subagent that it is about.
+    /// The id of the subagent that the notice is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Cow<'a, str>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// What a slash command printed.
+/// The output of a slash command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandOutputMessage<'a> {
-    /// What.
+    /// The text.
     pub content: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// The model wants a person to see this now.
+/// A message that the model sends to the user immediately.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotificationMessage<'a> {
-    /// What sort it is: a later one of the same takes its place.
+    /// The kind of the notification. A later one with the same key replaces it.
     pub key: Cow<'a, str>,
-    /// What it says, one line.
+    /// The text, one line.
     pub text: Cow<'a, str>,
-    /// How much it matters: `low`, `medium`, `high`.
+    /// The priority: `low`, `medium`, `high`.
     #[serde(default)]
     pub priority: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// A call was refused without asking.
+/// A call was denied without asking.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermissionDeniedMessage<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Cow<'a, str>,
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: Cow<'a, str>,
-    /// What refused it: `rule`, `mode`, `hook`, `workingDir`, `safetyCheck` …
+    /// The cause of the denial: `rule`, `mode`, `hook`, `workingDir`, `safetyCheck` …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason_type: Option<Cow<'a, str>>,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<Cow<'a, str>>,
-    /// What the model reads.
+    /// The message that the model receives.
     pub message: Cow<'a, str>,
-    /// Whose call it was, if a subagent's.
+    /// The id of the subagent, if the call is a subagent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Cow<'a, str>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// Whether the session is at work.
+/// The session has started or stopped working.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStateMessage<'a> {
-    /// `idle`, `running`, `requires_action`.
+    /// The state: `idle`, `running`, `requires_action`.
     pub state: Cow<'a, str>,
-    /// It is for the program at the other end only.
+    /// Whether the message is only for the program that hosts the session.
     #[serde(default, skip_serializing_if = "lenient::is_false")]
     pub sdk_host_only: bool,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
 impl SystemMessage<'_> {
-    /// The session's id and the message's.
+    /// Returns the ids of the session and of the message.
     pub(crate) fn ids(&mut self) -> (&mut Option<WireId>, &mut Option<WireId>) {
         macro_rules! of {
             ($message:expr) => {

@@ -1,5 +1,5 @@
-//! What happens in the background: `task_started`, `task_progress`, `task_updated`, `task_notification`,
-//! `background_tasks_changed`.
+//! Events of background tasks: `task_started`, `task_progress`, `task_updated`,
+//! `task_notification`, `background_tasks_changed`.
 
 use std::borrow::Cow;
 
@@ -8,143 +8,143 @@ use serde_json::Value;
 
 use crate::WireId;
 
-/// A task begins.
+/// A task has started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStartedMessage<'a> {
-    /// Which.
+    /// The id of the task.
     pub task_id: Cow<'a, str>,
-    /// What it is to do, in a few words.
+    /// A short description.
     pub description: Cow<'a, str>,
-    /// `local_bash`, `local_agent` …
+    /// The type: `local_bash`, `local_agent` …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_type: Option<Cow<'a, str>>,
-    /// The model does not wait for it.
+    /// Whether the task runs in the background, so that the model does not wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_backgrounded: Option<bool>,
-    /// The call that launched it.
+    /// The call that launched the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<Cow<'a, str>>,
-    /// The kind of the subagent.
+    /// The agent kind of the subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent_type: Option<Cow<'a, str>>,
-    /// What the subagent is asked.
+    /// The prompt of the subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Cow<'a, str>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// What a task has cost.
+/// The tokens, calls and time that a task has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskUsageReport {
-    /// Tokens, read and written.
+    /// Input and output tokens.
     pub total_tokens: u64,
-    /// Calls of tools.
+    /// The number of tool calls.
     pub tool_uses: u64,
-    /// How long it has run.
+    /// The run time in milliseconds.
     pub duration_ms: u64,
 }
 
-/// A task goes on.
+/// A task has made progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskProgressMessage<'a> {
-    /// Which.
+    /// The id of the task.
     pub task_id: Cow<'a, str>,
-    /// What it is to do.
+    /// A short description.
     pub description: Cow<'a, str>,
-    /// What it has cost so far.
+    /// The usage so far.
     pub usage: TaskUsageReport,
-    /// The call that launched it.
+    /// The call that launched the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<Cow<'a, str>>,
-    /// The tool that it called last.
+    /// The tool that the task called last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tool_name: Option<Cow<'a, str>>,
-    /// What it has come to so far.
+    /// The result so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Cow<'a, str>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// Something about a task has changed.
+/// A property of a task has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskUpdatedMessage<'a> {
-    /// Which.
+    /// The id of the task.
     pub task_id: Cow<'a, str>,
-    /// What has changed.
+    /// The changed properties.
     pub patch: TaskPatch<'a>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// What has changed about a task.
+/// The changed properties of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskPatch<'a> {
-    /// `pending`, `running`, `completed`, `failed`, `killed`, `paused`.
+    /// The status: `pending`, `running`, `completed`, `failed`, `killed`, `paused`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Cow<'a, str>>,
-    /// What it is to do.
+    /// A short description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Cow<'a, str>>,
-    /// When it ended, in milliseconds since 1970.
+    /// The end time, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_time: Option<u64>,
-    /// Why it failed.
+    /// The error that ended the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cow<'a, str>>,
-    /// The model does not wait for it.
+    /// Whether the task runs in the background, so that the model does not wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_backgrounded: Option<bool>,
 }
 
-/// A task is over: `task_notification`.
+/// A task has ended: `task_notification`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskOverMessage<'a> {
-    /// Which.
+    /// The id of the task.
     pub task_id: Cow<'a, str>,
-    /// `completed`, `failed`, `stopped`.
+    /// The status: `completed`, `failed`, `stopped`.
     pub status: Cow<'a, str>,
-    /// What it printed; empty where nothing is kept.
+    /// The file with the task's output; empty if the output is not stored.
     pub output_file: Cow<'a, str>,
-    /// What it came to.
+    /// A summary of the result.
     pub summary: Cow<'a, str>,
-    /// The call that launched it.
+    /// The call that launched the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<Cow<'a, str>>,
-    /// What it has cost.
+    /// The total usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TaskUsageReport>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }
 
-/// All tasks in the background. Read only: we report each by itself.
+/// All background tasks. Only read: a session reports each task separately.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundTasksMessage {
-    /// All of them.
+    /// The tasks.
     pub tasks: Vec<Value>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
 }

@@ -1,4 +1,4 @@
-//! `user`: results of tools, and words in the user's name.
+//! `user`: tool results and other messages in the user's name.
 
 use std::borrow::Cow;
 
@@ -11,39 +11,39 @@ use crate::{MessageRole, WireId, lenient::is_false};
 /// A message in the user's name, as a session writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserMessage<'a> {
-    /// What it says.
+    /// The content.
     pub message: UserBody<'a>,
-    /// The call that launched the subagent whose message it is.
+    /// The call that launched the subagent, if the message is part of a subagent's conversation.
     #[serde(default)]
     pub parent_tool_use_id: Option<Cow<'a, str>>,
-    /// The result of the tool for programs: an object or, of a call that failed, a text.
+    /// The machine-readable result of a tool: an object, or the error text of a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_result: Option<Cow<'a, Value>>,
-    /// It repeats a message of the client's.
+    /// Whether the message repeats one that the client sent.
     #[serde(default, rename = "isReplay", skip_serializing_if = "is_false")]
     pub is_replay: bool,
-    /// The message.
+    /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<WireId>,
-    /// Neither a person nor a tool said it.
+    /// Whether the message comes neither from the user nor from a tool.
     #[serde(default, rename = "isSynthetic", skip_serializing_if = "is_false")]
     pub is_synthetic: bool,
-    /// Where it comes from, as its sender said.
+    /// The origin of the message, as its sender stated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Cow<'a, Value>>,
-    /// The kind of the subagent whose message it is.
+    /// The agent kind of the subagent, if the message is part of a subagent's conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent_type: Option<Cow<'a, str>>,
-    /// Whose message it is.
+    /// The id of the subagent, if the message is part of a subagent's conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Cow<'a, str>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<WireId>,
 }
 
 impl<'a> UserMessage<'a> {
-    /// A message to the main agent.
+    /// Creates a message to the main agent.
     pub fn new(message: UserBody<'a>) -> Self {
         Self {
             message,
@@ -60,28 +60,28 @@ impl<'a> UserMessage<'a> {
     }
 }
 
-/// What a message in the user's name says.
+/// The body of a message in the user's name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum UserBody<'a> {
-    /// In the provider's shape.
+    /// The provider's format.
     Plain(PlainUserBody<'a>),
-    /// As the client wrote it.
+    /// The client's body, unchanged.
     Given(Cow<'a, Value>),
 }
 
-/// What a message in the user's name says, in the provider's shape.
+/// The body of a message in the user's name, in the provider's format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainUserBody<'a> {
-    /// Always the user's.
+    /// Always [`MessageRole::User`].
     pub role: MessageRole,
-    /// The words, and what goes with them.
+    /// The text or the blocks.
     pub content: UserContent<'a>,
 }
 
 impl<'a> UserBody<'a> {
-    /// Words, or blocks.
+    /// Creates a body with text or blocks.
     pub fn new(content: UserContent<'a>) -> Self {
         Self::Plain(PlainUserBody {
             role: MessageRole::User,
@@ -94,7 +94,7 @@ impl<'a> UserBody<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum UserContent<'a> {
-    /// Words.
+    /// Plain text.
     Text(Cow<'a, str>),
     /// Blocks.
     Blocks(Vec<UserBlock<'a>>),
@@ -104,36 +104,36 @@ pub enum UserContent<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum UserBlock<'a> {
-    /// What a tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResultBlock<'a>),
-    /// Text, a picture, a document.
+    /// Text, an image or a document.
     #[serde(untagged)]
     Content(Cow<'a, Content>),
-    /// A block that is not known here, as it was written.
+    /// An unknown block, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
 
-/// What a tool answered, as the model reads it.
+/// The result of a tool call, as the model receives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResultBlock<'a> {
-    /// The call that it answers.
+    /// The id of the call.
     pub tool_use_id: Cow<'a, str>,
-    /// What the model reads.
+    /// The content that the model receives.
     pub content: ToolResultContent<'a>,
-    /// The call failed.
+    /// Whether the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
 }
 
-/// What a model reads of a result.
+/// The content of a tool result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ToolResultContent<'a> {
-    /// Words alone.
+    /// Plain text.
     Text(Cow<'a, str>),
-    /// Words, pictures, documents.
+    /// Text, images and documents.
     Blocks(Cow<'a, [Content]>),
-    /// Something else, as it was written.
+    /// Any other value, unchanged.
     Other(Value),
 }
