@@ -100,7 +100,7 @@ pub struct DirectoryUpdate {
 }
 
 impl<'a> PermissionUpdate<'a> {
-    /// Returns an update that adds the rules to the local project settings; none if `rules` is empty.
+    /// Returns an update that adds the rules to the local project settings; empty if `rules` is.
     pub fn offered(rules: &'a [String]) -> Vec<Self> {
         if rules.is_empty() {
             return Vec::new();

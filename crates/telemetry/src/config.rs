@@ -1,21 +1,22 @@
-//! The variables of the convention, and what is wrong with them.
+//! The standard environment variables of OpenTelemetry, and warnings about invalid ones.
 //!
-//! Nothing is sent unless `CLAUDE_CODE_ENABLE_TELEMETRY` asks for it: `OTEL_*` variables alone are often there for other
-//! programs. What makes no sense is a warning, and what it is about is switched off; values of headers are never shown.
+//! Nothing is sent unless `CLAUDE_CODE_ENABLE_TELEMETRY` is set, because `OTEL_*` variables are
+//! often set for other programs. An invalid variable causes a warning, and the signal that it
+//! configures is disabled. Values of headers are never shown.
 
 use std::time::Duration;
 
-/// Asks for telemetry.
+/// The variable that enables telemetry.
 pub const SWITCH: &str = "CLAUDE_CODE_ENABLE_TELEMETRY";
 
 const ENDPOINT: &str = "http://localhost:4318";
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What a session waits for at most when it ends.
+/// The default timeout of the final flush when a session ends.
 const LAST_FLUSH: Duration = Duration::from_secs(2);
-/// No one waits longer than that, whatever a variable says.
+/// The upper limit of that timeout, regardless of the variable.
 const LONGEST_FLUSH: Duration = Duration::from_secs(60);
 
-/// How messages are written.
+/// The encoding of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireEncoding {
     /// `http/protobuf`
@@ -24,22 +25,22 @@ pub enum WireEncoding {
     Json,
 }
 
-/// Where one of the signals goes.
+/// The target of one signal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SignalTarget {
-    /// Where to.
+    /// The address.
     pub url: String,
-    /// Names and values; they may hold secrets.
+    /// The names and values of additional headers. Values may be secrets.
     pub headers: Vec<(String, String)>,
-    /// How messages are written.
+    /// The encoding of messages.
     pub encoding: WireEncoding,
-    /// How long an answer is waited for.
+    /// The timeout of a request.
     pub timeout: Duration,
-    /// How often it is sent.
+    /// The interval between messages.
     pub interval: Duration,
 }
 
-// By hand, so that no secret ends in a log.
+// Written by hand, so that no secret ends up in a log.
 impl std::fmt::Debug for SignalTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
@@ -53,29 +54,30 @@ impl std::fmt::Debug for SignalTarget {
     }
 }
 
-/// What is sent, and where to.
+/// The signals that are sent, with their targets and contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TelemetryConfig {
-    /// Spans.
+    /// The target of spans.
     pub traces: Option<SignalTarget>,
-    /// Numbers.
+    /// The target of metrics.
     pub metrics: Option<SignalTarget>,
-    /// Events.
+    /// The target of events.
     pub logs: Option<SignalTarget>,
-    /// Who sends it, by name.
+    /// The attributes of the resource, by name.
     pub resource: Vec<(String, String)>,
-    /// How long the end of a session waits.
+    /// The timeout of the final flush when a session ends.
     pub last_flush: Duration,
-    /// What people say is sent too.
+    /// Whether the text of prompts is sent.
     pub with_prompts: bool,
-    /// What tools are called with is sent too.
+    /// Whether the inputs of tools are sent.
     pub with_tool_inputs: bool,
-    /// What tools answer is sent too.
+    /// Whether the results of tools are sent.
     pub with_tool_results: bool,
 }
 
 impl TelemetryConfig {
-    /// As the variables say it: `None` where nothing is to be sent. What is wrong with them comes beside.
+    /// Reads the configuration and returns it with warnings about invalid variables. The
+    /// configuration is `None` if telemetry is disabled or there is nothing to send.
     pub fn from_variables(
         get: impl Fn(&str) -> Option<String>,
         version: &str,
@@ -160,7 +162,7 @@ impl VariableReader<'_> {
             .any(|signal| self.text(&format!("OTEL_{signal}_EXPORTER")).is_some())
     }
 
-    /// What is said of one signal, or of all.
+    /// Returns the variable for one signal, or the variable for all signals.
     fn of_signal(&self, signal: &str, what: &str) -> Option<(String, String)> {
         let own = format!("OTEL_EXPORTER_OTLP_{signal}_{what}");
         let all = format!("OTEL_EXPORTER_OTLP_{what}");
@@ -179,12 +181,13 @@ impl VariableReader<'_> {
         let named = self.text(&variable).map(|named| named.to_ascii_lowercase());
         let endpoint = self.of_signal(signal, "ENDPOINT");
         match named.as_deref() {
-            // As the convention has it, but not to wherever it may be.
+            // By the standard the default is `otlp`. Here a signal is sent only if an endpoint is
+            // set.
             None => drop(endpoint.as_ref()?),
             Some("otlp") => {}
             Some("none") => return None,
             Some(other) => {
-                // A list may name it.
+                // The value may be a list of exporters.
                 if !other.split(',').any(|one| one.trim() == "otlp") {
                     self.warn(format!(
                         "{variable}={other}: only `otlp` and `none` are offered; no {path} are sent"
@@ -256,7 +259,7 @@ impl VariableReader<'_> {
             ));
             return None;
         }
-        // One for this signal alone is meant as it is.
+        // An endpoint for a single signal is used unchanged.
         if name.contains(signal) {
             return Some(url);
         }
@@ -281,7 +284,7 @@ impl VariableReader<'_> {
                         byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
                     });
                 let is_value = !value.contains(|c: char| c.is_control());
-                // These are ours to say.
+                // These headers are set by the exporter.
                 let is_ours = ["content-type", "content-length", "host"].contains(&key.as_str());
                 if !is_name || !is_value || is_ours {
                     self.warn(format!(
@@ -319,7 +322,7 @@ impl VariableReader<'_> {
         resource
     }
 
-    /// `a=1,b=%20`
+    /// Parses `a=1,b=%20`.
     fn pairs(&mut self, name: &str, text: &str) -> Vec<(String, String)> {
         let mut pairs = Vec::new();
         for part in text
@@ -346,7 +349,8 @@ impl VariableReader<'_> {
                 continue;
             };
             match text.parse::<u64>() {
-                // A day is for ever here, and adds up with any clock.
+                // Longer intervals are limited to a day, so that adding them to a time cannot
+                // overflow.
                 Ok(number @ 1..) => return Duration::from_millis(number.min(86_400_000)),
                 _ => self.warn(format!(
                     "{name}={text}: expected milliseconds, a whole number above 0; it counts as {}",
@@ -358,14 +362,14 @@ impl VariableReader<'_> {
     }
 }
 
-/// The host of an address: the rest of it may hold secrets.
+/// Returns the host of an address: the rest may contain secrets.
 pub(crate) fn place(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     host.rsplit('@').next().unwrap_or(host)
 }
 
-/// What `%20` and the like stand for; `None` where it makes no sense.
+/// Decodes percent-encoding. Returns `None` if the text is invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! When and how it is sent: by one task beside the session, which nothing waits for.
+//! Sends the telemetry from a background task, without blocking the session.
 
 use std::{
     collections::VecDeque,
@@ -19,19 +19,20 @@ use crate::{
     config::place, message::Message, metrics::Metrics, otlp::Sender,
 };
 
-/// So many spans, and so many events, wait at most.
+/// The maximum number of stored spans, and of stored events.
 const MOST_WAITING: usize = 4_096;
 
-/// So many are sent in one message; as many that wait are sent at once.
+/// The maximum number of spans or events in a message. If this number is stored, they are sent
+/// immediately.
 const BATCH: usize = 512;
 
-/// So much of an answer is read: it has nothing to say that would matter.
+/// The maximum number of bytes that are read from a response. Its content does not matter.
 const LONGEST_ANSWER: usize = 1 << 16;
 
-/// Learns, once, that nothing arrives.
+/// Receives the first error message, once.
 type Report = dyn Fn(String) + Send + Sync;
 
-/// The telemetry of one session. Cheap to clone; the last one that is dropped ends it.
+/// The telemetry of one session. Cloning it is cheap. Dropping the last clone stops it.
 #[derive(Clone)]
 pub struct Telemetry(Arc<Handle>);
 
@@ -42,7 +43,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // The task sends what is left and ends.
+        // The task sends the remaining data and ends.
         self.shared.closing.cancel();
     }
 }
@@ -53,7 +54,7 @@ struct Shared {
     http: Arc<dyn HttpStreams>,
     since: SystemTime,
     waiting: Mutex<Waiting>,
-    /// There is enough for a message.
+    /// Signals that a full batch is stored.
     enough: Notify,
     closing: CancellationToken,
     report: Mutex<Option<Box<Report>>>,
@@ -64,22 +65,23 @@ struct Waiting {
     spans: VecDeque<TelemetrySpan>,
     events: VecDeque<LoggedEvent>,
     metrics: Metrics,
-    /// How often they have changed, and how often they had when they were last taken.
+    /// The number of changes to the metrics, and the number at the time they were last sent.
     changes: u64,
     taken: u64,
 }
 
-/// How a message fared.
+/// The outcome of sending a message.
 enum Delivery {
     Taken,
-    /// It may be taken later.
+    /// The message was not accepted, but may be accepted later.
     Later(String),
-    /// It will never be.
+    /// The message will never be accepted.
     Refused(String),
 }
 
 impl Telemetry {
-    /// Begins to send. Needs a tokio runtime. `report` learns, once, why nothing arrives.
+    /// Starts the background task; requires a tokio runtime. `report` receives the first error
+    /// message, once.
     pub fn start(
         config: TelemetryConfig,
         version: &str,
@@ -109,26 +111,26 @@ impl Telemetry {
         lock(&self.0.shared.waiting)
     }
 
-    /// What is sent.
+    /// Returns the configuration.
     pub fn config(&self) -> &TelemetryConfig {
         &self.0.shared.config
     }
 
-    /// Something is over that took a while.
+    /// Stores a finished span.
     pub fn span(&self, span: TelemetrySpan) {
         if self.config().traces.is_some() {
             push(&mut self.waiting().spans, span, &self.0.shared.enough);
         }
     }
 
-    /// Something happened.
+    /// Stores an event.
     pub fn event(&self, event: LoggedEvent) {
         if self.config().logs.is_some() {
             push(&mut self.waiting().events, event, &self.0.shared.enough);
         }
     }
 
-    /// Adds to a count.
+    /// Adds `by` to a counter.
     pub fn count(&self, name: &'static str, unit: &'static str, of: Vec<Attribute>, by: f64) {
         if self.config().metrics.is_some() {
             let mut waiting = self.waiting();
@@ -137,7 +139,7 @@ impl Telemetry {
         }
     }
 
-    /// Adds a measure.
+    /// Adds a value to a histogram.
     pub fn measure(
         &self,
         name: &'static str,
@@ -152,7 +154,8 @@ impl Telemetry {
         }
     }
 
-    /// Sends what is left, for no longer than this or than the variables say, and ends.
+    /// Sends the remaining data and ends the task. Waits at most `at_most`, or the configured
+    /// timeout if that is shorter.
     pub async fn close(&self, at_most: Duration) {
         let shared = &self.0.shared;
         shared.closing.cancel();
@@ -183,7 +186,7 @@ fn push<T>(list: &mut VecDeque<T>, one: T, enough: &Notify) {
     }
 }
 
-/// When a signal is due again.
+/// The times at which the signals are sent next.
 struct DueTimes {
     traces: Instant,
     metrics: Instant,
@@ -192,7 +195,7 @@ struct DueTimes {
 
 async fn send_until_closed(shared: Arc<Shared>) {
     let after = |target: &Option<SignalTarget>| {
-        // Where it is not sent, it is never due.
+        // A signal without a target is never sent; its timer does nothing once a day.
         let interval = target.as_ref().map(|target| target.interval);
         Instant::now() + interval.unwrap_or(Duration::from_secs(86_400))
     };
@@ -216,7 +219,8 @@ async fn send_until_closed(shared: Arc<Shared>) {
         };
         let now = Instant::now();
         if is_closing {
-            // Side by side: one that does not answer must not take the time of the others.
+            // The signals are sent concurrently, so that a collector that does not answer does not
+            // delay the others.
             tokio::join!(
                 shared.send_spans(true),
                 shared.send_events(true),
@@ -238,7 +242,8 @@ async fn send_until_closed(shared: Arc<Shared>) {
                 shared.send_metrics().await;
             }
         };
-        // The end does not wait for a message that is under way: it has its own bound. What that held is sent again.
+        // Closing does not wait for a message in flight, because the final flush has its own
+        // timeout. The data of that message is stored and sent again.
         tokio::select! {
             biased;
             () = work => {}
@@ -248,7 +253,7 @@ async fn send_until_closed(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Sends one message of each kind, or at the end all.
+    /// Sends one batch of spans, or all of them if `all` is set.
     async fn send_spans(&self, all: bool) {
         let Some(target) = &self.config.traces else {
             return;
@@ -297,14 +302,15 @@ impl Shared {
             (message, waiting.changes)
         };
         let (message, changes) = message;
-        // They are sums: what is not taken, the next message says again.
+        // Metrics are cumulative: the next message repeats what was not accepted.
         match self.deliver(target, &message).await {
             Delivery::Taken => lock(&self.waiting).taken = changes,
             Delivery::Later(why) | Delivery::Refused(why) => self.fails(target, &why),
         }
     }
 
-    /// Was it taken? What may be taken later waits again.
+    /// Handles the outcome of a batch. Returns whether it was accepted. If it may be accepted
+    /// later, its data is stored again.
     fn settle<T>(&self, target: &SignalTarget, delivery: Delivery, mut held: Held<'_, T>) -> bool {
         match delivery {
             Delivery::Taken => {
@@ -341,7 +347,8 @@ impl Shared {
         };
         let sent = timeout(target.timeout, async {
             let mut response = self.http.open(request).await?;
-            // The connection can be used again once the answer is read; one that is too long is not worth it.
+            // Reading the response lets the connection be reused; a longer response is not worth
+            // it.
             let _ = response.body.bytes(LONGEST_ANSWER).await;
             Ok::<_, haft_contract::HttpFailure>(response.status)
         });
@@ -370,7 +377,7 @@ impl Shared {
         ));
     }
 
-    /// Once: it would be said again and again.
+    /// Reports an error. Only the first one is reported, because the same error would repeat.
     fn report(&self, text: String) {
         let report = lock(&self.report).take();
         if let Some(report) = report {
@@ -379,7 +386,7 @@ impl Shared {
     }
 }
 
-/// What is being sent. Dropped with something in it, however that comes, that waits again.
+/// A batch that is being sent. If it is dropped with data in it, the data is stored again.
 struct Held<'a, T> {
     shared: &'a Shared,
     list: fn(&mut Waiting) -> &mut VecDeque<T>,

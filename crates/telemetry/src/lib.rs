@@ -1,18 +1,21 @@
-//! What a session does, as OpenTelemetry: spans, metrics and events, sent by OTLP over HTTP.
+//! The telemetry of a session in OpenTelemetry's format: spans, metrics and events, sent with OTLP
+//! over HTTP.
 //!
-//! Others say what happened ([`Telemetry::span`], [`Telemetry::event`], [`Telemetry::count`], [`Telemetry::measure`]);
-//! here it is kept, put together and sent. The wire format is written by hand (`message`, `otlp`): one description of
-//! each message gives both encodings, protobuf and JSON, and takes less than the libraries that would generate it.
+//! Callers report what happened ([`Telemetry::span`], [`Telemetry::event`], [`Telemetry::count`],
+//! [`Telemetry::measure`]). This crate stores, batches and sends it. The wire format is implemented
+//! here (`message`, `otlp`): one description of each message yields both encodings, protobuf and
+//! JSON. This is less code than the libraries that would generate it.
 //!
 //! # Layout
-//! - [`config`]: the variables of the convention, and what is wrong with them
-//! - [`signals`]: what can be said: spans, events, attributes; `metrics`: numbers, added up
-//! - `message`: messages as protobuf and as JSON; `otlp`: which messages those of OTLP are
-//! - `exporter`: when and how they are sent
+//! - [`config`]: the standard environment variables, and warnings about invalid ones
+//! - [`signals`]: spans, events and attributes; `metrics`: counters and histograms
+//! - `message`: encodes messages as protobuf and JSON; `otlp`: the messages of OTLP
+//! - `exporter`: the background task that sends the messages
 //!
-//! **Invariants.** No call here waits for anything, and [`Telemetry::close`] for no longer than it is told. What is kept
-//! has a bound: where a collector does not answer, the oldest is dropped. No failure reaches the session: it is reported
-//! once, for people. **Boundary:** contract only; HTTP comes through it, and follows no redirects.
+//! **Invariants.** No function waits for the network, except [`Telemetry::close`], which has a
+//! timeout. The stored data is bounded: if a collector does not answer, the oldest entries are
+//! dropped. A failure never affects the session; it is reported to the user once. **Boundary:** the
+//! crate depends only on the contract, which provides the HTTP client. Redirects are not followed.
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,8 @@
-//! Messages as protobuf and as JSON, from one description.
+//! Encodes messages as protobuf and as JSON from a single description.
 //!
-//! A message is a list of fields, each with its number and its name. Defaults are left out by those who build it, as
-//! both encodings allow. The JSON is that of OTLP: whole numbers of 64 bits are texts, ids are hexadecimal.
+//! A message is a list of fields, each with its number and its name. The caller omits fields with
+//! default values, as both encodings allow. The JSON is that of OTLP: 64-bit integers are strings,
+//! and ids are hexadecimal.
 
 use serde_json::{Map, Value, json};
 
@@ -9,15 +10,15 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Message(Vec<(u32, &'static str, Field)>);
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Field {
     Text(String),
-    /// An id.
+    /// An id: hexadecimal in JSON.
     Bytes(Vec<u8>),
     Bool(bool),
     Int(i64),
-    /// A number or one of a list of words.
+    /// A 32-bit number or an enum value.
     Small(u32),
     Fixed(u64),
     Double(f64),
@@ -27,7 +28,7 @@ pub(crate) enum Field {
     DoubleList(Vec<f64>),
 }
 
-/// How a field is written in protobuf.
+/// The wire types of protobuf.
 const VARINT: u32 = 0;
 const EIGHT_BYTES: u32 = 1;
 const LENGTH: u32 = 2;
@@ -122,7 +123,7 @@ impl Field {
     }
 }
 
-/// JSON has no word for these; the JSON of protobuf has.
+/// Returns the number as JSON. Infinities and NaN are strings, as in protobuf's JSON format.
 fn double(number: f64) -> Value {
     match number {
         _ if number.is_nan() => json!("NaN"),

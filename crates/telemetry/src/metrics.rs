@@ -1,6 +1,7 @@
-//! Numbers, added up since the session began: counts, and how measures are spread.
+//! Metrics of a session: counters and histograms.
 //!
-//! Sums are cumulative: a message that is lost costs nothing but time, since the next one holds everything again.
+//! Values are cumulative since the session began. So a lost message loses no data: the next one
+//! contains all values again.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
@@ -11,10 +12,10 @@ use crate::{
     signals::nanoseconds,
 };
 
-/// So many different sets of attributes are told apart; more than a session has.
+/// The maximum number of different sets of attributes; a session has fewer.
 const MOST_SERIES: usize = 1_000;
 
-/// The buckets that the conventions for generative AI name.
+/// The bucket bounds of the semantic conventions for generative AI.
 const SECONDS: [f64; 14] = [
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
@@ -23,7 +24,7 @@ const TOKENS: [f64; 14] = [
     16777216.0, 67108864.0,
 ];
 
-/// Since this session began.
+/// The OTLP constant for cumulative temporality.
 const CUMULATIVE: u32 = 2;
 
 #[derive(Debug, Default)]
@@ -61,7 +62,7 @@ impl Metrics {
         attributes: Vec<Attribute>,
         by: f64,
     ) {
-        // A sum only grows.
+        // Counters are monotonic.
         let by = if by.is_finite() { by.max(0.0) } else { 0.0 };
         let value = self.series(name, unit, attributes, || SeriesValue::Sum(0.0));
         if let Some(SeriesValue::Sum(sum)) = value {
@@ -120,7 +121,7 @@ impl Metrics {
         Some(&mut series.value)
     }
 
-    /// Everything so far.
+    /// Returns the messages of all metrics so far.
     pub(crate) fn messages(&self, since: SystemTime, now: SystemTime) -> Vec<Message> {
         let mut messages = Vec::new();
         let mut rest = self.series.iter().peekable();

@@ -1,4 +1,4 @@
-//! The messages of OTLP: what their fields are called and numbered (opentelemetry-proto 1).
+//! The messages of OTLP with the names and numbers of their fields (opentelemetry-proto 1).
 
 use std::time::SystemTime;
 
@@ -9,12 +9,12 @@ use crate::{
     signals::nanoseconds,
 };
 
-/// What all messages say of the one who sends them.
+/// The resource and the instrumentation scope, which are part of every message.
 #[derive(Debug, Clone)]
 pub(crate) struct Sender {
-    /// Attributes of the resource, by name.
+    /// The attributes of the resource, by name.
     pub(crate) resource: Vec<(String, String)>,
-    /// The version of this program.
+    /// The version of haft.
     pub(crate) version: String,
 }
 
@@ -33,7 +33,7 @@ impl Sender {
             .with(2, "version", Field::Text(self.version.clone()))
     }
 
-    /// The resource, the scope in it, and the things in that.
+    /// Wraps the entries of a message in its scope and its resource.
     fn wrapped(&self, [outer, inner, list]: [&'static str; 3], things: Vec<Message>) -> Message {
         let scoped = Message::default()
             .with(1, "scope", Field::One(self.scope()))
@@ -72,7 +72,7 @@ fn span(span: &TelemetrySpan) -> Message {
         Field::One(status)
     });
     let parent = span.parent.map(|parent| Field::Bytes(parent.0.to_vec()));
-    // A clock that was set back must not make a span end before it began.
+    // A span must not end before it starts, even if the clock was set back.
     let end = span.end.max(span.start);
     Message::default()
         .with(1, "traceId", Field::Bytes(span.trace.0.to_vec()))

@@ -1,23 +1,23 @@
-//! What can be said: spans, events, numbers, and what they are about.
+//! Spans, events and units, with their attributes.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A value of an attribute.
+/// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttributeValue {
     /// A text.
     Text(String),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// Any number.
+    /// A floating-point number.
     Double(f64),
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// Several texts.
+    /// A list of texts.
     Texts(Vec<String>),
 }
 
-/// A name and what it says.
+/// A name and its value.
 pub type Attribute = (&'static str, AttributeValue);
 
 impl From<&str> for AttributeValue {
@@ -44,30 +44,30 @@ impl From<bool> for AttributeValue {
     }
 }
 
-/// What belongs together.
+/// The id of a trace, which groups spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceId(pub [u8; 16]);
 
-/// One span.
+/// The id of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId(pub [u8; 8]);
 
 impl TraceId {
-    /// A new one.
+    /// Creates a random id.
     pub fn random() -> Self {
         Self(random())
     }
 }
 
 impl SpanId {
-    /// A new one.
+    /// Creates a random id.
     pub fn random() -> Self {
         Self(random())
     }
 }
 
-/// Random bytes. All zero would be no id; where the system has none to give, the clock is as good: ids must differ, no
-/// one must be unable to guess them.
+/// Returns random bytes that are not all zero, because such an id is invalid. If the system
+/// provides no random bytes, the clock is used: ids must be unique, not unpredictable.
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if getrandom::getrandom(&mut bytes).is_err() || bytes == [0; N] {
@@ -78,71 +78,71 @@ fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Nanoseconds since 1970.
+/// Returns the time in nanoseconds since 1970.
 pub(crate) fn nanoseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Which side of a call a span is.
+/// The role of a span in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Neither.
+    /// An operation inside the program.
     Internal,
-    /// The one who asks another program.
+    /// A request to another program.
     Client,
 }
 
-/// Something that took a while, once it is over.
+/// A finished operation with its duration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TelemetrySpan {
-    /// What it belongs to.
+    /// The trace that the span belongs to.
     pub trace: TraceId,
-    /// Its own id.
+    /// The id of the span.
     pub id: SpanId,
-    /// The span it is part of.
+    /// The span that contains this one.
     pub parent: Option<SpanId>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Which side it is.
+    /// The role in a call.
     pub kind: SpanKind,
-    /// When it began.
+    /// The start time.
     pub start: SystemTime,
-    /// When it was over.
+    /// The end time.
     pub end: SystemTime,
-    /// What it was about.
+    /// The attributes.
     pub attributes: Vec<Attribute>,
-    /// It failed: how.
+    /// The error, if the operation failed.
     pub error: Option<String>,
 }
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventSeverity {
-    /// It happened.
+    /// An expected event.
     Info,
-    /// Something is not as it should be.
+    /// A problem.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoggedEvent {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// How much it matters.
+    /// The severity.
     pub severity: EventSeverity,
-    /// What it belongs to.
+    /// The span during which the event happened.
     pub within: Option<(TraceId, SpanId)>,
-    /// When.
+    /// The time.
     pub time: SystemTime,
-    /// What it was about.
+    /// The attributes.
     pub attributes: Vec<Attribute>,
 }
 
-/// What a measure is measured in: which buckets make sense.
+/// The unit of a histogram, which determines its buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MeasuredIn {
     /// Seconds.
