@@ -1,7 +1,7 @@
-//! What the child says: a line that proves what it is, then one JSON value.
+//! The output of the child: a line that identifies it, then one JSON value.
 //!
-//! The child has read what may be hostile, so its answer is no better than the file: what is not as
-//! it was asked for is nonsense, and no one acts on it.
+//! The child has parsed a possibly hostile file, so its output is as untrusted as the file. Output
+//! that does not match the request is rejected.
 
 use std::io::{self, Write};
 
@@ -10,51 +10,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Heading, Pages, PdfPage, PdfReading, PdfRequest};
 
-/// The line before the answer. Whatever stands before it is not ours.
+/// The line before the answer. Anything before it was not written by us.
 const GREETING: &[u8] = b"%haft-pdf 2\n";
 
-/// How much of an outline is given.
+/// The maximum number of entries in an outline.
 pub(crate) const HEADINGS: usize = 200;
 pub(crate) const TITLE_CHARS: usize = 120;
 pub(crate) const LEVELS: u32 = 8;
-/// Longest reason.
+/// The maximum length of a reason in characters.
 pub(crate) const REASON_CHARS: usize = 300;
-/// A character takes no more bytes.
+/// The maximum number of bytes of a character.
 const BYTES_A_CHAR: usize = 4;
 
-/// Why a document cannot be read at all. Worded to follow the name of the file.
+/// The reason why a document cannot be read at all. Worded to follow the name of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
-    /// Part of the file is lost or spoilt.
+    /// A part of the file is lost or corrupt.
     #[error("is damaged: {0}")]
     Damaged(String),
-    /// It opens only with a password.
+    /// The document opens only with a password.
     #[error("is encrypted and needs a password")]
     Encrypted,
-    /// The library could not read it, which another program perhaps can.
+    /// The library could not read the document. Another program might.
     #[error("cannot be read: {0}")]
     Unreadable(String),
 }
 
-/// What a child said.
+/// The output of a child.
 #[derive(Debug)]
 pub enum PdfAnswer {
-    /// Nothing: it is no reader, or it did not get that far.
+    /// No answer: the program is not a PDF reader, or it failed too early.
     Nothing,
-    /// It said what no reader says to such a request.
+    /// An answer that does not match the request.
     Nonsense,
-    /// An answer.
+    /// A valid answer.
     Answer(Result<PdfReading, Refusal>),
 }
 
-/// The child's part.
+/// Writes the answer; called in the child.
 pub fn give(answer: &Result<PdfReading, Refusal>, mut output: impl Write) -> io::Result<()> {
     output.write_all(GREETING)?;
     serde_json::to_writer(&mut output, answer)?;
     output.flush()
 }
 
-/// The parent's part: what the output of a child means, as far as it is an answer to `request`.
+/// Parses and validates the output of a child; called in the parent.
 pub fn understand(output: &[u8], request: &PdfRequest) -> PdfAnswer {
     let Some(start) = memmem::find(output, GREETING) else {
         return PdfAnswer::Nothing;
@@ -108,7 +108,7 @@ fn is_line(text: &str, chars: usize) -> bool {
     text.len() <= chars * BYTES_A_CHAR && is_clean(text) && !text.contains('\n')
 }
 
-/// No control characters but those that lay text out.
+/// Returns whether the text has no control characters other than newline and tab.
 fn is_clean(text: &str) -> bool {
     !text
         .chars()

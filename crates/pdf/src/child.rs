@@ -1,8 +1,8 @@
-//! The child process: [`main`] runs in it, [`ask`] and [`draw`] run it.
+//! The child process: [`main`] runs in it, [`ask`] and [`draw`] start it.
 //!
-//! On its input the child is sent one line of JSON, the task, and then the bytes of the PDF. It
-//! answers as [`crate::answer`] says; or, when it is to draw a page, it becomes the drawing program,
-//! which then runs under the same limits.
+//! The parent sends a line of JSON with the task and then the bytes of the PDF on the child's
+//! stdin. To read, the child answers as [`crate::answer`] describes. To draw a page, the child
+//! executes the drawing program, which then runs under the same limits.
 
 use std::{
     io::{self, Read, Write},
@@ -31,24 +31,24 @@ use crate::{
     read,
 };
 
-/// The first argument that makes the program a reader of PDFs.
+/// The first command-line argument that turns this program into a PDF reader.
 pub const ARGUMENT: &str = "__pdf";
-/// Longest line with a task.
+/// The maximum length of the line with the task in bytes.
 const TASK_LIMIT: usize = 64 << 10;
-/// How often the parent looks up.
+/// The interval at which the parent checks for cancellation and the deadline.
 const TICK: Duration = Duration::from_millis(20);
 const STACK: usize = 64 << 20;
 
-/// What a child may use.
+/// The resource limits of a child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PdfLimits {
-    /// Wall-clock time.
+    /// The wall-clock time.
     pub time: Duration,
-    /// Time of the processor.
+    /// The CPU time in seconds.
     pub cpu_seconds: u64,
-    /// Address space, beyond what the file itself needs.
+    /// The address space in bytes, in addition to the needs of the file itself.
     pub memory: u64,
-    /// Longest answer.
+    /// The maximum length of the output in bytes.
     pub output: usize,
 }
 
@@ -63,31 +63,31 @@ impl Default for PdfLimits {
     }
 }
 
-/// Why there is no answer. Worded to follow the name of the file.
+/// The reason why reading or drawing failed. Worded to follow the name of the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The PDF is at fault.
+    /// The document cannot be read.
     #[error("{0}")]
     Refused(Refusal),
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("took longer than {} s, so it was stopped", .0.as_secs())]
     TimedOut(Duration),
-    /// Its reader ended in the middle; how.
+    /// The child ended without a valid answer.
     #[error(
         "made its reader fail ({0}): it is damaged, or it needs more memory or time than is allowed"
     )]
     Crashed(String),
-    /// Its text is too long.
+    /// The output is too long.
     #[error("gave more than {0} bytes of output, so it was stopped")]
     TooMuch(usize),
-    /// It was cancelled.
+    /// The caller cancelled.
     #[error("was not read: cancelled")]
     Cancelled,
-    /// The surroundings are at fault.
+    /// The program is not a PDF reader.
     #[error("was not read: {} is no reader of PDFs", .0.display())]
     NotAReader(PathBuf),
-    /// The system refuses.
+    /// The operating system reported an error.
     #[error("was not read: {0}")]
     Io(#[from] io::Error),
 }
@@ -102,15 +102,15 @@ struct Task {
 #[derive(Serialize, Deserialize)]
 enum Work {
     Read(PdfRequest),
-    /// Become this program.
+    /// Execute this program.
     Become {
         program: PathBuf,
         arguments: Vec<String>,
     },
 }
 
-/// Reads a PDF in a child process: `program` called with [`ARGUMENT`]. Returns within the time limit;
-/// `is_cancelled` is asked often.
+/// Reads a PDF in a child process, which is `program` with [`ARGUMENT`]. Returns within the time
+/// limit. `is_cancelled` is polled.
 pub fn ask(
     program: &Path,
     pdf: &[u8],
@@ -130,8 +130,8 @@ pub fn ask(
     }
 }
 
-/// Draws one page, from 1, as a PNG of at most `pixels` on its longer side, with poppler's
-/// `pdftoppm`, run by `program` under the same limits as a reader.
+/// Draws one page (from 1) as a PNG whose longer side has at most `pixels`, with poppler's
+/// `pdftoppm`. The child `program` executes it under the same limits as a reader.
 pub fn draw(
     program: &Path,
     drawer: &Path,
@@ -154,7 +154,8 @@ pub fn draw(
     }
 }
 
-/// Starts the child, feeds it, and waits for its end, which it also brings about.
+/// Starts the child, sends its input, and waits for its end. Kills it at the deadline or on
+/// cancellation.
 fn run(
     program: &Path,
     pdf: &[u8],
@@ -171,14 +172,15 @@ fn run(
     task.push(b'\n');
     let limit = limits.output as u64 + 1;
     thread::scope(|scope| {
-        // Owned in here: on the way out it is ended first, which closes both pipes, so that the
-        // threads end as well.
+        // The child is owned inside the scope: on return it is killed first, which closes both
+        // pipes, so that the threads end as well.
         let mut child = Running::start(program)?;
         let (mut input, output) = (child.child.stdin.take(), child.child.stdout.take());
         let task = &task;
         scope.spawn(move || {
             if let Some(input) = &mut input {
-                // A child that stops listening has its reasons; its answer tells.
+                // A child that stops reading has failed or already answered; its output shows
+                // which.
                 let _ = input.write_all(task).and_then(|()| input.write_all(pdf));
             }
         });
@@ -217,7 +219,7 @@ fn run(
     })
 }
 
-/// A child that does not outlive this.
+/// A child process that is killed when this is dropped.
 struct Running {
     child: Child,
     ended: Option<ExitStatus>,
@@ -227,7 +229,7 @@ impl Running {
     fn start(program: &Path) -> io::Result<Self> {
         let child = Command::new(program)
             .arg(ARGUMENT)
-            // Nothing in the environment is a PDF reader's business.
+            // A PDF reader needs no environment variables.
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -247,7 +249,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Once it was waited for, its number may be someone else's.
+        // After the child was waited for, its PID may belong to another process.
         if self.ended.is_none() {
             if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
                 let _ = kill_process_group(group, Signal::KILL);
@@ -273,9 +275,9 @@ fn end_of(status: ExitStatus) -> String {
     }
 }
 
-/// The whole life of the child. Never returns.
+/// The whole run of the child. Never returns.
 pub fn main() -> ! {
-    // No one reads what a panic says; the answer, or its absence, says enough.
+    // The panic message is not needed: the output shows whether the child succeeded.
     std::panic::set_hook(Box::new(|_| {}));
     let worker = thread::Builder::new().stack_size(STACK).spawn(serve);
     let served = worker.map(|worker| worker.join());
@@ -299,7 +301,7 @@ fn serve() -> io::Result<()> {
     answer::give(&read(bytes, &request), io::stdout().lock())
 }
 
-/// Byte by byte: not one byte of what follows the line may be taken from the next reader.
+/// Reads the first line byte by byte, because the bytes after it belong to the next reader.
 fn first_line() -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -315,7 +317,7 @@ fn first_line() -> io::Result<Vec<u8>> {
     }
 }
 
-/// From here on this process can neither use much nor write a file, nor outlive its parent.
+/// Limits the resources of this process, prevents writing files, and kills it when its parent dies.
 fn confine(task: &Task) -> io::Result<()> {
     let limit = |resource, soft: u64, hard: u64| {
         let limit = Rlimit {
@@ -325,10 +327,11 @@ fn confine(task: &Task) -> io::Result<()> {
         setrlimit(resource, limit)
     };
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The file is held more than once, and its streams are unpacked.
+    // The file is in memory more than once, and its streams are decoded.
     let memory = task.limits.memory + 4 * task.size;
     limit(Resource::As, memory, memory)?;
-    // The soft limit ends it with a signal that says why, the hard one with one that does not.
+    // The soft limit ends the process with a signal that names the cause, the hard limit with
+    // SIGKILL.
     let seconds = task.limits.cpu_seconds;
     limit(Resource::Cpu, seconds, seconds + 1)?;
     limit(Resource::Fsize, 0, 0)?;

@@ -1,9 +1,10 @@
-//! Evidence that part of a file is lost.
+//! Evidence that a part of a file is lost.
 //!
-//! The library repairs what it can without a word: it looks for objects where the table of them is
-//! wrong, takes what is missing for nothing, and unpacks what can be unpacked. So a page that is lost
-//! looks like one without text, as in a scan. What it cannot hide is looked for here: how the file
-//! ends, what its pages refer to, and whether streams can be unpacked to their end.
+//! The library repairs silently: it searches for objects if the cross-reference table is wrong,
+//! treats missing objects as empty, and decodes as much of a stream as it can. So a lost page looks
+//! like a page without text, as in a scan. This module checks evidence that such repairs cannot
+//! hide: the end of the file, the references of its pages, and whether streams can be decoded
+//! completely.
 
 use std::{collections::VecDeque, io};
 
@@ -16,12 +17,12 @@ use memchr::memmem;
 
 use crate::tree::ListedPage;
 
-/// Writers count the line break before `endstream`, or do not; what is encrypted is a little longer
-/// in the file.
+/// The tolerated difference of a stream's length in bytes. Some programs count the line break
+/// before `endstream`, others do not, and encrypted streams are slightly longer in the file.
 const SLACK: usize = 34;
 
-/// Does the file end as PDFs end? Whatever comes after the last object, `startxref` and a number
-/// close it; a file that was cut off lacks that, or has it only from an earlier state of the file.
+/// Checks that the file ends like a PDF: after the last object there must be `startxref` and a
+/// number. In a truncated file they are missing, or belong to an earlier revision of the file.
 pub(crate) fn of_end(bytes: &[u8]) -> Option<String> {
     let closed = memmem::rfind(bytes, b"startxref").filter(|start| {
         let number = bytes[start + b"startxref".len()..].trim_ascii_start();
@@ -37,7 +38,7 @@ pub(crate) fn of_end(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// Is there a line like `12 0 obj`?
+/// Returns whether there is a line like `12 0 obj`.
 fn has_object(bytes: &[u8]) -> bool {
     bytes.windows(7).any(|window| {
         let [digit, before, generation, after, b'o', b'b', b'j'] = window else {
@@ -47,15 +48,15 @@ fn has_object(bytes: &[u8]) -> bool {
     })
 }
 
-/// Are there pages that the document lists and that are not in the file?
+/// Checks that all listed pages are in the file.
 pub(crate) fn of_page_tree(pages: &[ListedPage<'_>]) -> Option<String> {
     let lost = pages.iter().filter(|page| page.dict.is_none()).count();
     let listed = pages.len();
     (lost > 0).then(|| format!("of the {listed} pages it lists, {lost} cannot be found"))
 }
 
-/// Is something missing of what a page is made of? Of a page that has text only what could hold
-/// more: many files are a little wrong, and read well.
+/// Checks that no part of a page is missing. For a page with text, only the parts that may contain
+/// more text are checked: many files have small errors and can be read well.
 pub(crate) fn of_page(
     document: &Pdf,
     page: &ListedPage<'_>,
@@ -77,7 +78,8 @@ pub(crate) fn of_page(
             return Some(format!("its content {why}"));
         }
     }
-    // Only what the content names: lists of resources are often shared, and longer than need be.
+    // Only resources that the content uses are checked: resource dictionaries are often shared and
+    // contain more than a page needs.
     let of_kind = |kind: &str| page.resources.get::<Dict<'_>>(kind).unwrap_or_default();
     let fonts = of_kind("Font");
     let lost = named(content, b"Tf", 2).find_map(|font| of_font(document, &fonts, font));
@@ -98,7 +100,7 @@ pub(crate) fn of_page(
     Some(format!("a picture on it {why}"))
 }
 
-/// Something that is referred to, or stands here itself.
+/// An object of a page, direct or by reference.
 struct PagePart<'a>(MaybeRef<Object<'a>>);
 
 impl<'a> PagePart<'a> {
@@ -109,15 +111,15 @@ impl<'a> PagePart<'a> {
         }
     }
 
-    /// In words, if it is a reference that leads nowhere. What is not there on purpose is not
-    /// referred to.
+    /// Describes the object if it is a reference to a missing object. An optional object that was
+    /// left out is not referenced.
     fn missing(&self) -> Option<String> {
         let reference = self.0.as_obj_ref()?;
         Some(format!("(object {}) is missing", reference.obj_number))
     }
 }
 
-/// What stands under a key: what an array holds, or the one thing that is no array.
+/// Returns the objects under a key: the elements of an array, or a single object.
 fn parts<'a>(document: &'a Pdf, dict: &Dict<'a>, key: &str) -> Vec<PagePart<'a>> {
     let Some(part) = dict.get_raw::<Object<'_>>(key).map(PagePart) else {
         return Vec::new();
@@ -128,7 +130,7 @@ fn parts<'a>(document: &'a Pdf, dict: &Dict<'a>, key: &str) -> Vec<PagePart<'a>>
     }
 }
 
-/// Is the font of this name lost, or what its characters are known by?
+/// Checks that a font with its mappings to text is not lost.
 fn of_font<'a>(document: &'a Pdf, fonts: &Dict<'a>, name: &str) -> Option<String> {
     let is_lost =
         |part: &PagePart<'a>| matches!(part.resolve(document), None | Some(Object::Null(_)));
@@ -144,7 +146,7 @@ fn of_font<'a>(document: &'a Pdf, fonts: &Dict<'a>, name: &str) -> Option<String
         .find_map(|part| is_lost(&part).then(|| part.missing()).flatten())
 }
 
-/// Can the stream be unpacked, and to its end?
+/// Checks that the stream can be decoded to its end.
 fn of_stream(stream: &Stream<'_>) -> Option<String> {
     let is_picture = |filter: &Filter| {
         use Filter::{CcittFaxDecode, DctDecode, Jbig2Decode, JpxDecode};
@@ -169,14 +171,15 @@ fn of_stream(stream: &Stream<'_>) -> Option<String> {
     }
 }
 
-/// Is the stream shorter than it says?
+/// Checks that the stream is not shorter than its declared length.
 fn shortness(stream: &Stream<'_>) -> Option<String> {
     let length = usize::try_from(stream.dict().get::<i32>("Length")?).ok()?;
     let found = stream.raw_data().len();
     (found + SLACK < length).then(|| format!("ends after {found} of {length} bytes"))
 }
 
-/// The names that an operator is given this many words before it: as in `/Name Do`, `/Name 12 Tf`.
+/// Returns the names that are the operand `before` words before an operator, as in `/Name Do` and
+/// `/Name 12 Tf`.
 fn named<'a>(
     content: &'a [u8],
     operator: &'a [u8],

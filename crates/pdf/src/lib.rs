@@ -1,19 +1,22 @@
-//! The text of PDFs, read in a process of its own.
+//! Reads the text of PDFs in a separate process.
 //!
-//! PDFs come from anywhere and readers of PDFs are large, so nothing is trusted: a damaged or
-//! hostile file may hang, crash or eat memory, and all of that happens to a child process with
-//! limits, whose end is an error and nothing more. What the child answers is checked as well.
+//! PDFs come from untrusted sources and PDF parsers are large, so the file is never parsed in this
+//! process. A damaged or hostile file may hang, crash or exhaust memory. All of that happens in a
+//! child process with limits, and its failure is only an error. The child's output is validated as
+//! well.
 //!
-//! - [`child`]: both ends of the child process: [`child::main`] in it, [`child::ask`] outside
-//! - [`answer`]: what the child says, and whether to believe it
-//! - [`Pages`]: which pages are meant
-//! - `read`: what the child does; `tree`, `outline`: what a document consists of; `text`: what a
-//!   page says; `damage`: how a page that is lost differs from one that has no text
+//! - [`child`]: both ends of the child process: [`child::main`] runs in it, [`child::ask`] in the
+//!   parent
+//! - [`answer`]: the child's output and its validation
+//! - [`Pages`]: the requested pages
+//! - `read`: the work of the child; `tree`, `outline`: the structure of a document; `text`: the
+//!   text of a page; `damage`: distinguishes a lost page from a page without text
 //!
-//! Objects, filters and encryption are a library's (`hayro-syntax`), as are the tables of East Asian
-//! encodings (`hayro-cmap`); what the content of a page says in which order is found here.
+//! A library (`hayro-syntax`) handles objects, filters and encryption, and another (`hayro-cmap`)
+//! the tables of East Asian encodings. This crate interprets the content of pages and determines
+//! the reading order.
 //!
-//! Knows nothing of tools.
+//! The crate does not depend on the tools.
 
 #![warn(missing_docs)]
 
@@ -30,62 +33,64 @@ use serde::{Deserialize, Serialize};
 
 pub use pages::{Pages, PagesError};
 #[doc(hidden)]
-// what the child runs, for the fuzzer and its seeds: without a child nothing limits it
+// the child's work without its limits, for the fuzzer and its seeds
 pub use read::read;
 
-/// What to read of a PDF.
+/// The parts of a PDF to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PdfRequest {
-    /// These pages. `None`: all, if there are not more than `whole_up_to`.
+    /// The pages to read. `None` reads all pages, if there are at most `whole_up_to`.
     pub pages: Option<Pages>,
-    /// Of a document with more pages only the outline is given.
+    /// The maximum number of pages of a document that is read as a whole. For a longer one only the
+    /// outline is returned.
     pub whole_up_to: u32,
-    /// Longer pages are cut.
+    /// The maximum length of a page's text in bytes; longer text is cut.
     pub max_page_bytes: usize,
 }
 
-/// What was read.
+/// The result of reading a PDF.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PdfReading {
-    /// As many as the document says it has.
+    /// The number of pages that the document declares.
     pub page_count: u32,
-    /// In the order of the document; not complete if it is very long. Only where no page was read.
+    /// The outline, in the order of the document; truncated if it is very long. It is set only if
+    /// no page was read.
     pub outline: Vec<Heading>,
-    /// The pages that were asked for, as far as they exist.
+    /// The requested pages that exist.
     pub pages: Vec<PdfPage>,
-    /// Evidence that part of the file is lost, worded to follow "it is damaged:".
+    /// Evidence that a part of the file is lost, worded to follow "it is damaged:".
     pub damage: Option<String>,
 }
 
 /// An entry of the outline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heading {
-    /// One line.
+    /// The title, one line.
     pub title: String,
-    /// 0 for the outermost.
+    /// The nesting level; 0 is the outermost.
     pub level: u32,
-    /// From 1.
+    /// The page that the entry points to, from 1.
     pub page: Option<u32>,
 }
 
-/// One page.
+/// The text of one page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PdfPage {
-    /// From 1.
+    /// The page number, from 1.
     pub number: u32,
-    /// Empty if the page has no text layer, as in a scan, or if there was a failure.
+    /// The text. It is empty if the page has no text layer, as in a scan, or if reading failed.
     pub text: String,
-    /// There was more text.
+    /// Whether the text was cut.
     pub is_cut: bool,
-    /// What went wrong. A page may have text all the same.
+    /// The failure, if any. A page with a failure may have text too.
     pub failure: Option<Failure>,
 }
 
-/// Why text of a page is missing.
+/// The reason why the text of a page is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
-    /// Part of the page is lost. Worded to follow "the page is damaged:".
+    /// A part of the page is lost. Worded to follow "the page is damaged:".
     Damaged(String),
-    /// The library could not read it, which another program perhaps can.
+    /// The library could not read the page. Another program might.
     Unreadable(String),
 }

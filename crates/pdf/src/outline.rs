@@ -1,4 +1,4 @@
-//! The outline of a document: its headings, and the pages they are on.
+//! The outline of a document: its headings with their pages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,10 +15,10 @@ use crate::{
     tree::{self, ListedPage},
 };
 
-/// No more entries of a list of names are looked at.
+/// The maximum number of entries that are read from a list of named destinations.
 const NAMES: usize = 100_000;
 
-/// The headings, as many as are given; none if the outline runs in circles.
+/// Returns the entries of the outline, up to the limits; empty if the outline contains a cycle.
 pub(crate) fn headings(document: &Pdf, pages: &[ListedPage<'_>]) -> Vec<Heading> {
     let Some(catalog) = tree::catalog(document) else {
         return Vec::new();
@@ -37,7 +37,7 @@ pub(crate) fn headings(document: &Pdf, pages: &[ListedPage<'_>]) -> Vec<Heading>
     };
     let mut headings = Vec::new();
     let mut seen = HashSet::new();
-    // The next one to look at is the last.
+    // The stack of entries to visit; the next one is at the end.
     let mut open = vec![(root.get_ref("First"), 0)];
     while let Some((reference, level)) = open.pop() {
         let Some(id) = reference.map(ObjectIdentifier::from) else {
@@ -93,7 +93,7 @@ impl Destinations<'_> {
     fn page_in(&self, place: &Array<'_>) -> Option<u32> {
         match place.raw_iter().next()? {
             MaybeRef::Ref(page) => self.numbers.get(&page.into()).copied(),
-            // Some writers count the pages, from 0.
+            // Some programs write the number of the page, from 0.
             MaybeRef::NotRef(object) => {
                 let index = usize::try_from(object.into_i32()?).ok()?;
                 (index < self.page_count).then(|| index as u32 + 1)
@@ -102,7 +102,7 @@ impl Destinations<'_> {
     }
 }
 
-/// Destinations have names: in a dictionary in old files, in a tree since.
+/// Returns the named destinations: from a dictionary in old files, from a name tree in newer ones.
 fn named_destinations<'a>(document: &'a Pdf, catalog: &Dict<'a>) -> HashMap<Vec<u8>, Object<'a>> {
     let mut named = HashMap::new();
     if let Some(old) = catalog.get::<Dict<'_>>("Dests") {

@@ -1,26 +1,26 @@
-//! Which pages are meant.
+//! Lists of page numbers.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Pages of a document, from 1, ascending, each once; never none.
+/// Page numbers from 1, ascending and unique; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pages(Vec<u32>);
 
-/// Why a text names no pages.
+/// The reason why a text is not a valid list of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PagesError {
-    /// It is no list of pages and ranges, or names page 0.
+    /// The text is not a list of pages and ranges, or contains page 0.
     #[error("a page, a range or several of them are expected, such as \"3\", \"1-5\" or \"2-5,9\"")]
     Malformed,
-    /// They are too many.
+    /// The list has too many pages.
     #[error("these are too many pages")]
     TooMany,
 }
 
 impl Pages {
-    /// Understands `3`, `1-5` and `2-5,9`.
+    /// Parses `3`, `1-5` and `2-5,9`.
     pub fn parse(text: &str, at_most: usize) -> Result<Self, PagesError> {
         let number = |text: &str| {
             let number: Option<u32> = text.trim().parse().ok();
@@ -46,7 +46,7 @@ impl Pages {
         Ok(Self(pages.into_iter().collect()))
     }
 
-    /// Their numbers.
+    /// Returns the page numbers.
     pub fn numbers(&self) -> &[u32] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What the child does with the bytes of a PDF.
+//! The work of the child: reading the bytes of a PDF.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,10 +15,11 @@ use crate::{
     tree::{self, ListedPage},
 };
 
-/// Reads what was asked for, or says why not.
+/// Reads the requested parts, or returns the reason why the document cannot be read.
 pub fn read(bytes: Vec<u8>, request: &PdfRequest) -> Result<PdfReading, Refusal> {
     let damaged_end = damage::of_end(&bytes);
-    // Many are encrypted only against changes, with an empty password, which is tried.
+    // Many files are encrypted only against changes, with an empty password. The library tries
+    // that.
     let document = Pdf::new(bytes).map_err(|error| match (error, &damaged_end) {
         (LoadPdfError::Decryption(DecryptionError::PasswordProtected), _) => Refusal::Encrypted,
         (LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm), _) => {
@@ -69,7 +70,7 @@ fn read_page(
     fonts: &mut FontCache,
 ) -> PdfPage {
     let content = content(page);
-    // One bad page is no reason not to show the others.
+    // A page that fails must not prevent reading the others.
     let text = catch_unwind(AssertUnwindSafe(|| text::page_text(page, &content, fonts)));
     let (text, mut failure) = match text {
         Ok(text) => (clean(&text), None),
@@ -91,7 +92,7 @@ fn read_page(
     }
 }
 
-/// The content of a page, unpacked: one stream, or several that are one.
+/// Returns the decoded content of a page: one stream, or several that are concatenated.
 fn content(page: &ListedPage<'_>) -> Vec<u8> {
     let contents = page.dict.as_ref();
     let contents = contents.and_then(|page| page.get::<Object<'_>>("Contents"));
@@ -117,7 +118,7 @@ fn streams<'a>(parts: &Array<'a>) -> Vec<Stream<'a>> {
         .collect()
 }
 
-/// Without control characters, and without blanks no one sees.
+/// Removes control characters, trailing spaces and repeated empty lines.
 fn clean(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -136,7 +137,7 @@ fn clean(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The same, in one line of at most this many characters.
+/// Like [`clean`], but returns one line of at most `chars` characters.
 pub(crate) fn one_line(text: &str, chars: usize) -> String {
     clean(text).replace('\n', " ").chars().take(chars).collect()
 }

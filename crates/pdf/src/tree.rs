@@ -1,4 +1,4 @@
-//! The pages of a document, in order, as its tree of pages lists them.
+//! The pages of a document in order, from its page tree.
 
 use std::collections::HashSet;
 
@@ -9,30 +9,30 @@ use hayro_syntax::{
 
 /// A page that a document lists.
 pub(crate) struct ListedPage<'a> {
-    /// Its object, if it has one of its own.
+    /// The id of the page's object, if it is an indirect object.
     pub(crate) id: Option<ObjectIdentifier>,
-    /// `None` if it is not in the file.
+    /// The page's dictionary. `None` if it is missing in the file.
     pub(crate) dict: Option<Dict<'a>>,
-    /// What it may refer to by name.
+    /// The resources that the content refers to by name.
     pub(crate) resources: Dict<'a>,
-    /// By how many quarters it is turned, clockwise.
+    /// The rotation of the page in clockwise quarter turns.
     pub(crate) quarters: i32,
 }
 
-/// What pages take over from the branch they are on.
+/// The attributes that pages inherit from their parent node.
 #[derive(Clone, Default)]
 struct Inherited<'a> {
     resources: Dict<'a>,
     rotation: i32,
 }
 
-/// The catalog, from which everything is reached.
+/// Returns the catalog, the root of the document.
 pub(crate) fn catalog(document: &Pdf) -> Option<Dict<'_>> {
     let xref = document.xref();
     xref.get::<Dict<'_>>(xref.root_id())
 }
 
-/// All pages. An error is a list that has no end, which must not be followed at all.
+/// Returns all pages. Returns an error if the tree contains a cycle.
 pub(crate) fn pages(document: &Pdf) -> Result<Vec<ListedPage<'_>>, String> {
     let xref = document.xref();
     let root = catalog(document).and_then(|catalog| catalog.get::<Dict<'_>>("Pages"));
@@ -41,7 +41,7 @@ pub(crate) fn pages(document: &Pdf) -> Result<Vec<ListedPage<'_>>, String> {
     };
     let mut branches: HashSet<ObjectIdentifier> = root.obj_id().into_iter().collect();
     let mut pages = Vec::new();
-    // The next one to look at is the last.
+    // The stack of nodes to visit; the next one is at the end.
     let mut open = kids(&root, &Inherited::default());
     while let Some((kid, inherited)) = open.pop() {
         let (id, dict) = match kid {
@@ -105,7 +105,7 @@ fn listed<'a>(
     }
 }
 
-/// Without a tree: whatever in the file is a page, as it comes.
+/// Returns all pages in the file, in file order, for a document without a page tree.
 fn stray_pages(document: &Pdf) -> Vec<ListedPage<'_>> {
     document
         .pages()

@@ -1,25 +1,25 @@
-//! Lines in the order they are read: columns one after the other, tables row by row.
+//! Puts lines into reading order: columns one after the other, tables row by row.
 //!
-//! A page is cut where a gap runs down between two columns of running text; what lies across the
-//! gap (a title, a wide figure) stands above or below. What is left is read from top to bottom and
-//! each row from left to right, so that the cells of a table stay together.
+//! A page is split at a vertical gap between two columns of running text. Lines that cross the gap
+//! (a title, a wide figure) are read before or after the columns. The remaining lines are read from
+//! top to bottom and each row from left to right, so that the cells of a table stay together.
 
 use super::lines::TextLine;
 
-/// How wide the gap between columns is at least, in sizes.
+/// The minimum width of the gap between columns, in font sizes.
 const GUTTER: f32 = 0.8;
-/// Columns of text have at least this many lines,
+/// The minimum number of lines in a column of text.
 const COLUMN_LINES: usize = 3;
-/// with this many characters in them on average: cells of tables are shorter.
+/// The minimum average number of characters in a line of a column. Cells of tables are shorter.
 const COLUMN_CHARS: usize = 16;
-/// What has more pieces than this is a drawing, and has none.
+/// The number of lines from which on a page is a drawing without columns.
 const MOST_LINES: usize = 20_000;
-/// Columns in columns are looked for this deep.
+/// The maximum nesting depth of columns.
 const DEPTH: usize = 6;
-/// Between the cells of a row.
+/// The separator between the cells of a row.
 const BETWEEN_CELLS: &str = "  ";
 
-/// The text of all lines.
+/// Returns the text of all lines.
 pub(super) fn ordered(lines: Vec<TextLine>) -> String {
     let mut text = String::new();
     for block in blocks(lines, DEPTH) {
@@ -32,7 +32,7 @@ pub(super) fn ordered(lines: Vec<TextLine>) -> String {
     text
 }
 
-/// Parts of the page in reading order, each of which has no columns.
+/// Splits the page into blocks in reading order that contain no columns.
 fn blocks(lines: Vec<TextLine>, depth: usize) -> Vec<Vec<TextLine>> {
     let gutter = match depth {
         0 => None,
@@ -61,13 +61,13 @@ fn blocks(lines: Vec<TextLine>, depth: usize) -> Vec<Vec<TextLine>> {
     blocks_of_all
 }
 
-/// The place across the page where a gap between columns runs, if there is one.
+/// Returns the horizontal position of the gap between two columns, if any.
 fn gutter(lines: &[TextLine]) -> Option<f32> {
     if !(2 * COLUMN_LINES..MOST_LINES).contains(&lines.len()) {
         return None;
     }
     let size = usual_size(lines);
-    // A gap begins where a line ends.
+    // The possible gaps begin at the ends of lines.
     let mut ends: Vec<f32> = lines.iter().map(|line| line.right).collect();
     ends.sort_unstable_by(f32::total_cmp);
     ends.dedup_by(|one, two| (*one - *two).abs() < 0.5);
@@ -111,14 +111,15 @@ fn is_column(lines: &[&TextLine]) -> bool {
     lines.len() >= COLUMN_LINES && chars >= lines.len() * COLUMN_CHARS
 }
 
-/// Characters of scripts that are written without blanks count double: they are as wide.
+/// Returns the number of characters. Characters of scripts without spaces count as two because they
+/// are twice as wide.
 fn weight(text: &str) -> usize {
     text.chars()
         .map(|character| if character > '\u{2e7f}' { 2 } else { 1 })
         .sum()
 }
 
-/// Do they share most of the height of the lower one?
+/// Returns whether the columns overlap vertically by at least 40 % of the shorter one.
 fn are_side_by_side(left: &[&TextLine], right: &[&TextLine]) -> bool {
     let extent = |lines: &[&TextLine]| {
         let tops = lines.iter().map(|line| line.top());
@@ -138,7 +139,7 @@ struct PageZone {
     lines: Vec<TextLine>,
 }
 
-/// From top to bottom: what lies across the gap, and what lies beside it.
+/// Splits the lines from top to bottom into zones that cross the gap and zones with columns.
 fn zones(mut lines: Vec<TextLine>, gutter: f32) -> Vec<PageZone> {
     lines.sort_by(|one, two| two.baseline.total_cmp(&one.baseline));
     let mut zones: Vec<PageZone> = Vec::new();
@@ -155,8 +156,8 @@ fn zones(mut lines: Vec<TextLine>, gutter: f32) -> Vec<PageZone> {
     zones
 }
 
-/// From top to bottom, cells of a row beside one another; a blank line where there is more space
-/// than between most.
+/// Joins the lines from top to bottom, with the cells of a row in one line. Inserts an empty line
+/// where the distance is larger than usual.
 fn rows(mut lines: Vec<TextLine>) -> String {
     lines.sort_by(|one, two| two.baseline.total_cmp(&one.baseline));
     let mut rows: Vec<Vec<TextLine>> = Vec::new();
@@ -179,7 +180,7 @@ fn rows(mut lines: Vec<TextLine>) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (index, mut row) in rows.into_iter().enumerate() {
         if let Some(distance) = index.checked_sub(1).map(|index| distances[index]) {
-            // The lines around tell what is usual here.
+            // The distances of the surrounding lines determine the usual distance.
             let around = &distances[index.saturating_sub(4)..(index + 3).min(distances.len())];
             let usual = around.iter().copied().fold(f32::INFINITY, f32::min);
             let size = row[0].size;
@@ -195,7 +196,7 @@ fn rows(mut lines: Vec<TextLine>) -> String {
     lines.join("\n")
 }
 
-/// A word that was divided at the end of a line becomes one again.
+/// Joins a word that was hyphenated at the end of a line.
 fn join_divided_words(lines: &mut [String]) {
     for index in 1..lines.len() {
         let (before, after) = lines.split_at_mut(index);

@@ -1,13 +1,14 @@
-//! Hebrew and Arabic: drawn from left to right like everything else, read from the right.
+//! The reading order of Hebrew and Arabic, which are drawn from left to right but read from right
+//! to left.
 
-/// Puts what stands on a line from left to right into the order it is read.
+/// Converts the parts of a line from their visual order (left to right) to the reading order.
 pub(super) fn in_reading_order(parts: Vec<String>) -> String {
     let to_left = parts.iter().filter(|part| is_to_left(part)).count();
     let to_right = parts.iter().filter(|part| is_to_right(part)).count();
     if to_left <= to_right {
         return with_runs_turned(parts);
     }
-    // The line as a whole runs to the left; words and numbers of other scripts in it do not.
+    // The line runs from right to left, but words and numbers in other scripts do not.
     let mut parts = parts;
     parts.reverse();
     turn_runs(
@@ -18,7 +19,8 @@ pub(super) fn in_reading_order(parts: Vec<String>) -> String {
     parts.concat()
 }
 
-/// The line runs to the right; what is to be read from the right in it is turned.
+/// Joins the parts of a line that runs from left to right. Reverses the runs in it that are read
+/// from right to left.
 fn with_runs_turned(mut parts: Vec<String>) -> String {
     if parts.iter().any(|part| is_to_left(part)) {
         turn_runs(&mut parts, is_to_left, |part| part.trim().is_empty());
@@ -26,7 +28,8 @@ fn with_runs_turned(mut parts: Vec<String>) -> String {
     parts.concat()
 }
 
-/// Turns each run of parts that `belong`, with what `joins` between them.
+/// Reverses each run of parts that satisfy `belongs`, including the parts between them that satisfy
+/// `joins`.
 fn turn_runs(parts: &mut [String], belongs: impl Fn(&str) -> bool, joins: impl Fn(&str) -> bool) {
     let mut start = 0;
     while start < parts.len() {

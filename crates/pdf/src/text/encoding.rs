@@ -1,8 +1,8 @@
-//! What the 256 codes of a simple font mean where the font does not say it glyph by glyph.
+//! The encodings of simple fonts (one byte per code), used if a font does not map each code itself.
 
 use encoding_rs::{Encoding, MACINTOSH, WINDOWS_1252};
 
-/// The encodings a PDF can name, and those that fonts bring with them.
+/// The encodings that a PDF can name, and the built-in encodings of the symbol fonts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BaseEncoding {
     Standard,
@@ -12,18 +12,18 @@ pub(super) enum BaseEncoding {
     Dingbats,
 }
 
-/// The upper half of Adobe's standard encoding, where it has anything: code, character.
+/// The upper half of Adobe's standard encoding: each character with its code.
 const STANDARD: &str = "\
     ¡161 ¢162 £163 ⁄164 ¥165 ƒ166 §167 ¤168 '169 “170 «171 ‹172 ›173 ﬁ174 ﬂ175 –177 †178 ‡179 ·180 \
     ¶182 •183 ‚184 „185 ”186 »187 …188 ‰189 ¿191 `193 ´194 ˆ195 ˜196 ¯197 ˘198 ˙199 ¨200 ˚202 ¸203 \
     ˝205 ˛206 ˇ207 —208 Æ225 ª227 Ł232 Ø233 Œ234 º235 æ241 ı245 ł248 ø249 œ250 ß251";
 
-/// The Symbol font, from code 0x20 and from code 0xA0; a space where there is nothing.
+/// The Symbol font from code 0x20 and from code 0xA0; a space marks an undefined code.
 const SYMBOL_LOW: &str = " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼";
 const SYMBOL_HIGH: &str = "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…⏐⎯↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑⎛⎜⎝⎡⎢⎣⎧⎨⎩⎪ 〉∫⌠⎮⌡⎞⎟⎠⎤⎥⎦⎫⎬⎭";
 
 impl BaseEncoding {
-    /// By the name that stands in a PDF.
+    /// Returns the encoding with this name in a PDF.
     pub(super) fn named(name: &[u8]) -> Option<Self> {
         match name {
             b"StandardEncoding" => Some(Self::Standard),
@@ -33,7 +33,7 @@ impl BaseEncoding {
         }
     }
 
-    /// What `code` means.
+    /// Returns the character of a code.
     pub(super) fn character(self, code: u8) -> Option<char> {
         match self {
             Self::Standard => standard(code),
@@ -73,7 +73,7 @@ fn symbol(code: u8) -> Option<char> {
     found.filter(|found| *found != ' ' || code == 0x20)
 }
 
-/// Unicode took the dingbats over in their order, except those that it had already.
+/// Unicode has the dingbats in the same order, except those that it already had.
 fn dingbat(code: u8) -> Option<char> {
     let value = match code {
         0x20 => 0x20,

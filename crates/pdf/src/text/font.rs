@@ -1,4 +1,4 @@
-//! A font, as far as text needs it: what its codes mean, and how far each advances.
+//! The parts of a font that text extraction needs: the text and the advance width of its codes.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use super::{
     glyph_names, metrics,
 };
 
-/// What a code of a string shows.
+/// A code of a shown string.
 pub(super) struct ShownCode {
-    /// Empty if no one can tell.
+    /// The text; empty if it is unknown.
     pub(super) text: String,
-    /// How far it advances, for a font of size 1.
+    /// The advance width at font size 1.
     pub(super) advance: f32,
-    /// It is the one-byte code 32, to which word spacing applies.
+    /// Whether this is the single-byte code 32, to which word spacing applies.
     pub(super) is_blank: bool,
 }
 
@@ -29,15 +29,15 @@ pub(super) struct TextFont {
 }
 
 enum FontKind {
-    /// One byte a code.
+    /// A simple font: one byte per code.
     Simple {
         meanings: Box<Meanings>,
         advances: Box<[f32; 256]>,
     },
-    /// As many bytes as the encoding says.
+    /// A composite font: the encoding determines the number of bytes per code.
     Composite {
         encoding: Box<CMap>,
-        /// From a character's number in its collection to Unicode.
+        /// Maps a character's id (CID) in its collection to Unicode.
         collection: Option<Box<CMap>>,
         advances: HashMap<u32, f32>,
         default_advance: f32,
@@ -65,7 +65,7 @@ impl TextFont {
         }
     }
 
-    /// What a string shows.
+    /// Decodes a shown string.
     pub(super) fn decode(&self, bytes: &[u8]) -> Vec<ShownCode> {
         match &self.kind {
             FontKind::Simple { meanings, advances } => bytes
@@ -104,7 +104,7 @@ impl TextFont {
         }
     }
 
-    /// By the font's own table, unless it says that a code means nothing.
+    /// Returns the text from the font's own `ToUnicode` table, unless it maps the code to nothing.
     fn by_table(&self, code: u32) -> Option<String> {
         let text = written(self.to_unicode.as_ref()?.lookup_bf_string(code)?);
         let is_nothing = |character: char| matches!(character, '\0' | '\u{fffd}' | '\u{ffff}');
@@ -119,7 +119,8 @@ fn written(found: BfString) -> String {
     }
 }
 
-/// Code, its length in bytes, and the number of its character.
+/// Splits a string into codes. Returns each code with its length in bytes and the id of its
+/// character.
 fn split(bytes: &[u8], encoding: &CMap) -> Vec<(u32, usize, u32)> {
     let mut codes = Vec::new();
     let mut rest = bytes;
@@ -176,7 +177,7 @@ fn composite(font: &Dict<'_>, descendant: &Dict<'_>, to_unicode: Option<CMap>) -
                 true => HashMap::new(),
                 false => composite_advances(descendant),
             },
-            // What is written downwards advances by a line's height, about.
+            // Vertical text advances by about the height of a line.
             default_advance: if is_vertical {
                 1.0
             } else {
@@ -192,7 +193,7 @@ fn predefined(name: &[u8]) -> Option<CMap> {
     CMap::parse(bytes, load_embedded)
 }
 
-/// `[first [w w w] first last w …]`.
+/// Parses the widths: `[first [w w w] first last w …]`.
 fn composite_advances(font: &Dict<'_>) -> HashMap<u32, f32> {
     let mut advances = HashMap::new();
     let Some(array) = font.get::<Array<'_>>("W") else {
@@ -215,7 +216,7 @@ fn composite_advances(font: &Dict<'_>) -> HashMap<u32, f32> {
                 let Some(width) = items.next().and_then(Object::into_f32) else {
                     break;
                 };
-                // A character's number has two bytes.
+                // The id of a character has two bytes.
                 let last = integer(last).unwrap_or(0).min(0xffff);
                 for character in first..=last {
                     advances.insert(character, width / 1_000.0);
@@ -282,7 +283,7 @@ fn simple_meanings(font: &Dict<'_>, descriptor: &Dict<'_>, name: &str) -> Meanin
             Object::Name(name) => {
                 if let Some(meaning) = meanings.get_mut(code) {
                     let found = glyph_names::meaning(name.as_str());
-                    // A name of no one's making says nothing against what the code means anyway.
+                    // An unknown name does not change the default meaning of a printable code.
                     *meaning = found.or_else(|| printable(code));
                 }
                 code = code.saturating_add(1);
@@ -298,7 +299,7 @@ fn printable(code: usize) -> Option<String> {
     Some(char::from(code).to_string())
 }
 
-/// Letters that were joined for their looks, as letters.
+/// Expands ligatures to letters.
 fn expanded(character: char) -> String {
     match character {
         'ﬀ' => "ff".to_owned(),
@@ -325,7 +326,7 @@ fn simple_advances(
     name: &str,
     meanings: &Meanings,
 ) -> [f32; 256] {
-    // A font that is drawn by the page itself says how long its unit is.
+    // A Type 3 font, whose glyphs are drawn by the PDF, defines its own unit.
     let matrix = font.get::<Array<'_>>("FontMatrix");
     let unit = matrix.and_then(|matrix| matrix.iter::<f32>().next());
     let unit = unit.filter(|unit| *unit > 0.0).unwrap_or(0.001);

@@ -1,17 +1,19 @@
-//! What the codes of a font mean by the font program itself, for PDFs that leave it to that.
+//! The text of a font's codes according to the embedded font program, for PDFs without their own
+//! mapping.
 //!
-//! Only the encoding is read: which glyph a code shows, and what that glyph is called.
+//! Only the encoding is parsed: the glyph of each code and the name of that glyph.
 
 use memchr::memmem;
 
 use super::{encoding::BaseEncoding, glyph_names};
 
-/// Characters by code.
+/// The text of each code.
 pub(super) type Meanings = [Option<String>; 256];
 
 pub(super) const NO_MEANINGS: Meanings = [const { None }; 256];
 
-/// A Type 1 program: PostScript, whose readable part lists `dup 65 /A put`.
+/// Reads the encoding of a Type 1 program. It is PostScript, whose clear-text part contains lines
+/// like `dup 65 /A put`.
 pub(super) fn of_type1(program: &[u8]) -> Option<Meanings> {
     let start = memmem::find(program, b"/Encoding")?;
     let text = &program[start + b"/Encoding".len()..];
@@ -47,7 +49,7 @@ fn standard() -> Meanings {
     meanings
 }
 
-/// A compact font program (CFF): tables of glyphs, their names, and codes.
+/// Reads the encoding of a compact font program (CFF) from its tables of glyphs, names and codes.
 pub(super) fn of_cff(program: &[u8]) -> Option<Meanings> {
     let header = usize::from(*program.get(2)?);
     let (_, names_end) = index(program, header)?;
@@ -76,9 +78,10 @@ pub(super) fn of_cff(program: &[u8]) -> Option<Meanings> {
     }
 }
 
-/// Strings that every program shares.
+/// The number of standard strings of CFF.
 const STANDARD_STRINGS: usize = 391;
-/// Those from 150 on; before them stand the characters of the standard encoding, in its order.
+/// The characters of the standard strings from 150 on. The strings before are the characters of the
+/// standard encoding, in its order.
 const LATER_STRINGS: &str =
     "¹¬µ™Ð½±Þ¼÷¦°þ¾²®−ð×³©ÁÂÄÀÅÃÇÉÊËÈÍÎÏÌÑÓÔÖÒÕŠÚÛÜÙÝŸŽáâäàåãçéêëèíîïìñóôöòõšúûüùýÿž";
 
@@ -137,7 +140,7 @@ fn number(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
     )
 }
 
-/// The parts of an index, and where it ends.
+/// Returns the entries of a CFF index and the offset of its end.
 fn index(program: &[u8], at: usize) -> Option<(Vec<&[u8]>, usize)> {
     let count = number(program, at, 2)?;
     if count == 0 {
@@ -158,9 +161,10 @@ fn glyph_count(program: &[u8], at: usize) -> Option<usize> {
     number(program, at, 2)
 }
 
-/// The number of the name of each glyph.
+/// Returns the string number of each glyph's name.
 fn charset(program: &[u8], at: usize, count: usize) -> Vec<usize> {
-    // The first three are predefined; only the first is the order of all standard strings.
+    // There are three predefined charsets; only the first one is simply all standard strings in
+    // order.
     if at <= 2 {
         return (0..count).collect();
     }
@@ -182,7 +186,7 @@ fn charset(program: &[u8], at: usize, count: usize) -> Vec<usize> {
     names
 }
 
-/// Which glyph each code shows.
+/// Returns the codes with their glyphs.
 fn codes(program: &[u8], at: usize) -> Option<Vec<(u8, usize)>> {
     let format = number(program, at, 1)? & 0x7f;
     let count = number(program, at + 1, 1)?;

@@ -1,11 +1,11 @@
-//! From the name of a glyph to what it means: `Aacute`, `fi`, `uni20AC`, `f_f.alt`.
+//! Maps the name of a glyph to its text: `Aacute`, `fi`, `uni20AC`, `f_f.alt`.
 //!
-//! Names follow Adobe's conventions. Letters with accents are not listed but put together from
-//! their parts, as their names are.
+//! Names follow Adobe's conventions. Accented letters are not listed: they are composed from the
+//! letter and the accent in their name.
 
 use unicode_normalization::char::compose;
 
-/// Names that are not made of others, each with its character.
+/// Names of glyphs without a composition, each with its text.
 const NAMES: &str = "\
     space:\u{20} exclam:! quotedbl:\" numbersign:# dollar:$ percent:% ampersand:& quotesingle:' parenleft:( \
     parenright:) asterisk:* plus:+ comma:, hyphen:- period:. slash:/ zero:0 one:1 two:2 three:3 four:4 \
@@ -53,7 +53,7 @@ const NAMES: &str = "\
     dotlessjmath:ȷ vector:\u{20d7} flat:♭ natural:♮ sharp:♯ slurbelow:⌣ slurabove:⌢ openface:□ perp:⊥ \
     periodcentered1:· Omegainv:℧ circledot:⊙ circleminus:⊖ circledivide:⊘ diamondmath:⋄ bardbl:‖";
 
-/// Accents as names end with them, and the mark that joins a letter.
+/// The suffixes of glyph names that mean an accent, with the combining character.
 const ACCENTS: [(&str, char); 16] = [
     ("grave", '\u{300}'),
     ("acute", '\u{301}'),
@@ -73,9 +73,9 @@ const ACCENTS: [(&str, char); 16] = [
     ("dotbelow", '\u{323}'),
 ];
 
-/// What a glyph of this name means; one name can stand for several characters.
+/// Returns the text of a glyph with this name, which may be several characters.
 pub(super) fn meaning(name: &str) -> Option<String> {
-    // What follows the first dot is a variant of the same character.
+    // The text after the first dot names a variant of the same character.
     let name = match name.split_once('.') {
         Some(("", _)) => return None,
         Some((name, _)) => name,
@@ -97,7 +97,7 @@ fn part(name: &str) -> Option<String> {
 }
 
 fn listed(name: &str) -> Option<&'static str> {
-    // A space is its own separator's enemy.
+    // A space cannot be listed, because spaces separate the entries of the list.
     if matches!(name, "space" | "visiblespace") {
         return Some(" ");
     }
@@ -114,12 +114,12 @@ fn accented(name: &str) -> Option<char> {
         let (Some(letter), None) = (letters.next(), letters.next()) else {
             return None;
         };
-        // Some languages write the comma below where others write a cedilla.
+        // Some languages use a comma below where others use a cedilla.
         compose(letter, mark).or_else(|| compose(letter, '\u{326}').filter(|_| mark == '\u{327}'))
     })
 }
 
-/// `uni20AC`, `uni00660069`, `u1F600`, and the Cyrillic and Hebrew letters that have numbers of their own.
+/// Maps `uni20AC`, `uni00660069`, `u1F600`, and the numbered names of Cyrillic and Hebrew letters.
 fn numbered(name: &str) -> Option<String> {
     let hex = |digits: &str| {
         let value = u32::from_str_radix(digits, 16).ok()?;

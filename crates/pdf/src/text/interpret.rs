@@ -1,4 +1,4 @@
-//! Follows the content of a page and notes what it shows, and where.
+//! Executes the content of a page and records the shown characters with their positions.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -10,31 +10,31 @@ use hayro_syntax::{
 
 use super::{font::TextFont, matrix::Matrix};
 
-/// How deep forms may stand in forms.
+/// The maximum nesting depth of forms.
 const FORMS_DEEP: usize = 16;
-/// How many graphics states may be kept.
+/// The maximum number of saved graphics states.
 const STATES: usize = 512;
-/// A page shows no more.
+/// The maximum number of characters on a page.
 const GLYPHS: usize = 200_000;
 
-/// Flags of an annotation that is hidden, or not for the screen.
+/// The flags of annotations that are hidden or not shown on screens.
 const UNSEEN: i32 = 2 | 32;
 
-/// Something shown: a character, or a few that are drawn as one.
+/// A shown character, or several that are drawn as one.
 #[derive(Debug, Clone)]
 pub(super) struct ShownGlyph {
     pub(super) text: String,
-    /// Where it stands, on its baseline.
+    /// The position on the baseline.
     pub(super) origin: (f32, f32),
-    /// Where the next one would.
+    /// The position of the next character.
     pub(super) end: (f32, f32),
-    /// Its height.
+    /// The height.
     pub(super) size: f32,
-    /// It is written from top to bottom.
+    /// Whether the text is vertical.
     pub(super) is_vertical: bool,
 }
 
-/// Fonts that were loaded, by where they stand in memory: not all are objects of their own.
+/// Cache of loaded fonts by their address in memory, because not all fonts are indirect objects.
 #[derive(Default)]
 pub(crate) struct FontCache(HashMap<(usize, usize), Rc<TextFont>>);
 
@@ -53,20 +53,21 @@ struct GraphicsState {
     size: f32,
     character_spacing: f32,
     word_spacing: f32,
-    /// 1 is 100 %.
+    /// The horizontal scaling; 1 is 100 %.
     stretch: f32,
     leading: f32,
     rise: f32,
 }
 
-/// One walk through one page.
+/// The interpreter of one page.
 pub(super) struct PageWalk<'c> {
     fonts: &'c mut FontCache,
     state: GraphicsState,
     kept: Vec<GraphicsState>,
     text: Matrix,
     line: Matrix,
-    /// What marks around the text say it means: shown once, in place of what is drawn.
+    /// The replacement texts (`ActualText`) of the open marked content. Each is recorded once,
+    /// instead of the characters that are drawn.
     meant: Vec<Option<MeantText>>,
     forms: Vec<ObjectIdentifier>,
     pub(super) glyphs: Vec<ShownGlyph>,
@@ -78,7 +79,7 @@ struct MeantText {
 }
 
 impl<'c> PageWalk<'c> {
-    /// `matrix` turns the page upright.
+    /// Creates an interpreter. `matrix` rotates the page upright.
     pub(super) fn new(fonts: &'c mut FontCache, matrix: Matrix) -> Self {
         Self {
             fonts,
@@ -101,7 +102,7 @@ impl<'c> PageWalk<'c> {
         }
     }
 
-    /// Follows a content.
+    /// Executes a content stream.
     pub(super) fn follow(&mut self, content: &[u8], resources: &Resources<'_>) {
         let (states, marks) = (self.kept.len(), self.meant.len());
         let mut instructions = UntypedIter::new(content);
@@ -297,14 +298,14 @@ impl<'c> PageWalk<'c> {
         }
     }
 
-    /// What a page shows by reference: often a whole page stands in one.
+    /// Executes a form that the content refers to. Often a form contains the whole page.
     fn form(&mut self, name: &Name<'_>, resources: &Resources<'_>) {
         if let Some(form) = resources.get_x_object(name).filter(is_form) {
             self.follow_form(&form, resources);
         }
     }
 
-    /// What lies on the page: a filled field, a note.
+    /// Executes an annotation on the page, such as a filled field or a note.
     pub(super) fn annotation(&mut self, annotation: &Dict<'_>, resources: &Resources<'_>) {
         let flags = annotation.get::<i32>("F").unwrap_or(0);
         let rectangle = annotation.get::<Rect>("Rect");
@@ -314,7 +315,7 @@ impl<'c> PageWalk<'c> {
         let Some(form) = appearance(annotation) else {
             return;
         };
-        // It is drawn so that its box fits its place.
+        // The appearance is scaled so that its bounding box fits the annotation's rectangle.
         let own = form.dict().get::<Rect>("BBox").unwrap_or(rectangle);
         let matrix = form_matrix(form.dict()).unwrap_or(Matrix::IDENTITY);
         let corners = [
@@ -381,7 +382,7 @@ fn form_matrix(form: &Dict<'_>) -> Option<Matrix> {
     Some(Matrix::of(numbers))
 }
 
-/// How an annotation looks normally: one drawing, or the one of its state.
+/// Returns the normal appearance of an annotation: a single one, or that of its current state.
 fn appearance<'a>(annotation: &Dict<'a>) -> Option<Stream<'a>> {
     let looks = annotation.get::<Dict<'_>>("AP")?;
     match looks.get::<Object<'_>>("N")? {

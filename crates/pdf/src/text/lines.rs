@@ -1,25 +1,25 @@
-//! From characters with places to lines of text.
+//! Joins positioned characters to lines of text.
 //!
-//! Pages are drawn in any order: a line may come word by word, letter by letter, or with its accents
-//! apart. So what stands beside one another becomes one line, wherever it comes from, and a gap
-//! becomes a blank.
+//! A page may be drawn in any order: word by word, letter by letter, or with separate accents. So
+//! pieces that are next to one another become one line, regardless of the order in which they were
+//! drawn, and a gap becomes a space.
 
 use super::{direction, interpret::ShownGlyph};
 
-/// A gap of this many sizes is a blank.
+/// The width of a gap that becomes a space, in font sizes.
 const BLANK: f32 = 0.15;
-/// A gap of this many sizes ends a line: what follows is another column, or another cell.
+/// The width of a gap that ends a line, in font sizes. The text after it is another column or cell.
 const CELL: f32 = 1.0;
-/// Baselines this near, in sizes, are the same.
+/// The maximum distance of equal baselines, in font sizes.
 const SAME_LINE: f32 = 0.25;
 
-/// A line, or a cell of one, as far as nothing else comes between.
+/// A line, or a cell of a table, without gaps.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TextLine {
     pub(super) text: String,
     pub(super) left: f32,
     pub(super) right: f32,
-    /// The height of the baseline on the page: more is further up.
+    /// The vertical position of the baseline; larger is higher on the page.
     pub(super) baseline: f32,
     pub(super) size: f32,
 }
@@ -34,7 +34,7 @@ impl TextLine {
     }
 }
 
-/// A piece of a line, in the making.
+/// A piece of a line that is not complete yet.
 #[derive(Debug, Clone)]
 struct LinePiece {
     glyphs: Vec<PlacedText>,
@@ -51,7 +51,7 @@ struct PlacedText {
     right: f32,
 }
 
-/// The lines that these characters make, in no order.
+/// Joins the characters to lines, in no particular order.
 pub(super) fn of(glyphs: &[ShownGlyph]) -> Vec<TextLine> {
     let (vertical, horizontal): (Vec<_>, Vec<_>) =
         glyphs.iter().partition(|glyph| glyph.is_vertical);
@@ -63,7 +63,7 @@ pub(super) fn of(glyphs: &[ShownGlyph]) -> Vec<TextLine> {
     lines
 }
 
-/// As they come, as long as each goes on where the last one ended.
+/// Joins characters in drawing order, as long as each continues where the previous one ended.
 fn pieces(glyphs: &[&ShownGlyph]) -> Vec<LinePiece> {
     let mut pieces: Vec<LinePiece> = Vec::new();
     for glyph in glyphs {
@@ -98,7 +98,7 @@ fn pieces(glyphs: &[&ShownGlyph]) -> Vec<LinePiece> {
             }),
         }
     }
-    // Letters printed twice, a little apart, are meant to look bold.
+    // Characters that are drawn twice with a small offset imitate bold text.
     let mut kept: Vec<LinePiece> = Vec::new();
     for piece in pieces {
         let is_shadow = kept.iter().rev().take(200).any(|other| {
@@ -118,13 +118,13 @@ fn pieces(glyphs: &[&ShownGlyph]) -> Vec<LinePiece> {
     kept
 }
 
-/// Pieces of one line that stand near one another become one, wherever they came from.
+/// Joins pieces that are close to one another on the same line, regardless of their drawing order.
 fn joined(mut pieces: Vec<LinePiece>) -> Vec<LinePiece> {
     pieces.retain(|piece| {
         let has_ink = |glyph: &PlacedText| !glyph.text.trim().is_empty();
         piece.glyphs.iter().any(has_ink)
     });
-    // The largest first: what is raised or lowered beside it joins it, and not the other way round.
+    // Largest first, so that superscripts and subscripts join the main text and not the reverse.
     pieces.sort_by(|one, two| {
         let by_size = two.size.total_cmp(&one.size);
         by_size.then(one.left.total_cmp(&two.left))
@@ -132,7 +132,7 @@ fn joined(mut pieces: Vec<LinePiece>) -> Vec<LinePiece> {
     let mut lines: Vec<LinePiece> = Vec::new();
     for piece in pieces {
         let mut line = piece;
-        // One piece can close the gap between two others.
+        // A piece may close the gap between two others.
         while let Some(near) = lines.iter().position(|other| are_near(other, &line)) {
             let mut other = lines.swap_remove(near);
             if other.size < line.size {
@@ -156,7 +156,7 @@ fn are_near(one: &LinePiece, two: &LinePiece) -> bool {
     let raised = small.baseline - large.baseline;
     let is_same_line = match small.size > large.size * 0.85 {
         true => raised.abs() < SAME_LINE * large.size,
-        // An exponent or an index.
+        // A superscript or a subscript.
         false => (-0.35 * large.size..0.6 * large.size).contains(&raised),
     };
     if !is_same_line {
@@ -166,11 +166,12 @@ fn are_near(one: &LinePiece, two: &LinePiece) -> bool {
     if gap >= CELL * small.size.max(large.size * 0.5) * 0.9 {
         return false;
     }
-    // What is printed over other text does not belong to it; an exponent over an index does.
+    // Text printed over other text does not belong to it, but a superscript above a subscript does.
     gap >= 0.0 || small.size <= large.size * 0.85 || shared_ink(one, two) < 0.5
 }
 
-/// How much of the shorter piece stands where the other one has letters, from 0 to 1.
+/// Returns the fraction of the shorter piece that overlaps characters of the other one, from 0 to
+/// 1.
 fn shared_ink(one: &LinePiece, two: &LinePiece) -> f32 {
     let (long, short) = match one.glyphs.len() >= two.glyphs.len() {
         true => (one, two),
@@ -185,7 +186,7 @@ fn shared_ink(one: &LinePiece, two: &LinePiece) -> f32 {
     shared / (short.right - short.left).max(0.01)
 }
 
-/// The text of a line, with blanks where there are gaps.
+/// Converts a line to text, with spaces for gaps.
 fn written(mut line: LinePiece) -> Option<TextLine> {
     line.glyphs
         .sort_by(|one, two| one.left.total_cmp(&two.left));
@@ -215,7 +216,7 @@ fn written(mut line: LinePiece) -> Option<TextLine> {
     })
 }
 
-/// One blank between words, and no more dots than say that there are many.
+/// Normalizes white space to single spaces, and shortens long rows of dots.
 fn tidy(text: &str) -> String {
     const LEADER: &str = "....";
     let mut words: Vec<&str> = Vec::new();
@@ -232,13 +233,13 @@ fn tidy(text: &str) -> String {
     words.join(" ")
 }
 
-/// The gap from which on there is a blank: more where letters are spread.
+/// Returns the minimum gap that becomes a space. It is larger in letter-spaced text.
 fn blank_width(line: &LinePiece) -> f32 {
     let mut gaps: Vec<f32> = line
         .glyphs
         .windows(2)
         .filter(|pair| !pair.iter().any(|glyph| glyph.text.trim().is_empty()))
-        // Dots that lead from a heading to its page say nothing of letters.
+        // The dots between a heading and its page number do not show the letter spacing.
         .filter(|pair| !pair.iter().all(|glyph| glyph.text == "."))
         .map(|pair| pair[1].left - pair[0].right)
         .collect();
@@ -250,7 +251,7 @@ fn blank_width(line: &LinePiece) -> f32 {
     (BLANK * line.size).max(usual + 0.12 * line.size)
 }
 
-/// What is written downwards, from right to left: each column is a line, in its place.
+/// Joins vertical text, whose columns run from right to left: each column becomes a line.
 fn vertical_lines(glyphs: &[&ShownGlyph]) -> Vec<TextLine> {
     let mut columns: Vec<(f32, f32, Vec<&ShownGlyph>)> = Vec::new();
     for glyph in glyphs {
@@ -271,7 +272,7 @@ fn vertical_lines(glyphs: &[&ShownGlyph]) -> Vec<TextLine> {
     columns.sort_by(|one, two| two.0.total_cmp(&one.0));
     let top = glyphs.iter().map(|glyph| glyph.origin.1);
     let top = top.fold(f32::NEG_INFINITY, f32::max);
-    // Laid out as lines one below the other, which is how they are read.
+    // The columns are placed below one another, in reading order.
     let mut baseline = top;
     let mut lines = Vec::new();
     for (x, size, glyphs) in columns {

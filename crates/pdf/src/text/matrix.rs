@@ -1,6 +1,6 @@
-//! Where things are on a page: PDF's matrices.
+//! Transformation matrices of PDF.
 
-/// `[a b c d e f]`, which moves (x, y) to (ax + cy + e, bx + dy + f).
+/// The matrix `[a b c d e f]`, which maps (x, y) to (ax + cy + e, bx + dy + f).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Matrix([f32; 6]);
 
@@ -11,7 +11,7 @@ impl Matrix {
         Self(numbers)
     }
 
-    /// This one first, then `next`.
+    /// Returns the transformation that applies `self` and then `next`.
     pub(super) fn then(self, next: Self) -> Self {
         let ([a, b, c, d, e, f], [na, nb, nc, nd, ne, nf]) = (self.0, next.0);
         Self([
@@ -29,12 +29,12 @@ impl Matrix {
         (a * x + c * y + e, b * x + d * y + f)
     }
 
-    /// How long something of height 1 becomes.
+    /// Returns the height of a transformed object with the height 1.
     pub(super) fn height(self) -> f32 {
         self.0[2].hypot(self.0[3])
     }
 
-    /// A quarter turn, this many times clockwise.
+    /// Returns a rotation by this number of clockwise quarter turns.
     pub(super) fn turned(quarters: i32) -> Self {
         match quarters.rem_euclid(4) {
             1 => Self([0.0, -1.0, 1.0, 0.0, 0.0, 0.0]),

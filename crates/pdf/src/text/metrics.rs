@@ -1,6 +1,6 @@
-//! How wide the characters of the fonts are that a PDF need not bring along.
+//! The widths of characters in the standard fonts, which a PDF need not embed.
 
-/// Widths of space to tilde, in thousandths of the size.
+/// The widths of the characters from space to tilde, in thousandths of the font size.
 const HELVETICA: [u16; 95] = [
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556,
     556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667,
@@ -16,8 +16,8 @@ const TIMES: [u16; 95] = [
     278, 778, 500, 500, 500, 500, 333, 389, 278, 500, 500, 722, 500, 500, 444, 480, 200, 480, 541,
 ];
 
-/// About the width of a character in a font of this name, in thousandths. Only where words end
-/// depends on it.
+/// Returns the approximate width of a character in a font with this name, in thousandths of the
+/// font size. It is only used to find the gaps between words.
 pub(super) fn width(font: &str, character: char) -> f32 {
     let lower = font.to_ascii_lowercase();
     if lower.contains("courier") || lower.contains("mono") {
@@ -29,7 +29,7 @@ pub(super) fn width(font: &str, character: char) -> f32 {
     };
     let index = (character as usize).wrapping_sub(0x20);
     let width = widths.get(index).copied().unwrap_or(556);
-    // Bold is a little wider, as wide for all as matters here.
+    // Bold characters are slightly wider; one factor for all is exact enough.
     match lower.contains("bold") {
         true => f32::from(width) * 1.05,
         false => f32::from(width),

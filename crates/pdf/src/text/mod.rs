@@ -1,11 +1,11 @@
-//! The text of a page: what its content shows, in the order people read it.
+//! Extracts the text of a page in reading order.
 //!
-//! - `interpret`: follows the content, and notes each character with its place
-//! - `font`: what codes mean; `encoding`, `glyph_names`, `font_program`, `metrics`: where a font does
-//!   not say it itself
-//! - `lines`: characters become lines; `columns`: lines are put in order; `direction`: text that is
-//!   read from the right
-//! - `matrix`: places
+//! - `interpret`: executes the content of the page and records each character with its position
+//! - `font`: maps codes to text; `encoding`, `glyph_names`, `font_program`, `metrics`: used if the
+//!   font has no mapping
+//! - `lines`: joins characters to lines; `columns`: puts lines in order; `direction`: text that is
+//!   read from right to left
+//! - `matrix`: transformations of positions
 
 mod columns;
 mod direction;
@@ -29,10 +29,11 @@ use matrix::Matrix;
 
 pub(crate) use interpret::FontCache;
 
-/// What stands for 0x80 to 0x9E in strings outside of pages; the rest is Latin-1.
+/// The characters for 0x80 to 0x9E in strings outside pages (PDFDocEncoding). The other codes are
+/// Latin-1.
 const DOCUMENT_ENCODING: &str = "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž";
 
-/// The text that a page shows whose content is unpacked already.
+/// Returns the text of a page, given its decoded content.
 pub(crate) fn page_text(page: &ListedPage<'_>, content: &[u8], fonts: &mut FontCache) -> String {
     let resources = Resources::new(page.resources.clone());
     let mut walk = PageWalk::new(fonts, Matrix::turned(page.quarters));
@@ -42,7 +43,7 @@ pub(crate) fn page_text(page: &ListedPage<'_>, content: &[u8], fonts: &mut FontC
     for annotation in annotations.iter().flat_map(|list| list.iter::<Dict<'_>>()) {
         walk.annotation(&annotation, &resources);
     }
-    // What runs in another direction, as beside a drawing, is read by itself, after the rest.
+    // Rotated text, such as labels of a drawing, is read separately, after the rest.
     let mut texts = Vec::new();
     for turn in [0, 1, 3, 2] {
         let upright: Vec<ShownGlyph> = walk
@@ -59,12 +60,12 @@ pub(crate) fn page_text(page: &ListedPage<'_>, content: &[u8], fonts: &mut FontC
     texts.join("\n\n")
 }
 
-/// How many quarters clockwise would make this run to the right.
+/// Returns the number of clockwise quarter turns after which the glyph runs to the right.
 fn quarter(glyph: &ShownGlyph) -> i32 {
     let (x, y) = (glyph.end.0 - glyph.origin.0, glyph.end.1 - glyph.origin.1);
     let is_upright = x.abs() >= y.abs();
     match (glyph.is_vertical, is_upright) {
-        // Written downwards: lines are columns.
+        // Vertical text: each column is treated as a line.
         (true, _) => 0,
         (false, true) if x >= 0.0 => 0,
         (false, true) => 2,
@@ -82,7 +83,7 @@ fn turned(glyph: &ShownGlyph, quarters: i32) -> ShownGlyph {
     }
 }
 
-/// A string that is meant as text, as in an outline.
+/// Decodes a text string, as in an outline.
 pub(crate) fn string_text(bytes: &[u8]) -> String {
     if let Some(units) = bytes.strip_prefix(b"\xfe\xff") {
         let units: Vec<u16> = units
