@@ -1,4 +1,4 @@
-//! A whole agent, with a tool of its own: `ANTHROPIC_API_KEY=… cargo run --example agent -- MODEL PROMPT`
+//! A complete agent with its own tool: `ANTHROPIC_API_KEY=… cargo run --example agent -- MODEL PROMPT`
 use std::{env, error::Error};
 
 use haft::{AgentSession, ApprovalAnswer, ApprovalRequest, SessionConfig, SessionEvent};
@@ -18,7 +18,7 @@ impl Tool for ShoutTool {
     }
 }
 fn main() -> Result<(), Box<dyn Error>> {
-    haft::serve_child(); // Bash runs in a sandbox that this program, started again, keeps.
+    haft::serve_child(); // Bash runs in a sandbox whose keeper is this program, started again.
     agent()
 }
 #[tokio::main]
@@ -27,7 +27,7 @@ async fn agent() -> Result<(), Box<dyn Error>> {
     let mut config = SessionConfig::new(env::current_dir()?);
     config.program = env::current_exe().ok();
     config.model.name = env::args().nth(1);
-    config.model.script = env::var_os("SCRIPT").map(Into::into); // a model that needs no key
+    config.model.script = env::var_os("SCRIPT").map(Into::into); // a scripted model: no key needed
     let show = |event: &SessionEvent| print!("{}", event.reply_text().unwrap_or_default());
     let answer = |asked: &ApprovalRequest| {
         println!("\n[allowed: {}]", asked.reason);

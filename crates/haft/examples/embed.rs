@@ -1,12 +1,13 @@
-//! The tools in an agent of your own: offer them to a model, carry out what it asks for, send back
-//! the answer.
+//! The tools in your own agent: send their definitions to a model, run the calls that it requests,
+//! and return the results.
 //!
 //! `cargo run --example embed`
 
 use haft::{Format, Haft};
 use serde_json::{Value, json};
 
-/// What a model might say. A real agent sends `definitions` along and gets this from the provider.
+/// A model's reply, hard-coded here. A real agent sends `definitions` to the provider and gets the
+/// reply from it.
 fn reply_of_a_model(_definitions: &[Value]) -> Value {
     json!({
         "role": "assistant",
@@ -22,7 +23,8 @@ fn reply_of_a_model(_definitions: &[Value]) -> Value {
 pub(crate) async fn run(dir: &std::path::Path) -> Result<Value, Box<dyn std::error::Error>> {
     let mut haft = Haft::builder(dir).build().await?;
     let reply = reply_of_a_model(&haft.definitions(Format::Anthropic));
-    // Both calls only read, so they run side by side; the results come in order.
+    // Both calls are read-only, so they run concurrently; the results are in the order of the
+    // calls.
     Ok(haft.answer(&reply).await?)
 }
 

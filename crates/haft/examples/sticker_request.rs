@@ -1,7 +1,8 @@
-//! A form-like tool of an embedder: someone at a keyboard orders stickers through their agent.
+//! A tool with a form: a user orders stickers through their agent.
 //!
-//! Only a name, an input type and `call` are needed (see `word_count.rs`). This one implements every optional method of
-//! [`Tool`] once, in the order in which a session calls them, and says why one would. `cargo run --example sticker_request`
+//! A tool needs only a name, an input type and `call` (see `word_count.rs`). This one implements
+//! every optional method of [`Tool`] once, in the order in which a session calls them, and explains
+//! their use. `cargo run --example sticker_request`
 
 use std::{
     any::Any,
@@ -37,8 +38,8 @@ struct Order {
     shown_file: String,
 }
 
-/// A service of the program: tools reach what they need through the session, not through globals, so that two sessions
-/// in one process can have two shops.
+/// A service of the program. Tools get services from the session instead of from globals, so that
+/// two sessions in one process can use different shops.
 struct Shop {
     designs: Vec<String>,
     customer: String,
@@ -47,7 +48,7 @@ struct Shop {
 
 #[derive(Default)]
 struct StickerRequest {
-    /// Known once the tool is fitted to a session.
+    /// The designs of the shop, set when the tool is created for a session.
     designs: Vec<String>,
 }
 
@@ -55,18 +56,18 @@ impl Tool for StickerRequest {
     type Input = Order;
     const NAME: &'static str = "StickerRequest";
 
-    /// What others need to know of the tool, whatever the input: so that no other file has to name it.
+    /// The properties of the tool that do not depend on the input.
     fn profile(&self) -> Profile {
         Profile {
-            title: Some("Stickers".into()),   // the name people see
-            aliases: vec!["Stickers".into()], // rules and filters may call it so
+            title: Some("Stickers".into()),   // the name that the user sees
+            aliases: vec!["Stickers".into()], // other names in rules and filters
             family: "shop".into(),
-            search_hint: "order swag laptop".into(), // how a model finds it, were it deferred
-            access: Access::Anything,                // an order cannot be taken back
-            rules: RuleMatch::NameOnly,              // people are offered the rule `StickerRequest`
-            paths: &["address_file"], // made absolute, kept inside the working directories
+            search_hint: "order swag laptop".into(), // terms for tool search, if deferred
+            access: Access::Anything,                // an order cannot be undone
+            rules: RuleMatch::NameOnly,              // the offered rule is `StickerRequest`
+            paths: &["address_file"], // made absolute, restricted to the working directories
             reserved: &["customer"],
-            needs: const { &[ServiceNeed::of::<Shop>()] }, // no shop, no tool
+            needs: const { &[ServiceNeed::of::<Shop>()] }, // without a shop the tool is not offered
             result_cap: Some(1_000),
             timeout: Some(Duration::from_secs(10)),
             rate: Some(Rate {
@@ -77,19 +78,21 @@ impl Tool for StickerRequest {
         }
     }
 
-    /// The tool as this session has it: here the designs come from the session's shop.
+    /// Returns the tool for this session: here with the designs of the session's shop.
     fn for_session(&self, services: &Services) -> Option<Self> {
         let shop = services.get::<Shop>().ok()?;
         let designs = shop.designs.clone();
         Some(Self { designs })
     }
 
-    /// Whether it can be used at all, asked once when the pool is built: a place for what takes a moment to find out.
+    /// Returns whether the tool can be used. Called once when the pool is built, so it may take
+    /// some time.
     async fn is_enabled(&self) -> bool {
         !self.designs.is_empty()
     }
 
-    /// The description, where the doc comment of the input is not enough because it depends on the session.
+    /// Returns the description if it depends on the session, so that the doc comment of the input
+    /// is not enough.
     fn prompt(&self) -> Option<String> {
         let designs = self.designs.join(", ");
         Some(format!(
@@ -97,22 +100,22 @@ impl Tool for StickerRequest {
         ))
     }
 
-    /// Repairs what models get wrong again and again, before the input is held against the schema.
+    /// Repairs frequent mistakes of models before the input is validated against the schema.
     fn backfill(&self, input: &mut Value) {
         if input["count"].is_null() {
             input["count"] = json!(1);
         }
     }
 
-    /// Where the call would run. Nothing is read here; what is worked out is kept in the input, so that it is worked
-    /// out once.
+    /// Adds data that depends on the working directory. Nothing is read from disk. The result is
+    /// stored in the input, so that it is computed only once.
     fn locate(&self, input: &mut Order, cwd: &Path, _home: Option<&Path>) {
         let file = input.address_file.strip_prefix(cwd);
         input.shown_file = file.unwrap_or(&input.address_file).display().to_string();
     }
 
-    /// What the call touches: what may run beside it, and what must be permitted. More than the truth costs speed, less
-    /// than the truth costs safety.
+    /// Returns the resources that the call uses. They determine which calls may run concurrently
+    /// and what needs permission. Too many resources cost speed; missing ones cost safety.
     fn effects(&self, input: &Order) -> Effects {
         Effects {
             reads: Effects::reading([input.address_file.clone()]).reads,
@@ -120,12 +123,13 @@ impl Tool for StickerRequest {
         }
     }
 
-    /// What was read out of the input, for an engine that knows the type (that of a command line, say). This is none.
+    /// Returns the parsed form of the input for an engine that knows its type, such as a command
+    /// line. This tool has none.
     fn reading(&self, _: &Order) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 
-    /// What only the session knows, filled in before hooks, rules and people see the call.
+    /// Adds data that only the session has, before hooks, rules and the user see the call.
     async fn complete(&self, input: &Order, cx: &CallContext) -> Option<Value> {
         let shop = cx.services.get::<Shop>().ok()?;
         Some(json!({
@@ -136,7 +140,8 @@ impl Tool for StickerRequest {
         }))
     }
 
-    /// Does it make sense? The model reads the error, so it says what to do. Nobody is asked about nonsense.
+    /// Validates the input. The model reads the error, so it must explain how to fix the input. The
+    /// user is not asked about an invalid call.
     async fn check(&self, input: &Order, _: &CallContext) -> Result<Check, ToolError> {
         if !self.designs.contains(&input.design) {
             let designs = self.designs.join(", ");
@@ -151,17 +156,19 @@ impl Tool for StickerRequest {
         })
     }
 
-    /// The tool's own word on permission, beside rules and mode: an order asks, even where everything else is allowed.
+    /// Returns the tool's own opinion on permission, in addition to rules and mode. An order always
+    /// asks, even if all other calls are allowed.
     fn permission(&self, input: &Order, _: &CallContext) -> Permission {
         Permission::Ask(format!("{} stickers are ordered", input.count))
     }
 
-    /// The text in which danger would hide: what a classifier, and the person, should look at.
+    /// Returns the text that a classifier and the user should check for dangerous content.
     fn classifier_input(&self, input: &Order) -> Option<String> {
         Some(format!("order {} × {}", input.count, input.design))
     }
 
-    /// What the person decides about: the form, filled in with what is really there. Only made where someone is asked.
+    /// Returns the preview for the user: the form with the real data. Called only if the user is
+    /// asked.
     async fn preview(&self, input: &Order, _: &CallContext) -> Option<Card> {
         let address = std::fs::read_to_string(&input.address_file).ok()?;
         let customer = input.customer.as_deref().unwrap_or("?");
@@ -169,7 +176,7 @@ impl Tool for StickerRequest {
         Some(self.render_use(input)?.with(CardPiece::Text(form)))
     }
 
-    /// Does it. Only ever an admitted call gets here.
+    /// Runs the call. Only permitted calls get here.
     async fn call(&self, input: &Order, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let path = &input.address_file;
         let address = std::fs::read_to_string(path).map_err(|source| ToolError::Read {
@@ -195,20 +202,21 @@ impl Tool for StickerRequest {
         Ok(ToolOutput::text("ordered").with_structured(json!({"order": number})))
     }
 
-    /// What the model reads of the output, where that is not its text: here from the structured value.
+    /// Returns the content that the model reads, if it differs from the text of the output: here it
+    /// is built from the structured value.
     fn to_model(&self, output: &ToolOutput) -> Vec<Content> {
         let number = output.structured.as_ref().map(|value| &value["order"]);
         let number = number.unwrap_or(&Value::Null);
         vec![Content::text(format!("Order {number} is placed."))]
     }
 
-    /// The call as a person sees it before it ran, in lists and questions.
+    /// Returns the card of a call that has not run yet, for lists and permission prompts.
     fn render_use(&self, input: &Order) -> Option<Card> {
         let what = format!("{} × {}", input.count, input.design);
         Some(Card::new("Stickers", what).with_summary(format!("to {}", input.shown_file)))
     }
 
-    /// The result as a person sees it.
+    /// Returns the card of a successful call.
     fn render_result(&self, input: &Order, output: &ToolOutput) -> Option<Card> {
         let number = output.structured.as_ref()?.get("order")?;
         Some(
@@ -217,20 +225,20 @@ impl Tool for StickerRequest {
         )
     }
 
-    /// A failure as a person sees it.
+    /// Returns the card of a failed call.
     fn render_error(&self, input: &Order, error: &ToolError) -> Option<Card> {
         let card = self.render_use(input)?.with_summary("nothing was ordered");
         Some(card.with(CardPiece::Alarm(error.to_string())))
     }
 
-    /// A call that was not permitted, as a person sees it.
+    /// Returns the card of a denied call.
     fn render_rejected(&self, input: &Order, reason: &str) -> Option<Card> {
         let card = self.render_use(input)?.with_summary("not ordered");
         Some(card.with(CardPiece::Muted(reason.to_owned())))
     }
 }
 
-/// The person: shown the form, they order what is not too much.
+/// The user: they see the form and approve small orders.
 #[derive(Default)]
 struct Person(Mutex<Vec<String>>);
 
@@ -249,8 +257,8 @@ impl Approver for Person {
     }
 }
 
-/// Four orders: one that is placed, one of a design there is none of, one that the person does not want, one without an
-/// address. What the model reads of each and what the person sees.
+/// Makes four orders: a valid one, one of an unknown design, one that the user denies, and one
+/// without an address. Returns what the model reads and the user sees of each.
 pub(crate) async fn run(dir: &Path) -> Result<String, Box<dyn Error>> {
     std::fs::write(dir.join("address.txt"), "1 Main Street\nSpringfield\n")?;
     let person = Arc::new(Person::default());

@@ -1,4 +1,4 @@
-//! A tool of your own: defined, registered, called, shown. `cargo run --example word_count`
+//! Your own tool: defined, registered, called and displayed. `cargo run --example word_count`
 
 use std::{error::Error, fs, path::PathBuf};
 
@@ -21,8 +21,8 @@ impl Tool for WordCount {
 
     fn profile(&self) -> Profile {
         Profile {
-            access: Access::Reads, // never asks, runs beside other readers
-            paths: &["path"],      // made absolute, kept inside the working directories
+            access: Access::Reads, // read-only: never asks, runs concurrently with other readers
+            paths: &["path"],      // made absolute, restricted to the working directories
             ..Profile::default()
         }
     }

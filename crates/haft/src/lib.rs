@@ -1,7 +1,7 @@
-//! The hands and eyes of an AI agent.
+//! A coding agent as a library: tools, permissions, a sandbox and whole sessions.
 //!
-//! A model says "call Edit with these arguments". [`Haft`] is everything between that sentence and a
-//! safe, exact effect on the world, and back to the model:
+//! A model requests a tool call, such as Edit with certain arguments. [`Haft`] checks the call,
+//! asks for permission, runs it, and returns the result for the model:
 //!
 //! ```no_run
 //! use haft::{Haft, PermissionMode};
@@ -26,9 +26,10 @@
 //! serde_json = "1"
 //! ```
 //!
-//! That is a session of tools, for those who bring their own loop. A whole agent, with a model, settings,
-//! subagents, slash commands and what goes on in the background, is an [`AgentSession`]: plain data in
-//! ([`SessionConfig`]), one input ([`SessionInput`]), one ordered stream of events out ([`SessionEvent`]).
+//! [`Haft`] is a session of tools, for programs that have their own agent loop. An [`AgentSession`]
+//! is a complete agent with a model, settings, subagents, slash commands and background tasks. It
+//! takes plain data ([`SessionConfig`]), has one input ([`SessionInput`]), and emits one ordered
+//! stream of events ([`SessionEvent`]).
 //!
 //! # Features
 //!
@@ -36,22 +37,22 @@
 //! |---|---|---|
 //! | `fs` | yes | `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`; with `search` also `ReplaceInFiles` |
 //! | `search` | yes | `Grep`, `Glob` |
-//! | `memory` | yes | `MemoryRead`, `MemoryWrite`: notes that outlive a session |
+//! | `memory` | yes | `MemoryRead`, `MemoryWrite`: notes that persist between sessions |
 //! | `plan` | yes | the task list and plan mode |
 //! | `session` | yes | `AskUserQuestion`, `Config`, `Sleep`, `Think`, `ToolSearch` |
-//! | `shell` | no | `Bash` and what goes with it: your program keeps the sandbox, see [below](#commands) |
+//! | `shell` | no | `Bash` and its companions: your program runs the sandbox, see [below](#commands) |
 //! | `pdf` | no | `Read` reads PDFs, in a child process of your program |
 //! | `skill` | no | `Skill` |
-//! | `schedule` | no | `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`: what is said later |
+//! | `schedule` | no | `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`: prompts that are sent later |
 //! | `web` | no | `WebFetch`, `WebSearch` |
-//! | `browser` | no | `Browser`: a Chromium of the machine, in the sandbox; brings `shell` and `web` |
-//! | `code` | no | `LSP` and new problems after edits, by language servers of the machine, in the sandbox; brings `fs`, `search` and `shell` |
-//! | `otel` | no | none: what sessions do is sent as OpenTelemetry where the variables ask for it |
+//! | `browser` | no | `Browser`: the installed Chromium, in the sandbox; enables `shell` and `web` |
+//! | `code` | no | `LSP` and new diagnostics after edits, from installed language servers in the sandbox; enables `fs`, `search` and `shell` |
+//! | `otel` | no | none: sessions send OpenTelemetry data if the environment variables enable it |
 //!
-//! # Who is asked
+//! # Approval
 //!
-//! What a rule or the mode does not decide is put to an [`Approver`]; without one it is refused, and the
-//! result says what would allow it.
+//! If neither a rule nor the permission mode decides about a call, an [`Approver`] is asked.
+//! Without an approver the call is denied, and its result explains what would allow it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -95,10 +96,10 @@
 //!
 //! # Progress and cancellation
 //!
-//! Calls report on a channel ([`contract::progress::channel`], given to [`HaftBuilder::progress`]).
-//! [`Haft::cancel_token`] interrupts the turn that begins next, and only that; each call of a turn has a
-//! token of its own ([`CallBatch::push`](engine::CallBatch::push) returns it). Whatever is cancelled still
-//! gets its result.
+//! Calls report their progress on a channel ([`contract::progress::channel`], passed to
+//! [`HaftBuilder::progress`]). [`Haft::cancel_token`] cancels only the next turn. Each call of a
+//! turn has its own token, which [`CallBatch::push`](engine::CallBatch::push) returns. A cancelled
+//! call still gets a result.
 //!
 //! ```
 //! # use haft::{Haft, PermissionMode};
@@ -132,14 +133,14 @@
 //! # }
 //! ```
 //!
-//! `examples/agent.rs` is a whole one.
+//! `examples/agent.rs` is a complete program.
 //!
 //! # Commands
 //!
-//! `Bash` (feature `shell`) runs commands in a sandbox that your program keeps, started again for it. So
-//! its `main` begins with [`serve_child`], and the session learns which program it is: by
-//! `SessionConfig::program`, or for tools alone by a [`ShellProgram`](tools::ShellProgram) among the
-//! services.
+//! `Bash` (feature `shell`) runs commands in a sandbox. Its keeper is a child process: your
+//! program, started again. So your `main` must begin with [`serve_child`], and the session must
+//! know the path of your program: set `SessionConfig::program`, or, if you use only the tools, add
+//! a [`ShellProgram`](tools::ShellProgram) to the services.
 //!
 //! ```ignore
 //! fn main() {
@@ -148,11 +149,11 @@
 //! }
 //! ```
 //!
-//! # Tools of your own
+//! # Your own tools
 //!
-//! They implement [`Tool`] and go in by [`HaftBuilder::tool`]; see `examples/word_count.rs`. A whole
-//! assistant message is answered by [`Haft::answer`]; see `examples/embed.rs`. For streams, where calls
-//! start while the model still talks, use [`Haft::turn`].
+//! A tool implements [`Tool`] and is added with [`HaftBuilder::tool`]; see
+//! `examples/word_count.rs`. [`Haft::answer`] runs all calls of an assistant message; see
+//! `examples/embed.rs`. If calls must start while the model is still streaming, use [`Haft::turn`].
 
 #![warn(missing_docs)]
 
