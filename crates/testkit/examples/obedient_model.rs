@@ -1,5 +1,6 @@
-//! The obedient model, for trying programs by hand: `cargo run -p haft-testkit --example obedient_model`, then
-//! set `ANTHROPIC_BASE_URL` to what it prints. It ends with its input.
+//! The obedient model, for trying programs by hand. Run `cargo run -p haft-testkit --example
+//! obedient_model` and set `ANTHROPIC_BASE_URL` to the URL that it prints. It exits when its stdin
+//! is closed.
 
 use std::io::{self, Read, Write};
 

@@ -1,15 +1,15 @@
-//! Replies as Anthropic streams them.
+//! Builds replies in Anthropic's streaming format.
 
 use serde_json::{Value, json};
 
 use crate::http::HttpReply;
 
-/// A reply of these blocks, as a stream.
+/// Builds a streamed reply with these blocks.
 pub fn reply(blocks: &[Value], stop: &str) -> HttpReply {
     reply_of("m-1-2026", blocks, stop)
 }
 
-/// The same of this model.
+/// Like [`reply`], but from this model.
 pub fn reply_of(model: &str, blocks: &[Value], stop: &str) -> HttpReply {
     let message = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": [],
@@ -53,17 +53,17 @@ pub fn reply_of(model: &str, blocks: &[Value], stop: &str) -> HttpReply {
     HttpReply::events(body)
 }
 
-/// A reply that is this text.
+/// Builds a reply with this text.
 pub fn said(text: &str) -> HttpReply {
     reply(&[json!({"type": "text", "text": text})], "end_turn")
 }
 
-/// A reply that calls a tool.
+/// Builds a reply that calls a tool.
 pub fn called(name: &str, input: Value) -> HttpReply {
     called_as("toolu_1", name, input)
 }
 
-/// The same with this id.
+/// Like [`called`], but with this call id.
 pub fn called_as(id: &str, name: &str, input: Value) -> HttpReply {
     let block = json!({"type": "tool_use", "id": id, "name": name, "input": input});
     reply(&[block], "tool_use")

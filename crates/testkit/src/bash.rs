@@ -1,5 +1,4 @@
-//! A toy in the place of Bash: it runs nothing, and keeps how it was asked to confine what it would
-//! have run.
+//! A replacement of Bash that runs nothing and records the confinement of its last call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +19,7 @@ pub struct BashInput {
     pub unconfined: bool,
 }
 
-/// Runs nothing.
+/// A tool that runs nothing.
 #[derive(Clone)]
 pub struct Bash {
     effects: Effects,
@@ -28,7 +27,7 @@ pub struct Bash {
 }
 
 impl Bash {
-    /// One that says this of every call.
+    /// Creates a tool whose calls have these effects.
     pub fn with(effects: Effects) -> Self {
         Self {
             effects,
@@ -36,7 +35,7 @@ impl Bash {
         }
     }
 
-    /// How the last call was to be confined; `None` if none has run since.
+    /// Returns the confinement of the last call and clears it. `None` if no call has run since.
     pub fn take(&self) -> Option<Confinement> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.take()

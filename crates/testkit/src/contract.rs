@@ -1,4 +1,4 @@
-//! What every tool must keep to, no matter who wrote it.
+//! Checks that every tool must pass.
 
 use std::sync::Arc;
 
@@ -7,15 +7,19 @@ use serde_json::Value;
 
 use crate::TempProject;
 
-/// Holds a tool to the contract, with inputs it should accept (paths absolute, inside the project).
+/// Checks a tool with inputs that it must accept (paths absolute, inside the project).
 ///
-/// Checked: the definition is one providers take; the schema has no references and closed objects;
-/// an unknown parameter is refused; effects answer the same twice and stay within the tool's
-/// access; every card has a title; a call that claims to read only changes no file; a cancelled
-/// call ends.
+/// It checks that
+/// - providers accept the definition,
+/// - the schema has no references, and its objects are closed,
+/// - an unknown parameter is rejected,
+/// - effects are deterministic and stay within the tool's declared access,
+/// - every card has a title,
+/// - a call that claims to be read-only changes no file,
+/// - a cancelled call ends.
 ///
 /// # Panics
-/// At the first thing that is not so, saying which.
+/// At the first failed check, with its description.
 pub async fn hold(
     tool: Arc<dyn DynTool>,
     services: Services,
@@ -39,7 +43,7 @@ pub async fn hold(
     for input in inputs {
         let mut odd = input.clone();
         odd["no_such_parameter"] = Value::Bool(true);
-        // A few take whatever others send, and say so.
+        // A few tools accept any parameters, and their schemas declare it.
         let is_open = spec.input_schema["additionalProperties"] == true;
         assert_eq!(
             Arc::clone(&tool).bind(odd).is_ok(),
@@ -84,7 +88,7 @@ pub async fn hold(
         };
         assert!(!card.title.is_empty(), "{name}: a card without a title");
 
-        // Whatever it answers, a call that is cancelled before it begins must end.
+        // A call that is cancelled before it starts must end, with any result.
         let (mut cx, _updates) = CallContext::for_test(project.root());
         cx.services = services.clone();
         cx.cancel.cancel();

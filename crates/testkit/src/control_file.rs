@@ -1,10 +1,10 @@
-//! Control files that are known by one name.
+//! Control files with a single name.
 
 use std::path::Path;
 
 use haft_contract::{ControlNames, ControlRules, ControlUse, ControlledFiles};
 
-/// A command may do nothing with files of this name.
+/// Rules under which commands must not access files with this name.
 #[derive(Debug, Clone, Copy)]
 pub struct ControlFile(pub &'static str);
 

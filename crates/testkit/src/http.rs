@@ -1,6 +1,6 @@
-//! A server on this machine that gives prepared replies, one a connection, and remembers what it was asked.
+//! A local HTTP server that sends prepared replies, one per connection, and records the requests.
 //!
-//! It answers from a thread of its own, so that tests with a runtime and tests without one can use it.
+//! It runs in its own thread, so that tests with and without an async runtime can use it.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -18,24 +18,24 @@ use crate::strict;
 
 /// A server that runs until it is dropped.
 pub struct HttpFake {
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// The base URL: `http://127.0.0.1:PORT`.
     pub url: String,
     address: SocketAddr,
     asked: Arc<Mutex<Vec<HttpAsked>>>,
     is_over: Arc<AtomicBool>,
 }
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct HttpAsked {
-    /// Its first line and its headers.
+    /// The request line and the headers.
     pub head: String,
-    /// Its body; `Null` where that is no JSON.
+    /// The body; `Null` if it is not JSON.
     pub body: Value,
 }
 
 impl HttpAsked {
-    /// Its method, and its path without a query.
+    /// Returns the method and the path without its query.
     pub fn target(&self) -> (&str, &str) {
         let mut words = self.head.split_whitespace();
         let (method, path) = (words.next(), words.next());
@@ -44,7 +44,7 @@ impl HttpAsked {
     }
 }
 
-/// What is sent back.
+/// A prepared reply.
 #[derive(Debug, Clone)]
 pub struct HttpReply {
     status: u16,
@@ -55,18 +55,18 @@ pub struct HttpReply {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ReplyEnd {
-    /// As HTTP wants it.
+    /// As HTTP requires.
     Proper,
-    /// The connection breaks.
+    /// The connection is closed in the middle of the reply.
     Cut,
-    /// Nothing more comes, until the client goes away.
+    /// The connection stays open without further data until the client disconnects.
     Silence,
-    /// The last chunk again and again, until the client goes away.
+    /// The last chunk is repeated until the client disconnects.
     Endless,
 }
 
 impl HttpReply {
-    /// All of it at once.
+    /// Creates a reply that is sent in one chunk.
     pub fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
@@ -76,26 +76,26 @@ impl HttpReply {
         }
     }
 
-    /// A stream of events.
+    /// Creates a stream of server-sent events.
     pub fn events(body: impl Into<Vec<u8>>) -> Self {
         Self::new(200, "text/event-stream", body)
     }
 
-    /// A refusal in JSON, as Anthropic says it.
+    /// Creates an error response in Anthropic's format.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         let error = json!({"type": kind, "message": message});
         let body = json!({"type": "error", "error": error, "request_id": "req_1"});
         Self::new(status, "application/json", body.to_string())
     }
 
-    /// The same with one more header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same bytes in chunks of this length.
+    /// Splits the body into chunks of this length.
     #[must_use]
     pub fn in_chunks_of(mut self, length: usize) -> Self {
         let all = self.chunks.concat();
@@ -103,7 +103,7 @@ impl HttpReply {
         self
     }
 
-    /// The same bytes in two chunks.
+    /// Splits the body into two chunks.
     #[must_use]
     pub fn split_at(mut self, at: usize) -> Self {
         let all = self.chunks.concat();
@@ -113,10 +113,11 @@ impl HttpReply {
         self
     }
 
-    /// The bytes before this text, and nothing more until the client goes away.
+    /// Truncates the body before this text and keeps the connection open until the client
+    /// disconnects.
     ///
     /// # Panics
-    /// If the text is not there.
+    /// If the body does not contain the text.
     #[must_use]
     pub fn silent_before(mut self, text: &str) -> Self {
         let all = self.chunks.concat();
@@ -129,21 +130,21 @@ impl HttpReply {
         self.then_silence()
     }
 
-    /// The connection breaks behind it.
+    /// Closes the connection in the middle of the reply, after the body.
     #[must_use]
     pub fn then_cut(mut self) -> Self {
         self.end = ReplyEnd::Cut;
         self
     }
 
-    /// Behind it nothing comes, not even the end.
+    /// Keeps the connection open after the body, without the end of the reply.
     #[must_use]
     pub fn then_silence(mut self) -> Self {
         self.end = ReplyEnd::Silence;
         self
     }
 
-    /// Its last chunk comes again and again.
+    /// Repeats the last chunk indefinitely.
     #[must_use]
     pub fn endless(mut self) -> Self {
         self.end = ReplyEnd::Endless;
@@ -152,7 +153,7 @@ impl HttpReply {
 }
 
 impl HttpFake {
-    /// Gives these replies, in this order; the last one again if more is asked.
+    /// Starts a server that sends these replies in this order, and then repeats the last one.
     pub fn start(replies: impl IntoIterator<Item = HttpReply>) -> Self {
         let replies: Vec<HttpReply> = replies.into_iter().collect();
         let mut number = 0;
@@ -163,8 +164,8 @@ impl HttpFake {
         })
     }
 
-    /// Gives these replies, in this order, and then errors. What a real provider would refuse is refused,
-    /// and costs no reply.
+    /// Starts a server that sends these replies in this order, and then errors. A request that a
+    /// real provider would reject is rejected and consumes no reply.
     pub fn start_strict(replies: impl IntoIterator<Item = HttpReply>) -> Self {
         let mut replies = replies.into_iter().collect::<Vec<_>>().into_iter();
         Self::start_with(move |asked| {
@@ -173,10 +174,10 @@ impl HttpFake {
         })
     }
 
-    /// Gives what this function says, one request after the other.
+    /// Starts a server that calls this function for each request, one after the other.
     ///
     /// # Panics
-    /// If there is no port.
+    /// If no port is available.
     #[expect(clippy::expect_used, reason = "without it no test can run")]
     pub fn start_with(mut reply: impl FnMut(&HttpAsked) -> HttpReply + Send + 'static) -> Self {
         crate::wait::bound_this_process();
@@ -197,7 +198,7 @@ impl HttpFake {
                 log.lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push(request);
-                // The client may go away at any time.
+                // The client may disconnect at any time.
                 let _ = give(stream, &reply);
             }
         });
@@ -209,13 +210,13 @@ impl HttpFake {
         }
     }
 
-    /// What it was asked so far.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Vec<HttpAsked> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.clone()
     }
 
-    /// The bodies of that.
+    /// Returns the bodies of the requests so far.
     pub fn bodies(&self) -> Vec<Value> {
         self.asked().into_iter().map(|asked| asked.body).collect()
     }
@@ -224,12 +225,12 @@ impl HttpFake {
 impl Drop for HttpFake {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // So that it notices.
+        // Wakes up the thread.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-/// The value of a header in a head.
+/// Returns the value of a header.
 pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| {
         let (own, value) = line.split_once(':')?;

@@ -1,16 +1,20 @@
-//! For tests only: a project in a temporary folder, toy tools whose behaviour a test can steer, and
-//! the kit that holds any tool to the contract.
+//! Test helpers: a project in a temporary folder, toy tools that a test can steer, and checks that
+//! every tool must pass.
 //!
 //! # Layout
-//! - [`project`]: files to work on
+//! - [`project`]: a temporary project with files
 //! - [`toys`]: tools that read, write, patch, wait and panic on command
-//! - [`bash`]: one in the place of Bash, which runs nothing; [`testing_permission`]: one that asks in every mode
-//! - [`contract`]: what every tool must keep to, as one function
-//! - [`http`]: a server with prepared replies; [`pages`]: one for real browsers; [`anthropic`]: such replies; [`strict`]: what providers refuse
-//! - [`obedient`]: a model that does what prompts ask for; [`model_line`]: one that a benchmark steers
-//! - [`measure`]: what benchmarks report
-//! - [`tasks`]: one in the background; [`tmux`]: a real terminal
-//! - [`skip`](mod@skip): what cannot be tried here; [`thorough`]: how much is repeated; [`wait`]: waiting that ends
+//! - [`bash`]: a replacement of Bash that runs nothing; [`testing_permission`]: a tool that asks in
+//!   every mode
+//! - [`contract`]: checks that every tool must pass
+//! - [`http`]: a server with prepared replies; [`pages`]: a server for real browsers;
+//!   [`anthropic`]: builds such replies; [`strict`]: rejects requests that providers reject
+//! - [`obedient`]: a fake model that follows simple prompts; [`model_line`]: a fake model that a
+//!   benchmark steers
+//! - [`measure`]: reports of benchmarks
+//! - [`tasks`]: a background task; [`tmux`]: a real terminal
+//! - [`skip`](mod@skip): tests that this machine cannot run; [`thorough`]: the number of
+//!   repetitions; [`wait`]: waiting with a timeout
 
 pub mod anthropic;
 pub mod bash;

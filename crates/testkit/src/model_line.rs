@@ -1,5 +1,5 @@
-//! A model at the other end of a connection whose reply is written piece by piece, for those who measure when
-//! something is sent and when something is asked.
+//! A fake model server whose reply is sent step by step, for benchmarks that measure when data is
+//! sent and when requests arrive.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -15,10 +15,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// No one takes longer to ask.
+/// The timeout of waiting for a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A model that does as it is told, on whichever connection it is asked. It ends with its process.
+/// A model server that a benchmark steers. It accepts any number of connections and ends with the
+/// process.
 pub struct ModelLine {
     url: String,
     requests: Receiver<Request>,
@@ -26,14 +27,14 @@ pub struct ModelLine {
     connections: Arc<AtomicUsize>,
 }
 
-/// A request, when all of it was here, and where the answer goes.
+/// The body of a request, the time when it was complete, and the connection for the reply.
 type Request = (Vec<u8>, Instant, TcpStream);
 
 impl ModelLine {
-    /// One that waits to be asked.
+    /// Starts a server that waits for requests.
     ///
     /// # Panics
-    /// If nothing can be listened to.
+    /// If no port is available.
     pub fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
@@ -55,20 +56,20 @@ impl ModelLine {
         }
     }
 
-    /// Where it is asked.
+    /// Returns the base URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// How many connections were made so far.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// The next request, and when all of it was here.
+    /// Waits for the next request. Returns its body and the time when it was complete.
     ///
     /// # Panics
-    /// If none comes.
+    /// If no request arrives in time.
     pub fn request(&mut self) -> (Vec<u8>, Instant) {
         let next = self.requests.recv_timeout(PATIENCE);
         let (body, at, writer) = next.expect("a request");
@@ -76,7 +77,7 @@ impl ModelLine {
         (body, at)
     }
 
-    /// Begins a reply.
+    /// Starts a reply.
     pub fn begin(&mut self) -> io::Result<()> {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
         self.write(head.as_bytes())?;
@@ -88,7 +89,7 @@ impl ModelLine {
         self.say(&[json!({"type": "message_start", "message": message})])
     }
 
-    /// Sends events of a reply, at once.
+    /// Sends events of the reply in one write.
     pub fn say(&mut self, events: &[Value]) -> io::Result<()> {
         let texts = events.iter().map(|event| {
             let name = event["type"].as_str().unwrap_or_default();
@@ -98,7 +99,7 @@ impl ModelLine {
         self.write(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
     }
 
-    /// Ends a reply; when all of it was sent.
+    /// Ends the reply. Returns the time when everything was sent.
     pub fn end(&mut self, stop: &str) -> io::Result<Instant> {
         let delta = json!({"stop_reason": stop, "stop_sequence": null});
         self.say(&[
@@ -109,7 +110,7 @@ impl ModelLine {
         Ok(Instant::now())
     }
 
-    /// A whole reply of one word.
+    /// Sends a complete reply with the text "done".
     pub fn reply(&mut self) -> io::Result<()> {
         self.begin()?;
         self.say(&text_block(0, "done"))?;
@@ -122,14 +123,14 @@ impl ModelLine {
     }
 }
 
-/// The events of a block that is a call.
+/// Returns the events of a block with a call.
 pub fn call_block(index: usize, id: &str, name: &str, input: &Value) -> [Value; 3] {
     let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
     let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
     block_events(index, &block, &delta)
 }
 
-/// The events of a block of text.
+/// Returns the events of a block with text.
 pub fn text_block(index: usize, text: &str) -> [Value; 3] {
     let block = json!({"type": "text", "text": ""});
     block_events(index, &block, &json!({"type": "text_delta", "text": text}))

@@ -1,8 +1,8 @@
-//! A model on this machine that does what simple prompts ask for, behind a server that refuses what a real one
-//! refuses: for programs that others wrote, whose prompts are not known call by call.
+//! A fake model that follows simple prompts, with a server that rejects what a real one rejects.
+//! It is for tests with third-party programs, whose prompts are not known in advance.
 //!
-//! It understands a few ways of asking ("Run this command: …", "Use the … agent to …", "Reply with exactly: …",
-//! names of tools); anything else it answers with a sentence.
+//! It understands a few phrases ("Run this command: …", "Use the … agent to …", "Reply with
+//! exactly: …", names of tools). It answers any other prompt with a sentence.
 
 use serde_json::{Map, Value, json};
 
@@ -12,14 +12,14 @@ use crate::{
     strict,
 };
 
-/// The models it has.
+/// The models in its list.
 pub const MODELS: [&str; 3] = [
     "claude-opus-4-5-20251101",
     "claude-sonnet-4-5-20250929",
     "claude-haiku-4-5-20251001",
 ];
 
-/// Other names of the same and of one more.
+/// Aliases of the models, and of one more model.
 const ALIASES: [&str; 4] = [
     "claude-opus-4-5",
     "claude-sonnet-4-5",
@@ -27,12 +27,12 @@ const ALIASES: [&str; 4] = [
     "claude-3-5-haiku-20241022",
 ];
 
-/// Starts it.
+/// Starts the server.
 pub fn start() -> HttpFake {
     HttpFake::start_with(answer)
 }
 
-/// What it answers to a request.
+/// Returns the reply to a request.
 pub fn answer(asked: &HttpAsked) -> HttpReply {
     let json = |body: Value| HttpReply::new(200, "application/json", body.to_string());
     match asked.target() {
@@ -78,7 +78,7 @@ fn message(body: &Value) -> HttpReply {
         blocks.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
         return reply_of(model, &blocks, "tool_use");
     }
-    // The answer as a call, where one is wanted so.
+    // Answers with a call of `StructuredOutput` if the tool is offered.
     let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
     if let Some(tool) = tools.iter().find(|tool| tool["name"] == "StructuredOutput") {
         let (id, input) = (
@@ -94,14 +94,14 @@ fn message(body: &Value) -> HttpReply {
     };
     blocks.push(json!({"type": "text", "text": text}));
     let reply = reply_of(model, &blocks, "end_turn");
-    // Long enough to be interrupted.
+    // The reply stays open, so that it can be interrupted.
     match prompt.starts_with("Count from") {
         true => reply.silent_before("event: message_delta"),
         false => reply,
     }
 }
 
-/// The words that were said last, and how many calls were made for them.
+/// Returns the text of the last prompt, and the number of calls that were made for it.
 fn prompt(body: &Value) -> (String, usize) {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let mut calls = 0;
@@ -139,7 +139,7 @@ fn said(prompt: &str) -> String {
     }
 }
 
-/// The calls that a prompt asks for.
+/// Returns the calls that a prompt requests.
 fn steps(prompt: &str, body: &Value) -> Vec<(String, Value)> {
     let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
     let has = |name: &str| tools.iter().any(|tool| tool["name"] == name);
@@ -194,7 +194,7 @@ fn steps(prompt: &str, body: &Value) -> Vec<(String, Value)> {
     let unloaded: Vec<String> = unloaded.collect();
     if called.is_empty() && !unloaded.is_empty() {
         let query = format!("select:{}", unloaded.join(","));
-        // Once: what cannot be loaded is done without.
+        // Only once, in case the tools cannot be loaded.
         if !body["messages"].to_string().contains(&query) {
             return one("ToolSearch", json!({"query": query}));
         }
@@ -202,7 +202,8 @@ fn steps(prompt: &str, body: &Value) -> Vec<(String, Value)> {
     called
 }
 
-/// Tools of servers that are sent by name, to be loaded before they are called.
+/// Returns the deferred tools of MCP servers: the request lists their names, and they must be
+/// loaded before they are called.
 fn listed(body: &Value) -> Vec<String> {
     let text = body["messages"].to_string();
     let Some((_, list)) = text.split_once("can be loaded. Call ToolSearch") else {
@@ -214,7 +215,7 @@ fn listed(body: &Value) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// Sums.
+/// Returns whether the prompt contains a calculation for this tool.
 fn asks_to(tool: &str, prompt: &str) -> bool {
     let words = match tool {
         "add" => " + ",
@@ -233,7 +234,7 @@ fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
     rest.split_once(behind).map(|(found, _)| found)
 }
 
-/// A value that fits a schema.
+/// Returns a value that matches a schema.
 fn shaped(schema: &Value, name: &str) -> Value {
     if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
         return first.clone();
@@ -251,7 +252,7 @@ fn shaped(schema: &Value, name: &str) -> Value {
             shaped(&schema["items"], name)
         ]),
         Some("boolean") => json!(true),
-        // What "Hello world" has, which is what such prompts are about.
+        // The length of "Hello world", which these prompts use.
         Some("number" | "integer") if name.starts_with("character") => json!(11),
         Some("number" | "integer") => json!(2),
         _ => json!("Hello"),

@@ -1,5 +1,5 @@
-//! A server of pages for real browsers, which open connections on which they say nothing: each connection has
-//! a thread of its own.
+//! A web server for real browsers. Browsers open connections without sending a request, so each
+//! connection has its own thread.
 
 use std::{
     collections::HashMap,
@@ -12,23 +12,24 @@ use std::{
     thread,
 };
 
-/// Pages by path, until it is dropped.
+/// A server of pages by path. It runs until it is dropped.
 pub struct PageServer {
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// The base URL: `http://127.0.0.1:PORT`.
     pub url: String,
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
     is_over: Arc<AtomicBool>,
 }
 
-/// Status line and headers after it, then the body.
+/// The status line with the headers, and the body.
 type Reply = (String, Vec<u8>);
 
 impl PageServer {
-    /// Serves pages of HTML by path; a body that begins with `HTTP ` is `STATUS`, headers, an empty line, the body.
+    /// Serves HTML pages by path. A body that begins with `HTTP ` consists of `STATUS`, headers, an
+    /// empty line and the body.
     ///
     /// # Panics
-    /// If there is no port.
+    /// If no port is available.
     #[expect(clippy::expect_used, reason = "without it no test can run")]
     pub fn start<P: Into<String>, B: Into<String>>(
         pages: impl IntoIterator<Item = (P, B)>,
@@ -61,13 +62,13 @@ impl PageServer {
         }
     }
 
-    /// The paths, with queries, it was asked for.
+    /// Returns the requested paths with their queries.
     pub fn asked(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.clone()
     }
 
-    /// Its port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
@@ -76,7 +77,7 @@ impl PageServer {
 impl Drop for PageServer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // So that it notices.
+        // Wakes up the thread.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -116,7 +117,7 @@ fn serve(stream: &TcpStream, pages: &HashMap<String, Reply>, log: &Mutex<Vec<Str
     );
     let (head, body) = pages.get(&path).unwrap_or(&missing);
     let mut stream = stream;
-    // The client may go away at any time.
+    // The client may disconnect at any time.
     let _ = write!(
         stream,
         "HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",

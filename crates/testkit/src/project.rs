@@ -1,4 +1,4 @@
-//! A project in a temporary folder, gone when dropped.
+//! A project in a temporary folder, which is deleted on drop.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Files to work on.
+/// A temporary project with files.
 #[derive(Debug)]
 pub struct TempProject {
     _dir: TempDir,
@@ -16,10 +16,10 @@ pub struct TempProject {
 }
 
 impl TempProject {
-    /// A project with these files.
+    /// Creates a project with these files.
     ///
     /// # Panics
-    /// Where the temporary folder cannot be written.
+    /// If the temporary folder cannot be written.
     pub fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         crate::wait::bound_this_process();
         let dir = tempfile::Builder::new()
@@ -34,20 +34,20 @@ impl TempProject {
         project
     }
 
-    /// Its folder, as a real path.
+    /// Returns the project's folder as a real path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A path inside it.
+    /// Returns a path inside the project.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Writes a file and the folders it needs.
+    /// Writes a file and creates its parent folders.
     ///
     /// # Panics
-    /// Where it cannot.
+    /// If the file cannot be written.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("inside the root")).expect("folders");
@@ -57,15 +57,15 @@ impl TempProject {
     /// Reads a file.
     ///
     /// # Panics
-    /// Where it cannot.
+    /// If the file cannot be read.
     pub fn read(&self, name: &str) -> String {
         String::from_utf8(fs::read(self.path(name)).expect("a file")).expect("text")
     }
 
-    /// Every file with its bytes, by its path inside the project; links by their target.
+    /// Returns the bytes of every file by its path inside the project; for a symlink its target.
     ///
     /// # Panics
-    /// Where something cannot be read.
+    /// If a file cannot be read.
     pub fn snapshot(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         let mut folders = vec![self.root.clone()];

@@ -1,7 +1,8 @@
-//! Tests that cannot be run on this machine.
+//! Tests that cannot run on this machine.
 //!
-//! Each says so at once on stderr, and once more in the line that `crates/tools/tests/skips.rs` prints at the
-//! end of `cargo test --workspace`. `HAFT_TESTS_REQUIRE=all` makes each of them a failure.
+//! Each skipped test is reported on stderr immediately, and again in the line that
+//! `crates/tools/tests/skips.rs` prints at the end of `cargo test --workspace`. With
+//! `HAFT_TESTS_REQUIRE=all` a skipped test fails.
 
 use std::{
     collections::BTreeSet,
@@ -12,10 +13,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Says that something is not tried here: what, and what is missing for it.
+/// Reports that a test is skipped. `what` names the test and the missing requirement.
 ///
 /// # Panics
-/// Where everything is required (`HAFT_TESTS_REQUIRE=all`).
+/// If all tests are required (`HAFT_TESTS_REQUIRE=all`).
 pub fn skip(what: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     assert!(
@@ -26,7 +27,7 @@ pub fn skip(what: &str) {
     if !said.insert(what.to_owned()) {
         return;
     }
-    // Not `eprintln!`: the harness keeps what a passing test prints.
+    // Not `eprintln!`, because the test harness captures the output of passing tests.
     let _ = writeln!(io::stderr().lock(), "SKIPPED: {what}");
     let log = fs::OpenOptions::new().create(true).append(true).open(log());
     if let Ok(mut log) = log {
@@ -34,14 +35,15 @@ pub fn skip(what: &str) {
     }
 }
 
-/// What was skipped by this run of `cargo test` so far. It is forgotten with that.
+/// Returns the tests that this run of `cargo test` has skipped so far, and clears the list.
 pub fn take_skipped() -> BTreeSet<String> {
     let text = fs::read_to_string(log()).unwrap_or_default();
     let _ = fs::remove_file(log());
     text.lines().map(str::to_owned).collect()
 }
 
-/// All test programs of a run are started by the same process.
+/// Returns the path of the list. Its name contains the parent's PID, because one process starts all
+/// test programs of a run.
 fn log() -> PathBuf {
     env::temp_dir().join(format!("haft-skipped-{}", parent_id()))
 }

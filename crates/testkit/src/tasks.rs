@@ -1,10 +1,10 @@
-//! A task in the background, and what is said of its end.
+//! A background task and the notice of its end.
 
 use haft_contract::{
     BackgroundTask, CancellationToken, TaskKind, TaskNotice, TaskStatus, TaskUsage,
 };
 
-/// A subagent that works beside the conversation.
+/// Returns a subagent that runs concurrently with the conversation.
 pub fn task() -> BackgroundTask {
     BackgroundTask {
         id: "a1b2".to_owned(),
@@ -18,7 +18,7 @@ pub fn task() -> BackgroundTask {
     }
 }
 
-/// What is said when it was stopped.
+/// Returns the notice after [`task`] was stopped.
 pub fn notice() -> TaskNotice {
     TaskNotice {
         id: "a1b2".to_owned(),

@@ -13,8 +13,8 @@ pub struct TestingPermissionInput {
     pub reason: String,
 }
 
-/// Asks a person in every mode, `bypassPermissions` too, whatever the rules allow: what comes of a question can be
-/// tried without a call that does anything.
+/// A tool that asks the user in every mode, including `bypassPermissions`, regardless of the rules.
+/// Tests use it to try permission prompts without a call that has an effect.
 pub struct TestingPermission;
 
 impl Tool for TestingPermission {
@@ -28,7 +28,7 @@ impl Tool for TestingPermission {
         }
     }
 
-    // Harmless: so it is the tool's word alone that asks.
+    // No effects, so that only the tool's own opinion causes the prompt.
     fn effects(&self, _: &TestingPermissionInput) -> Effects {
         Effects::NONE
     }

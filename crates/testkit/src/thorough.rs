@@ -1,10 +1,10 @@
-//! How much tests repeat.
+//! The switch for more test repetitions.
 
 use std::env;
 
-/// Do tests take the time for what is nearly the same once more: attacks that go on for longer, more rounds of
-/// what is drawn by lot, the same attack by another user or beside another network? So it is where
-/// `HAFT_TESTS_THOROUGH=1`, as in `.ci/run`. Every attack and every example is made without it, too.
+/// Returns whether tests should run their expensive variants: longer attacks, more rounds of random
+/// input, the same attack as another user or with another network. `HAFT_TESTS_THOROUGH=1` enables
+/// them, as `.ci/run` does. Every attack and every example also runs without it.
 pub fn is_thorough() -> bool {
     env::var_os("HAFT_TESTS_THOROUGH").is_some_and(|value| value == "1")
 }

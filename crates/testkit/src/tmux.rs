@@ -1,4 +1,4 @@
-//! A program in tmux: a real terminal with real sizes and real scrollback, on a server of its own.
+//! A program in tmux: a real terminal with a size and scrollback, on a separate tmux server.
 
 use std::{
     fs,
@@ -10,18 +10,19 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Far more than anything takes on a busy machine.
+/// The timeout of a wait, far longer than needed on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A tmux server with a shell. It ends with this.
+/// A tmux server with a shell. It is stopped on drop.
 #[derive(Debug)]
 pub struct TmuxServer {
-    /// Its socket, and what it writes.
+    /// The folder with the socket and the output.
     folder: TempDir,
 }
 
 impl TmuxServer {
-    /// One of this size with this shell. `None`, visibly, where tmux is missing: `what` cannot be tried.
+    /// Starts a server with this size and shell. If tmux is not installed, reports the test `what`
+    /// as skipped and returns `None`.
     pub fn start(
         what: &str,
         [columns, rows]: [u16; 2],
@@ -45,7 +46,7 @@ impl TmuxServer {
         Some(tmux)
     }
 
-    /// A folder of its own.
+    /// Returns the server's own folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -57,22 +58,22 @@ impl TmuxServer {
         command
     }
 
-    /// Runs a command of tmux.
+    /// Runs a tmux command.
     pub fn tmux(&self, arguments: &[&str]) -> Output {
         self.command().args(arguments).output().expect("tmux runs")
     }
 
-    /// What a command of tmux prints.
+    /// Runs a tmux command and returns its output.
     pub fn text(&self, arguments: &[&str]) -> String {
         String::from_utf8(self.tmux(arguments).stdout).expect("tmux prints text")
     }
 
-    /// What is on the screen.
+    /// Returns the visible screen.
     pub fn screen(&self) -> String {
         self.text(&["capture-pane", "-p"])
     }
 
-    /// Everything, scrolled away or not, wrapped lines joined.
+    /// Returns all lines including the scrollback, with wrapped lines joined.
     pub fn lines(&self) -> Vec<String> {
         let text = self.text(&["capture-pane", "-p", "-J", "-S", "-"]);
         text.lines()
@@ -80,29 +81,29 @@ impl TmuxServer {
             .collect()
     }
 
-    /// Types this.
+    /// Types a text.
     pub fn types(&self, text: &str) {
         self.tmux(&["send-keys", "-l", text]);
     }
 
-    /// Presses a key that has a name.
+    /// Presses a key by its name in tmux.
     pub fn press(&self, key: &str) {
         self.tmux(&["send-keys", key]);
     }
 
-    /// Types a command into the shell.
+    /// Runs a command in the shell.
     pub fn run(&self, command: &str) {
         self.types(command);
         self.press("Enter");
     }
 
-    /// From now on every byte that is written is kept.
+    /// Starts to record all bytes that are written to the terminal.
     pub fn keep_bytes(&self) {
         let bytes = self.bytes_file();
         self.tmux(&["pipe-pane", &format!("cat >> {}", bytes.display())]);
     }
 
-    /// Every byte that was written.
+    /// Returns the recorded bytes.
     pub fn bytes(&self) -> Vec<u8> {
         fs::read(self.bytes_file()).unwrap_or_default()
     }
@@ -111,7 +112,7 @@ impl TmuxServer {
         self.folder().join("bytes")
     }
 
-    /// What the shell prints for a command.
+    /// Runs a command in the shell and returns its output.
     pub fn shell(&self, command: &str) -> String {
         let (file, done) = (self.folder().join("output"), self.folder().join("done"));
         let _ = (fs::remove_file(&file), fs::remove_file(&done));
@@ -124,16 +125,16 @@ impl TmuxServer {
         fs::read_to_string(file).expect("the shell wrote it")
     }
 
-    /// Gives the window another size.
+    /// Resizes the window.
     pub fn resize(&self, columns: u16, rows: u16) {
         let size = [columns.to_string(), rows.to_string()];
         self.tmux(&["resize-window", "-x", &size[0], "-y", &size[1]]);
     }
 
-    /// Waits until the screen is so, and gives it.
+    /// Waits until the screen satisfies the condition, and returns it.
     pub fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         let started = Instant::now();
-        // Each look is a process: what takes longer is looked for less often.
+        // Each check starts a process, so the interval between checks grows.
         let mut pause = Duration::from_millis(20);
         loop {
             let screen = self.screen();

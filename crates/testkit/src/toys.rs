@@ -1,7 +1,7 @@
-//! Toy tools: small enough to reason about, steered by their input.
+//! Toy tools: small and steered by their input.
 //!
-//! `pauses` gives control away that many times, so that random values make random interleavings
-//! without any clock.
+//! `pauses` is the number of times that a call yields. Random values create random interleavings
+//! without a clock.
 
 use std::{fs, path::PathBuf, sync::Arc};
 
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// All of them, erased.
+/// Returns all toys as [`DynTool`]s.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     vec![
         erase(Append),
@@ -36,7 +36,7 @@ fn failed(error: std::io::Error) -> ToolError {
     ToolError::Failed(error.to_string())
 }
 
-/// The profile of a toy with one path parameter.
+/// Returns the profile of a toy with one path parameter.
 fn on_a_path(access: Access) -> Profile {
     Profile {
         access,
@@ -58,7 +58,7 @@ pub struct AppendInput {
     pub pauses: u8,
 }
 
-/// Reads, waits, writes: two of them on one file lose a line unless they are kept apart.
+/// Reads, waits, writes. If two calls on one file run concurrently, a line is lost.
 pub struct Append;
 
 impl Tool for Append {
@@ -92,7 +92,7 @@ pub struct PeekInput {
     pub pauses: u8,
 }
 
-/// Only reads.
+/// A read-only tool.
 pub struct Peek;
 
 impl Tool for Peek {
@@ -134,7 +134,7 @@ pub struct MoveInput {
     pub pauses: u8,
 }
 
-/// Exclusive, and patches the context.
+/// An exclusive tool that patches the context.
 pub struct Move;
 
 impl Tool for Move {
@@ -166,7 +166,7 @@ pub struct BoomInput {
     pub place: String,
 }
 
-/// A tool with a defect.
+/// A tool that panics.
 pub struct Boom;
 
 impl Tool for Boom {
@@ -204,7 +204,7 @@ pub struct HangInput {
     pub reads: bool,
 }
 
-/// Waits to be interrupted.
+/// A tool that waits until it is interrupted.
 pub struct Hang;
 
 impl Tool for Hang {
@@ -233,7 +233,7 @@ impl Tool for Hang {
 #[serde(deny_unknown_fields)]
 pub struct SlyInput {}
 
-/// Does not announce its patch.
+/// A tool that does not declare its patch.
 pub struct Sly;
 
 impl Tool for Sly {
@@ -270,7 +270,7 @@ fn once() -> u32 {
     1
 }
 
-/// Touches nothing.
+/// A tool without effects.
 pub struct Echo;
 
 impl Tool for Echo {
@@ -291,14 +291,14 @@ impl Tool for Echo {
     }
 }
 
-/// A tool of which only the name and the profile are known: for questions about permissions. It takes anything
-/// and does nothing.
+/// A tool with only a name and a profile, for tests of permissions. It accepts any input and does
+/// nothing.
 pub struct Profiled {
     spec: ToolSpec,
 }
 
 impl Profiled {
-    /// One whose rules are compared with this.
+    /// Creates a tool whose rules match in this way.
     pub fn tool(name: &str, rules: RuleMatch) -> Arc<dyn DynTool> {
         Self::with(
             name,
@@ -309,7 +309,7 @@ impl Profiled {
         )
     }
 
-    /// One of a server.
+    /// Creates a tool of an MCP server.
     pub fn of_server(server: &str, name: &str) -> Arc<dyn DynTool> {
         Self::with(
             &format!("mcp__{server}__{name}"),
@@ -320,7 +320,7 @@ impl Profiled {
         )
     }
 
-    /// One with this profile.
+    /// Creates a tool with this profile.
     pub fn with(name: &str, profile: Profile) -> Arc<dyn DynTool> {
         Arc::new(Self {
             spec: ToolSpec {

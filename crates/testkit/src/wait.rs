@@ -1,4 +1,4 @@
-//! Waiting that ends.
+//! Waiting with a timeout.
 
 use std::{
     env,
@@ -10,16 +10,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// As long as anything is waited for. Far more than it takes on a busy machine.
+/// The timeout of a single wait, far longer than needed on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// As long as the tests of one program may take all together, in minutes.
+/// The default time limit of a test program in minutes.
 const LONGEST_RUN: u64 = 30;
 
-/// Waits until this is so.
+/// Waits until the condition holds.
 ///
 /// # Panics
-/// If it does not come to be so.
+/// If it does not hold within the timeout.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -28,10 +28,10 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The same where there is no runtime.
+/// Like [`until`], but for tests without an async runtime.
 ///
 /// # Panics
-/// If it does not come to be so.
+/// If it does not hold within the timeout.
 pub fn until_blocking(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -40,14 +40,15 @@ pub fn until_blocking(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A command whose end a test may wait for: this process is bounded from now on.
+/// Returns a command for which a test may wait. Limits the run time of this process.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     bound_this_process();
     Command::new(program)
 }
 
-/// Ends this test program where a test waits for ever, say for the end of another process. Called by
-/// whatever tests begin with; the first call counts. `HAFT_TESTS_MINUTES` gives another limit.
+/// Ends this test program after a time limit, in case a test waits indefinitely, for example for
+/// another process. Test helpers call it when they start; only the first call has an effect.
+/// `HAFT_TESTS_MINUTES` sets another limit.
 pub fn bound_this_process() {
     static BOUND: Once = Once::new();
     BOUND.call_once(|| {

@@ -25,7 +25,7 @@ const FIELDS: &[&str] = &[
     "context_management",
 ];
 
-/// The message of the refusal.
+/// Checks a request and returns the error message of a rejection.
 pub(super) fn check(body: &Value) -> Result<(), String> {
     only(body, FIELDS, "body")?;
     text(body, "model", "body")?;
@@ -287,7 +287,7 @@ fn result(block: &Value, place: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The calls in it.
+/// Checks an assistant message and returns the ids of its calls.
 fn assistant(
     blocks: &[Value],
     is_last: bool,

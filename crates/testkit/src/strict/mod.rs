@@ -1,7 +1,7 @@
-//! What providers refuse: requests are held to what real servers hold them to, so that a request that only a
-//! lenient fake would take fails the test.
+//! Rejects requests that real providers would reject, so that a test fails if only a lenient fake
+//! accepts the request.
 //!
-//! The checks were written from the providers' documentation of their APIs, one sentence each.
+//! The checks follow the API documentation of the providers.
 
 mod anthropic;
 mod openai;
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::http::{HttpAsked, HttpReply, header};
 
-/// The refusal that a real server would answer with; `None` for requests that it would take, and for those
-/// that are not for a provider at all.
+/// Returns the error response of a real server, or `None` if the server would accept the request or
+/// the request is not for a provider.
 pub fn refusal(asked: &HttpAsked) -> Option<HttpReply> {
     let (method, path) = asked.target();
     if method != "POST" {
@@ -38,7 +38,7 @@ fn invalid(message: &str) -> HttpReply {
     HttpReply::error(400, "invalid_request_error", message)
 }
 
-/// Only these keys.
+/// Returns an error if the object has other keys than the allowed ones.
 fn only(value: &Value, allowed: &[&str], place: &str) -> Result<(), String> {
     let Some(object) = value.as_object() else {
         return Err(format!("{place}: Input should be an object"));

@@ -25,7 +25,7 @@ const FIELDS: &[&str] = &[
     "user",
 ];
 
-/// The message of the refusal.
+/// Checks a request and returns the error message of a rejection.
 pub(super) fn check(body: &Value) -> Result<(), String> {
     only(body, FIELDS, "body")?;
     text(body, "model", "body")?;
