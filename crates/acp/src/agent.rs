@@ -1,4 +1,4 @@
-//! The methods of a client, in the order in which they come.
+//! The methods of a client, in the order of their arrival.
 
 use std::{
     collections::HashMap,
@@ -24,16 +24,17 @@ use crate::{
     wire::{AcpClient, Incoming, IncomingLines},
 };
 
-/// The process is gone within two seconds of its end.
+/// The time limit for ending all sessions. The process exits within two seconds after the input
+/// ends.
 const ENDING: Duration = Duration::from_millis(1700);
-/// At least so long a client has to read what it was sent last.
+/// The minimum time for the client to read the last messages.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// A prompt waits so long for servers.
+/// The longest time that a prompt waits for MCP servers.
 const SERVERS: Duration = Duration::from_secs(5);
-/// Sessions that are listed at once.
+/// The number of sessions on a page of the session list.
 const PAGE: usize = 50;
 
-/// What every session of an editor begins with.
+/// The configuration that all sessions of an editor share.
 #[derive(Clone)]
 pub struct AcpAgent {
     config: SessionConfig,
@@ -43,8 +44,8 @@ pub struct AcpAgent {
 }
 
 impl AcpAgent {
-    /// Sessions that are set up like this one, in the directory that the client names; `version` is what it is told,
-    /// and what no client shows goes to `warn`.
+    /// Creates an agent. Its sessions use this configuration and the directory that the client
+    /// names. The client receives `version`; `warn` receives warnings that the client cannot show.
     pub fn new(config: SessionConfig, version: impl Into<String>, warn: fn(&str)) -> Self {
         Self {
             config,
@@ -54,14 +55,15 @@ impl AcpAgent {
         }
     }
 
-    /// The clock that schedules go by. Default: that of the machine.
+    /// Sets the clock for schedules. The default is the system clock.
     pub fn clock(mut self, clock: Arc<dyn SessionClock>) -> Self {
         self.clock = clock;
         self
     }
 }
 
-/// Answers a client until it says nothing more, is gone, or `stop` is cancelled. Then every session ends.
+/// Serves a client until its input ends, it disconnects, or `stop` is cancelled. Then ends all
+/// sessions.
 pub async fn serve<R, W>(
     agent: AcpAgent,
     input: R,
@@ -109,17 +111,17 @@ where
 struct AcpServer {
     agent: AcpAgent,
     client: AcpClient,
-    /// `None`: it has not introduced itself.
+    /// The client's capabilities. `None` before `initialize`.
     client_can: Option<ClientAbilities>,
     sessions: HashMap<String, Arc<EditorSession>>,
-    /// Requests that are worked on beside others, by their ids.
+    /// Requests that run in the background, by their ids.
     cancels: HashMap<String, CancellationToken>,
 }
 
-/// What is sent behind the answer to a request.
+/// The action after the response to a request.
 enum After {
     Nothing,
-    /// The session is known now.
+    /// The client knows the session now: send its pending updates.
     Announce(Arc<EditorSession>),
     TellMode(Arc<EditorSession>),
 }
@@ -242,7 +244,7 @@ impl AcpServer {
         }
     }
 
-    /// What a session of this directory is set up with.
+    /// Returns the configuration of a session in this directory.
     fn config(&self, params: &Value, cwd: PathBuf) -> Result<SessionConfig, AcpError> {
         let mut config = self.agent.config.clone();
         config.cwd = cwd;
@@ -305,7 +307,7 @@ impl AcpServer {
         }
         let mut config = self.config(params, cwd)?;
         config.conversation.from = Some(EarlierConversation::Named(id.to_string()));
-        // One that is open here already goes on.
+        // If the session is already open, it continues.
         let session = match self.sessions.get(name) {
             Some(session) => Arc::clone(session),
             None => self.open(id, config)?,
@@ -372,7 +374,7 @@ impl AcpServer {
         }
     }
 
-    /// Ends a session; with `delete` it is not listed any longer.
+    /// Ends a session. With `delete` it is also removed from the session list.
     fn close(&mut self, id: Value, params: &Value, delete: bool) {
         let name = params["sessionId"].as_str().unwrap_or_default().to_owned();
         let open = self.sessions.remove(&name);
@@ -401,7 +403,7 @@ impl AcpServer {
         });
     }
 
-    /// Chooses something that may have to be asked for.
+    /// Sets an option in the background, because the session may have to ask the provider.
     fn choose(&mut self, id: Value, method: &str, params: &Value) {
         let read = self.session(params).and_then(|session| match method {
             "session/set_model" => Ok((session, None, text(params, "modelId")?.to_owned())),
@@ -485,7 +487,7 @@ fn extend(to: &mut Value, more: Value) {
     }
 }
 
-/// A server of the client's, as files name it.
+/// Converts an MCP server of the client to the format of configuration files.
 fn server_entry(server: &Value) -> Result<(String, Value), AcpError> {
     let bad = |why: &str| AcpError::bad("mcpServers", why);
     let name = server["name"]
@@ -529,7 +531,7 @@ fn listed(entry: &SessionEntry) -> Option<Value> {
     Some(session)
 }
 
-/// Takes a session out of the list. One that is not known is gone already.
+/// Archives a session, which removes it from the list. An unknown session is not an error.
 fn remove(
     name: &str,
     cwd: Option<PathBuf>,

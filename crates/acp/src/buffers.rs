@@ -1,4 +1,4 @@
-//! Files as the person at the editor sees them, unsaved changes included.
+//! Files as the user sees them in the editor, including unsaved changes.
 
 use std::{path::Path, sync::Weak, time::Duration};
 
@@ -8,9 +8,10 @@ use tokio::time::timeout;
 
 use crate::{sessions::EditorSession, wire::Unanswered};
 
-/// An editor that does not say within this time what it has of a file has nothing.
+/// The timeout for reading a buffer. If the editor does not answer in time, the file on disk is
+/// used.
 const READING: Duration = Duration::from_millis(500);
-/// Saving may format the file first.
+/// The timeout for writing a file. The editor may format the file first.
 const WRITING: Duration = Duration::from_secs(10);
 
 /// The files of the editor that drives a session.
@@ -20,7 +21,7 @@ impl EditorFiles for EditorBuffers {
     fn text<'a>(&'a self, real: &'a Path) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let session = self.0.upgrade()?;
-            // A name that is no text cannot be sent.
+            // A path that is not UTF-8 cannot be sent.
             let path = real.to_str()?;
             let params = json!({"sessionId": session.id.to_string(), "path": path});
             let asking = session.client.ask("fs/read_text_file", params);

@@ -1,4 +1,4 @@
-//! How a call of a tool looks in an editor.
+//! The display of tool calls in an editor.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::diffs;
 
-/// Editors open each place that a call names: not more than these.
+/// The maximum number of locations per call. Editors open each of them.
 const MOST_LOCATIONS: usize = 8;
 const LONGEST_TITLE: usize = 200;
-/// Of a result that is text, editors get so many bytes.
+/// The maximum number of bytes of a text result that an editor receives.
 const LONGEST_TEXT: usize = 64 << 10;
 
-/// The sort of a call, for its picture.
+/// Returns ACP's kind of a tool, by which the editor chooses an icon.
 pub(crate) fn kind(tool: &str) -> &'static str {
     match tool {
         "Read" | "LS" => "read",
@@ -28,7 +28,7 @@ pub(crate) fn kind(tool: &str) -> &'static str {
     }
 }
 
-/// What a person reads of a call: its tool and what it is about, in one line.
+/// Returns the title of a call: its tool and its subject on one line.
 pub(crate) fn title(tool: &str, card: &Card) -> String {
     let name = if card.title.is_empty() {
         tool
@@ -44,7 +44,7 @@ pub(crate) fn title(tool: &str, card: &Card) -> String {
     title
 }
 
-/// The file that a call is about, as it names it.
+/// Returns the file that the input of a call names.
 pub(crate) fn path(input: &Value, cwd: &Path) -> Option<PathBuf> {
     let named = ["file_path", "notebook_path", "path"]
         .iter()
@@ -52,7 +52,7 @@ pub(crate) fn path(input: &Value, cwd: &Path) -> Option<PathBuf> {
     Some(real(&cwd.join(named)))
 }
 
-/// The places in files that a call is about.
+/// Returns the location in a file that the input of a call names.
 pub(crate) fn locations(input: &Value, cwd: &Path) -> Vec<Value> {
     let Some(path) = path(input, cwd) else {
         return Vec::new();
@@ -64,7 +64,7 @@ pub(crate) fn locations(input: &Value, cwd: &Path) -> Vec<Value> {
     vec![location]
 }
 
-/// Those that differences name.
+/// Returns the locations of changed files.
 fn changed_locations(diffs: &[Value], structured: &Value) -> Vec<Value> {
     let mut locations: Vec<Value> = Vec::new();
     for diff in diffs {
@@ -81,7 +81,8 @@ fn changed_locations(diffs: &[Value], structured: &Value) -> Vec<Value> {
     locations
 }
 
-/// A path as editors know it: links followed as far as there is something.
+/// Returns the path with symlinks resolved, as editors use it. Only the existing part of the path
+/// is resolved.
 fn real(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
@@ -92,7 +93,7 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// A call that was answered: what an editor shows of it.
+/// Returns the update of a finished call.
 pub(crate) fn answered(id: &str, finished: &CallResult, cwd: &Path) -> Value {
     let structured = finished.structured.as_ref().unwrap_or(&Value::Null);
     let mut update = result(id, finished.is_error, &finished.content, structured, cwd);
@@ -100,7 +101,7 @@ pub(crate) fn answered(id: &str, finished: &CallResult, cwd: &Path) -> Value {
     update
 }
 
-/// The same, of a call whose result alone is known.
+/// Like [`answered`], but for a call of which only the result is known.
 pub(crate) fn result(
     id: &str,
     is_error: bool,
@@ -148,7 +149,7 @@ fn shown(content: &Content) -> Option<Value> {
     }
 }
 
-/// Text as a part of a call.
+/// Returns a text as content of a call.
 pub(crate) fn text_content(text: &str) -> Value {
     json!({"type": "content", "content": {"type": "text", "text": text}})
 }

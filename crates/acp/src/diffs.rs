@@ -1,4 +1,4 @@
-//! Changed files, as editors show them.
+//! The display of changed files in an editor.
 
 use std::{fs, path::Path};
 
@@ -6,10 +6,10 @@ use haft_contract::{CardPiece, DiffHunk};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A file up to this size is shown whole, on either side.
+/// The maximum size in bytes up to which a file is shown as a whole, before and after the change.
 const WHOLE_BYTES: usize = 64 << 10;
 
-/// What a result says of changed files: of one, or of several.
+/// Returns the diffs in a result, which may change one file or several.
 pub(crate) fn of_result(structured: &Value, cwd: &Path) -> Vec<Value> {
     let one = std::iter::once(structured);
     let several = structured["files"].as_array().into_iter().flatten();
@@ -39,7 +39,8 @@ fn of_file(file: &Value, cwd: &Path) -> Vec<Value> {
     of_hunks(&path, original, &hunks)
 }
 
-/// What a call would change, from its preview: the file is looked at again, so that it is shown as it will be afterwards.
+/// Returns the diffs of a call from its preview. Reads the file again, to show the whole file after
+/// the change.
 pub(crate) fn of_preview(body: &[CardPiece], path: &Path) -> Vec<Value> {
     let diffs = body.iter().filter_map(|piece| match piece {
         CardPiece::Diff(hunks) => Some(hunks),
@@ -88,7 +89,8 @@ fn part(path: &Path, hunk: &DiffHunk) -> Value {
     whole(path, Some(&side('+')), &side('-'))
 }
 
-/// The text with its changes; `None` where they do not fit it: lines may be cut, or the file is another by now.
+/// Applies the hunks to a text. Returns `None` if they do not match: lines may be truncated, or the
+/// file may have changed.
 fn apply(old: &str, hunks: &[DiffHunk]) -> Option<String> {
     let lines: Vec<&str> = old.split_inclusive('\n').collect();
     let mut new = String::with_capacity(old.len());
@@ -97,7 +99,7 @@ fn apply(old: &str, hunks: &[DiffHunk]) -> Option<String> {
     for hunk in hunks {
         let start = usize::try_from(hunk.old_start).ok()?.saturating_sub(1);
         let start = match hunk.old_lines {
-            // Lines are added behind this one.
+            // Lines are added after this one.
             0 => usize::try_from(hunk.old_start).ok()?,
             _ => start,
         };

@@ -1,8 +1,8 @@
-//! What a request is refused with.
+//! The errors of requests.
 
 use serde_json::{Value, json};
 
-/// An error of JSON-RPC.
+/// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AcpError {
     pub(crate) code: i64,
@@ -11,7 +11,7 @@ pub(crate) struct AcpError {
 }
 
 impl AcpError {
-    /// The model's provider wants a key, or another one.
+    /// The model's provider needs an API key, or the key is invalid.
     pub(crate) const NEEDS_KEY: i64 = -32000;
     const NO_SUCH_SESSION: i64 = -32002;
     const NO_JSON: i64 = -32700;
@@ -45,7 +45,7 @@ impl AcpError {
         )
     }
 
-    /// This field makes no sense.
+    /// The field is invalid.
     pub(crate) fn bad(field: &str, why: impl std::fmt::Display) -> Self {
         let data = json!({"field": field});
         Self::new(Self::BAD_PARAMS, format!("{field}: {why}"), Some(data))
@@ -65,7 +65,7 @@ impl AcpError {
         Self::new(Self::NEEDS_KEY, "Authentication required", Some(data))
     }
 
-    /// The model or the engine failed: in words that editors show.
+    /// The model or the engine failed. Editors show the details.
     pub(crate) fn failed(details: &str) -> Self {
         let data = json!({"details": details});
         Self::new(Self::FAILED, "Internal error", Some(data))

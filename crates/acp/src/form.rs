@@ -1,10 +1,11 @@
-//! Questions of the model's, as a form of an editor.
+//! The model's questions as a form in the editor.
 
 use haft_contract::ApprovalAnswer;
 use haft_host::{UserQuestion, UserQuestions};
 use serde_json::{Map, Value, json};
 
-/// The schema of a form with these questions: one property each, and one for another answer.
+/// Returns the schema of a form with these questions. Each has one property for the options and one
+/// for another answer.
 pub(crate) fn schema(asked: &UserQuestions) -> Value {
     let mut properties = Map::new();
     for (at, question) in asked.questions.iter().enumerate() {
@@ -37,7 +38,7 @@ fn property(question: &UserQuestion) -> Value {
     }
 }
 
-/// What was filled in.
+/// Converts the filled-in form to an answer.
 pub(crate) fn answered(asked: &UserQuestions, content: &Value) -> ApprovalAnswer {
     let mut answers = Map::new();
     for (at, question) in asked.questions.iter().enumerate() {
@@ -62,7 +63,7 @@ pub(crate) fn answered(asked: &UserQuestions, content: &Value) -> ApprovalAnswer
     asked.answered(answers)
 }
 
-/// The only question, where one answer of a few is wanted.
+/// Returns the question if it is the only one and allows exactly one of its options.
 pub(crate) fn single(asked: &UserQuestions) -> Option<&UserQuestion> {
     match asked.questions.as_slice() {
         [only] if !only.multi_select && !only.options.is_empty() => Some(only),

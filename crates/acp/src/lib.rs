@@ -1,20 +1,25 @@
-//! The Agent Client Protocol, version 1: sessions of haft as the agent of an editor.
+//! The Agent Client Protocol, version 1: haft as the agent of an editor.
 //!
-//! A face like the others: it decides nothing. [`serve`] reads messages of a client line by line and answers them;
-//! each session is an [`AgentSession`](haft_host::AgentSession) of its own, whose events become updates.
+//! This is a front end: it makes no decisions. [`serve`] reads a client's messages line
+//! by line and answers them. Each session is an [`AgentSession`](haft_host::AgentSession), whose
+//! events are converted to updates.
 //!
 //! # Layout
-//! - `wire`: JSON-RPC, line by line, bounded both ways; `error`: what a request is refused with
-//! - `agent`: the methods of a client, in the order in which they come; `sessions`: its sessions
-//! - `prompt`: what a person says, as an editor sends it; `options`: modes, models, effort
-//! - `updates`: the events of a session, as updates: the one place where they are mapped; `calls`: how a call of a tool
-//!   looks, `diffs`: how a changed file does, `plan`: the list of tasks
-//! - `questions`: the person at the editor is asked; `form`: in a form, where the editor has them
-//! - `buffers`: files as the editor has them
-//! - `replay`: what was said before, as updates
+//! - `wire`: JSON-RPC, one message per line, with size limits in both directions; `error`: the
+//!   errors of requests
+//! - `agent`: the methods of a client, in the order of their arrival; `sessions`: the client's
+//!   sessions
+//! - `prompt`: the user's prompts, as an editor sends them; `options`: modes, models, effort
+//! - `updates`: the only place that converts a session's events to updates; `calls`: the display of
+//!   tool calls; `diffs`: the display of changed files; `plan`: the task list
+//! - `questions`: asks the user in the editor; `form`: asks with a form, if the editor supports
+//!   forms
+//! - `buffers`: files as the editor sees them
+//! - `replay`: converts an earlier transcript to updates
 //!
-//! **Invariants.** The answer to a request comes before every update that follows from it, and every update of a turn
-//! before its answer. Nothing that a client sends ends the process, and nothing is waited for while its messages are read.
+//! **Invariants.** The response to a request precedes all updates that it causes, and the updates
+//! of a turn precede the response to its prompt. Nothing that a client sends ends the process.
+//! Reading messages never waits for a request to finish.
 
 #![warn(missing_docs)]
 

@@ -1,10 +1,10 @@
-//! What a person at an editor can choose: the mode, the model, how much work it puts in.
+//! The options that a user can choose in an editor: the mode, the model, the effort.
 
 use haft_contract::PermissionMode;
 use haft_host::SessionInput;
 use serde_json::{Value, json};
 
-/// How much work a model can put in; the first: as much as it does by itself.
+/// The effort levels. With the first one the model uses its default.
 const EFFORTS: [(&str, &str); 6] = [
     ("auto", "As the model does by itself"),
     ("low", "Low"),
@@ -14,12 +14,12 @@ const EFFORTS: [(&str, &str); 6] = [
     ("max", "As much as it can"),
 ];
 
-/// Who writes files.
+/// The program that writes changed files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EditorWrites {
-    /// haft does.
+    /// haft writes the files.
     Direct,
-    /// The editor does, so that it can list them for review.
+    /// The editor writes the files and lists them for review.
     Review,
 }
 
@@ -48,17 +48,17 @@ impl EditorWrites {
     }
 }
 
-/// What was chosen that the session does not report.
+/// The selected options that the session does not report itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
     pub(crate) effort: String,
-    /// `bypassPermissions` may be chosen.
+    /// Whether `bypassPermissions` is available.
     pub(crate) may_bypass: bool,
-    /// Who writes files; `None`: the editor cannot.
+    /// The program that writes files. `None` if the editor cannot write files.
     pub(crate) editor_writes: Option<EditorWrites>,
 }
 
-/// A mode, by its name.
+/// Returns the available mode with this name.
 pub(crate) fn mode(name: &str, chosen: &Chosen) -> Option<PermissionMode> {
     available(chosen)
         .map(|(mode, ..)| mode)
@@ -100,7 +100,7 @@ fn available(
         .filter(move |(mode, ..)| may_bypass || *mode != PermissionMode::BypassPermissions)
 }
 
-/// The modes of a session.
+/// Returns the available modes and the current one.
 pub(crate) fn modes(input: &SessionInput, chosen: &Chosen) -> Value {
     let list: Vec<Value> = available(chosen)
         .map(|(mode, name, description)| {
@@ -110,7 +110,7 @@ pub(crate) fn modes(input: &SessionInput, chosen: &Chosen) -> Value {
     json!({"currentModeId": input.mode().name(), "availableModes": list})
 }
 
-/// Everything that can be chosen.
+/// Returns all options with their current values.
 pub(crate) fn config_options(input: &SessionInput, chosen: &Chosen) -> Value {
     let modes: Vec<Value> = available(chosen)
         .map(|(mode, name, _)| json!({"value": mode.name(), "name": name}))
@@ -142,7 +142,7 @@ pub(crate) fn config_options(input: &SessionInput, chosen: &Chosen) -> Value {
     all
 }
 
-/// Does someone choose this effort?
+/// Parses an effort level. The inner `None` means the model's default.
 pub(crate) fn effort(value: &str) -> Option<Option<&str>> {
     let known = EFFORTS.iter().any(|(name, _)| *name == value);
     known.then(|| Some(value).filter(|value| *value != "auto"))

@@ -1,9 +1,9 @@
-//! The model's list of tasks, as the plan of an editor.
+//! The model's task list, displayed as the editor's plan.
 
 use haft_host::{TodoBoard, TodoStatus};
 use serde_json::{Value, json};
 
-/// Calls of these are shown as the plan and not by themselves.
+/// Calls of these tools update the plan and are not displayed separately.
 const TOOLS: [&str; 5] = [
     "TaskCreate",
     "TaskGet",
@@ -16,7 +16,7 @@ pub(crate) fn is_of_plan(tool: &str) -> bool {
     TOOLS.contains(&tool)
 }
 
-/// The whole list: it takes the place of what was shown before.
+/// Returns an update with the whole list. It replaces the displayed list.
 pub(crate) fn update(board: &TodoBoard) -> Value {
     let entry = |todo: &haft_host::TodoEntry| {
         let status = match todo.status {

@@ -1,4 +1,4 @@
-//! What a person says, as an editor sends it.
+//! Reads prompts, as an editor sends them.
 
 use std::{
     fs,
@@ -14,14 +14,16 @@ use serde_json::Value;
 
 use crate::error::AcpError;
 
-/// A prompt, and what else it says.
+/// A prompt and the files that it contains.
 pub(crate) struct EditorPrompt {
     pub(crate) prompt: Prompt,
-    /// Files that are in it as they are on disk: they count as read. With when they were changed, in milliseconds.
+    /// Files whose current content is in the prompt, so that they are marked as read, with their
+    /// modification time in milliseconds.
     pub(crate) read: Vec<(PathBuf, f64)>,
 }
 
-/// Reads the blocks of a prompt. What is no text and no picture is kept in this folder, and named.
+/// Reads the blocks of a prompt. Data that is neither text nor an image is saved in `folder`, and
+/// the prompt names the file.
 pub(crate) fn read(blocks: &Value, folder: &Path) -> Result<EditorPrompt, AcpError> {
     let bad = |why: &str| AcpError::bad("prompt", why);
     let blocks = blocks.as_array().ok_or_else(|| bad("expected a list"))?;
@@ -75,7 +77,7 @@ fn picture(data: &Value) -> Result<Content, AcpError> {
     image_content(&bytes_of(data)?).map_err(|why| AcpError::bad("prompt", why))
 }
 
-/// What is embedded: text is data, not words of the person's.
+/// Reads an embedded resource. Its text is data, not the user's instructions.
 fn resource(
     resource: &Value,
     folder: &Path,
@@ -108,7 +110,7 @@ fn resource(
     Ok(())
 }
 
-/// The text between marks that it does not hold.
+/// Encloses the text in tags that it does not contain.
 fn framed(uri: &str, text: &str) -> String {
     let uri = uri.replace(['"', '\n', '\r'], "_");
     let mut mark = "embedded-resource".to_owned();
@@ -118,7 +120,7 @@ fn framed(uri: &str, text: &str) -> String {
     format!("<{mark} uri=\"{uri}\">\n{text}\n</{mark}>")
 }
 
-/// When a file was changed, if it says just this.
+/// Returns the modification time of a file if its content equals the text.
 fn modified_if_same(path: &Path, text: &str) -> Option<f64> {
     let is = fs::metadata(path).ok()?;
     if !is.is_file() || is.len() != text.len() as u64 {
@@ -156,11 +158,11 @@ fn keep(bytes: &[u8], uri: &str, folder: &Path) -> std::io::Result<PathBuf> {
     Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
-/// The file that a URI names.
+/// Returns the path of a file URI.
 pub(crate) fn file_of(uri: &str) -> Option<PathBuf> {
     let path = uri.strip_prefix("file://")?;
     let path = path.split(['#', '?']).next().unwrap_or_default();
-    // A name of this machine may stand before the path.
+    // The local host name may precede the path.
     let path = path.strip_prefix("localhost").unwrap_or(path);
     path.starts_with('/').then(|| PathBuf::from(decoded(path)))
 }

@@ -1,4 +1,4 @@
-//! The person at the editor is asked.
+//! Asks the user in the editor.
 
 use std::sync::{Arc, Weak};
 
@@ -12,12 +12,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{calls, diffs, form, sessions::EditorSession, wire::Unanswered};
 
-/// What was chosen of the options of a question.
+/// The user's choice.
 enum Choice {
     Option(String),
-    /// The whole turn was cancelled.
+    /// The user cancelled the whole turn.
     Cancelled,
-    /// There is no one to ask.
+    /// The user cannot be asked.
     Nobody,
 }
 
@@ -130,7 +130,8 @@ impl Questions for EditorQuestions {
     }
 }
 
-/// A call that is asked about is not said to run meanwhile.
+/// While the user is asked about a call, it is not reported as running. [`Asked::end`] must be
+/// called afterwards.
 struct Asked<'a> {
     session: &'a EditorSession,
     id: Option<&'a str>,
@@ -155,7 +156,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What "always" means for a call, and what it is answered with.
+/// Returns the label and the answer of the option "always" for a call.
 fn always(session: &EditorSession, request: &ApprovalRequest) -> Option<(String, ApprovalAnswer)> {
     let edits = calls::kind(&request.tool) == "edit";
     if edits && session.mode() == PermissionMode::Default {
@@ -181,7 +182,7 @@ fn accept_edits() -> ApprovalAnswer {
     }
 }
 
-/// The call that is asked about, whole: some editors show nothing else.
+/// Returns the complete call, because some editors show nothing else with the question.
 fn call(session: &EditorSession, request: &ApprovalRequest) -> Value {
     let asked = request.asked.as_ref();
     let id = match asked {
@@ -204,7 +205,7 @@ fn call(session: &EditorSession, request: &ApprovalRequest) -> Value {
     })
 }
 
-/// What it would do, and why it is asked about.
+/// Returns the effect of the call and the reasons for the question.
 fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) -> Vec<Value> {
     let body = &request.shown().body;
     let mut content = match calls::path(input, &session.cwd) {
@@ -242,7 +243,7 @@ fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) ->
     content
 }
 
-/// Puts options to the person, and waits for their choice.
+/// Asks the user to choose an option, and waits for the choice.
 async fn choose(session: &EditorSession, call: Value, options: Vec<Value>) -> Choice {
     let id = session.id.to_string();
     let params = json!({"sessionId": id, "toolCall": call, "options": options});
@@ -286,7 +287,7 @@ async fn ask_in_form(session: &EditorSession, questions: &UserQuestions) -> Appr
     }
 }
 
-/// What MCP servers want to know, as a form of the editor.
+/// Shows the questions of MCP servers as forms in the editor.
 pub(crate) struct EditorForms(pub(crate) Weak<EditorSession>);
 
 impl EditorForms {

@@ -1,4 +1,4 @@
-//! What was said in a session before, as updates.
+//! Converts an earlier transcript to updates.
 
 use std::{collections::HashMap, path::Path};
 
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::{calls, error::AcpError, plan, updates::chunk};
 
-/// Everything that a transcript holds, from its beginning on, in the order in which it was said. A call is shown once,
-/// with what came of it.
+/// Converts a whole transcript to updates in its order. Each call is one update that includes its
+/// result.
 pub(crate) fn updates(transcript: &Path, cwd: &Path) -> Result<Vec<Value>, AcpError> {
     let history =
         history::read(transcript).map_err(|error| AcpError::failed(&error.to_string()))?;
@@ -33,7 +33,7 @@ pub(crate) fn updates(transcript: &Path, cwd: &Path) -> Result<Vec<Value>, AcpEr
 struct Replay<'a> {
     cwd: &'a Path,
     updates: Vec<Value>,
-    /// Where the calls are that have no answer yet.
+    /// The positions of the updates of calls that have no result yet.
     calls: HashMap<String, usize>,
     seen: HashMap<String, u32>,
     board: TodoBoard,

@@ -1,4 +1,4 @@
-//! A session of an editor: what is asked of it, and what it has told.
+//! A session of an editor: its prompts and options, and the updates that it sends.
 
 use std::{
     collections::VecDeque,
@@ -29,26 +29,26 @@ use crate::{
     wire::AcpClient,
 };
 
-/// So many prompts wait behind the one that is answered.
+/// The maximum number of prompts that wait after the current one.
 const MOST_WAITING: usize = 8;
-/// A session that is closed has so long to end.
+/// The time limit for closing a session.
 const ENDING: Duration = Duration::from_millis(1200);
 const LONGEST_TITLE: usize = 80;
 
-/// What a client says it can do.
+/// The capabilities of a client.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClientAbilities {
-    /// It shows forms.
+    /// Whether the client shows forms.
     pub(crate) forms: bool,
-    /// It shows notices.
+    /// Whether the client shows notices.
     pub(crate) notices: bool,
-    /// It shows that a conversation is summarized.
+    /// Whether the client shows compactions.
     pub(crate) compaction: bool,
-    /// It says what it has of files, saved or not.
+    /// Whether the client sends the contents of files, including unsaved changes.
     pub(crate) read_files: bool,
-    /// It writes files when it is asked to.
+    /// Whether the client writes files on request.
     pub(crate) write_files: bool,
-    /// It shows output as it comes, as that of a terminal.
+    /// Whether the client shows streamed output as a terminal.
     pub(crate) terminal_output: bool,
 }
 
@@ -59,9 +59,9 @@ pub(crate) struct EditorSession {
     pub(crate) client: AcpClient,
     pub(crate) client_can: ClientAbilities,
     pub(crate) updates: Arc<Updates>,
-    /// How it is opened, also anew.
+    /// The configuration for opening the session, also again after it failed.
     config: SessionConfig,
-    /// What no editor shows goes here.
+    /// Receives warnings that the client cannot show.
     warn: fn(&str),
     clock: Arc<dyn SessionClock>,
     state: Mutex<SessionState>,
@@ -69,14 +69,14 @@ pub(crate) struct EditorSession {
 
 struct SessionState {
     live: Option<LiveSession>,
-    /// Updates that wait for the answer by which the editor learns of the session; `None`: it has.
+    /// Updates that wait until the client knows the session. `None` once it does.
     held: Option<Vec<Value>>,
-    /// Not answered yet, the oldest first.
+    /// Prompts without a response, oldest first.
     prompts: VecDeque<OpenPrompt>,
-    /// The prompts that are being answered: those that waited may be answered as one.
+    /// The prompts that are being answered. Several waiting prompts may be answered together.
     current: Vec<Uuid>,
     chosen: Chosen,
-    /// The mode that the editor knows of.
+    /// The mode that was last reported to the client.
     told_mode: PermissionMode,
     window: u64,
     used: u64,
@@ -91,13 +91,13 @@ struct LiveSession {
 
 struct OpenPrompt {
     uuid: Uuid,
-    /// The request to be answered.
+    /// The request that must be answered.
     request: Value,
-    /// Files that were in it, which count as read.
+    /// Files in the prompt that are marked as read.
     read: Vec<(PathBuf, f64)>,
 }
 
-/// When the mode is reported.
+/// The condition for reporting the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     Always,
@@ -147,7 +147,8 @@ impl EditorSession {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way into it. One that ended because it could not begin is opened again: the reason may be gone.
+    /// Returns the input of the running session. If no session is running, opens it, also again
+    /// after it failed, because the cause may have been fixed.
     pub(crate) fn input(self: &Arc<Self>) -> Result<SessionInput, AcpError> {
         if let Some(live) = &self.state().live {
             return Ok(live.input.clone());
@@ -183,7 +184,7 @@ impl EditorSession {
         Ok(input)
     }
 
-    /// What a client is answered when a session cannot begin.
+    /// Returns the error for the client if a session cannot start.
     fn refusal(&self, error: &OpenError) -> AcpError {
         let words = error.to_string();
         match can_ask(&self.config) {
@@ -207,7 +208,7 @@ impl EditorSession {
         }
     }
 
-    /// What a client learns of it when it is opened.
+    /// Returns the description of a newly opened session for the client.
     pub(crate) fn described(self: &Arc<Self>) -> Result<Value, AcpError> {
         let input = self.input()?;
         let state = self.state();
@@ -217,7 +218,7 @@ impl EditorSession {
         }))
     }
 
-    /// The editor knows the session now: what waited is sent, and which commands there are.
+    /// Sends the pending updates and the list of commands, now that the client knows the session.
     pub(crate) fn announce(self: &Arc<Self>) {
         let held = self.state().held.take();
         for update in held.into_iter().flatten() {
@@ -243,7 +244,7 @@ impl EditorSession {
         }));
     }
 
-    /// Something an editor shows.
+    /// Sends an update, or stores it until the client knows the session.
     pub(crate) fn update(&self, update: Value) {
         if let Some(held) = &mut self.state().held {
             held.push(update);
@@ -252,7 +253,7 @@ impl EditorSession {
         self.send(update);
     }
 
-    /// The same, before the editor knows the session: what was said in it before.
+    /// Sends the updates of an earlier transcript immediately, before the client knows the session.
     pub(crate) fn replay(&self, updates: Vec<Value>) {
         for update in updates {
             self.send(update);
@@ -264,7 +265,7 @@ impl EditorSession {
         self.client.note("session/update", params);
     }
 
-    /// Something a person should know.
+    /// Shows a notice to the user. If the client cannot show notices, only warnings are reported.
     pub(crate) fn notice(&self, level: NoticeLevel, text: &str) {
         if self.client_can.notices {
             self.update(json!({
@@ -277,7 +278,7 @@ impl EditorSession {
         }
     }
 
-    /// A person says something.
+    /// Queues a prompt of the user.
     pub(crate) fn prompt(self: &Arc<Self>, request: Value, given: EditorPrompt) {
         let input = match self.input() {
             Ok(input) => input,
@@ -304,7 +305,7 @@ impl EditorSession {
         input.say(prompt, Delivery::AfterRun);
     }
 
-    /// A prompt is answered from now on.
+    /// Called when the session starts to answer a prompt. Marks the files in it as read.
     pub(crate) fn delivered(&self, uuid: Uuid) {
         let mut state = self.state();
         state.current.push(uuid);
@@ -314,13 +315,13 @@ impl EditorSession {
         drop(state);
         if let (Some(read), Some(input)) = (read, input) {
             for (path, modified) in read {
-                // One that cannot be noted is read again when it is edited.
+                // If a file cannot be marked, it must be read again before it is edited.
                 let _ = input.seed_read(&path, modified);
             }
         }
     }
 
-    /// A prompt is answered.
+    /// Responds to the prompts that the turn has answered.
     pub(crate) fn answered(&self, result: &TurnResult) {
         self.tell_mode(Told::IfChanged);
         let mut state = self.state();
@@ -355,7 +356,7 @@ impl EditorSession {
         }
     }
 
-    /// What the last request has taken of the model's window.
+    /// Reports the tokens of the context window that the last request used.
     pub(crate) fn spent(&self, used: u64) {
         let mut state = self.state();
         state.used = used;
@@ -370,7 +371,7 @@ impl EditorSession {
         self.state().window = window;
     }
 
-    /// Stops what goes on; prompts that wait are answered as cancelled.
+    /// Cancels the current turn, and responds to the waiting prompts as cancelled.
     pub(crate) fn cancel(&self) {
         let input = self.state().live.as_ref().map(|live| live.input.clone());
         let Some(input) = input else {
@@ -393,7 +394,7 @@ impl EditorSession {
         }
     }
 
-    /// Is this one of its prompts? Then it is cancelled.
+    /// Cancels the turn if the request is one of this session's prompts. Returns whether it is.
     pub(crate) fn cancel_request(&self, request: &Value) -> bool {
         let is_ours = self
             .state()
@@ -406,7 +407,7 @@ impl EditorSession {
         is_ours
     }
 
-    /// Ends it: what goes on is cancelled, and everything is written.
+    /// Closes the session: cancels the current turn and waits until everything is written.
     pub(crate) async fn close(&self) {
         self.cancel();
         let live = self.state().live.take();
@@ -473,7 +474,7 @@ impl EditorSession {
         Ok(json!({"configOptions": options::config_options(&input, &state.chosen)}))
     }
 
-    /// Tells the editor of the mode, in both ways in which it can be chosen.
+    /// Reports the mode in both of ACP's ways: as the current mode and as an option.
     pub(crate) fn tell_mode(&self, told: Told) {
         let mut state = self.state();
         let Some(input) = state.live.as_ref().map(|live| live.input.clone()) else {
@@ -490,25 +491,25 @@ impl EditorSession {
         self.update(json!({"sessionUpdate": "config_option_update", "configOptions": options}));
     }
 
-    /// Are files written by the editor, so that the person reviews them there?
+    /// Returns whether the editor writes files, so that the user reviews them there.
     pub(crate) fn reviews(&self) -> bool {
         self.state().chosen.editor_writes == Some(EditorWrites::Review)
     }
 
-    /// The mode of calls that are asked about now.
+    /// Returns the current mode of the session.
     pub(crate) fn mode(&self) -> PermissionMode {
         let state = self.state();
         let live = state.live.as_ref();
         live.map_or(PermissionMode::Default, |live| live.input.mode())
     }
 
-    /// The person goes away from a question: everything stops.
+    /// Cancels the turn because the user cancelled a question.
     pub(crate) fn interrupt(&self) {
         self.cancel();
     }
 }
 
-/// Can a model be asked, as far as that is known before?
+/// Returns whether a model can be asked, as far as this is known from the configuration.
 pub(crate) fn can_ask(config: &SessionConfig) -> bool {
     let model = &config.model;
     if model.script.is_some() || model.replay.is_some() {
@@ -532,7 +533,7 @@ fn title(prompt: &Prompt) -> Option<String> {
     Some(title)
 }
 
-/// How a prompt was answered.
+/// Returns the response to a prompt.
 fn outcome(result: &TurnResult) -> Result<Value, AcpError> {
     let run = &result.run;
     let words = || match run.errors.is_empty() {

@@ -1,4 +1,4 @@
-//! The events of a session, as updates of an editor: the one place where they are mapped.
+//! Converts the events of a session to updates for an editor. No other module does this.
 
 use std::{
     collections::HashMap,
@@ -18,12 +18,12 @@ use crate::{
     sessions::{EditorSession, Told},
 };
 
-/// The end of a running command's output that is shown.
+/// The number of characters at the end of a running command's output that are shown.
 const SHOWN_OUTPUT: usize = 4000;
-/// It is shown no more often than this.
+/// The minimum interval between updates of the output.
 const PACE: Duration = Duration::from_millis(250);
 
-/// Follows a session for an editor.
+/// Forwards the events of a session to an editor.
 pub(crate) struct Updates {
     session: Weak<EditorSession>,
     state: Mutex<UpdateState>,
@@ -31,34 +31,34 @@ pub(crate) struct Updates {
 
 #[derive(Default)]
 struct UpdateState {
-    /// The reply that is under way, counted from 1.
+    /// The number of the current reply, from 1.
     reply: u64,
-    /// Calls without an answer, by the provider's id.
+    /// Calls without a result, by the provider's id.
     calls: HashMap<String, ShownCall>,
-    /// How often each id of a call has come.
+    /// The number of occurrences of each call id.
     seen: HashMap<String, u32>,
     board: TodoBoard,
-    /// Compactions so far.
+    /// The number of compactions so far.
     compactions: u32,
     has_told_trust: bool,
 }
 
-/// A call that is shown and has no answer yet.
+/// A displayed call without a result.
 struct ShownCall {
     id: String,
-    /// The end of what it has put out.
+    /// The end of its output.
     output: String,
     shown: Option<Instant>,
-    /// It is said to run.
+    /// Whether the call was reported as running.
     runs: bool,
-    /// A person is asked about it.
+    /// Whether the user is being asked about the call.
     is_asked: bool,
-    /// Its output is shown as that of a terminal.
+    /// Whether the output is displayed as a terminal.
     has_terminal: bool,
 }
 
 impl ShownCall {
-    /// It has no answer, and gets none.
+    /// Returns an update for a call that will not get a result.
     fn failed(self, why: &str) -> Value {
         let mut update = json!({
             "sessionUpdate": "tool_call_update",
@@ -87,7 +87,7 @@ impl Updates {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an editor calls a call that the provider gave this id.
+    /// Returns the editor's id of a call, given the provider's id.
     pub(crate) fn shown_id(&self, id: &str) -> String {
         let state = self.state();
         state
@@ -96,14 +96,15 @@ impl Updates {
             .map_or_else(|| id.to_owned(), |call| call.id.clone())
     }
 
-    /// A person is asked about a call: it does not run yet, whatever is reported.
+    /// Sets whether the user is being asked about a call. In that case it is not running yet, even
+    /// if it is reported as running.
     pub(crate) fn asked(&self, id: &str, is_asked: bool) {
         if let Some(call) = self.state().calls.get_mut(id) {
             call.is_asked = is_asked;
         }
     }
 
-    /// A call runs now.
+    /// Reports a call as running.
     pub(crate) fn runs(&self, session: &EditorSession, id: &str) {
         if let Some(update) = self.state().runs(id) {
             session.update(update);
@@ -284,7 +285,7 @@ impl UpdateState {
             id, name, input, ..
         } = &said.block
         {
-            // A provider that sends no pieces says it here for the first time.
+            // A provider that does not stream blocks reports the call here for the first time.
             if !self.calls.contains_key(id) {
                 self.begins(session, id, name, None);
             }
@@ -300,7 +301,7 @@ impl UpdateState {
         session.spent(tokens(&said.usage));
     }
 
-    /// A call is shown, as soon as its name is known.
+    /// Displays a call as soon as its tool is known.
     fn begins(&mut self, session: &EditorSession, id: &str, name: &str, agent: Option<&Tag>) {
         if plan::is_of_plan(name) {
             return;
@@ -342,7 +343,7 @@ impl UpdateState {
         self.calls.insert(id.to_owned(), open);
     }
 
-    /// A call is said to run, once.
+    /// Returns an update that reports a call as running. Each call is reported only once.
     fn runs(&mut self, id: &str) -> Option<Value> {
         let call = self.calls.get_mut(id)?;
         if call.is_asked || std::mem::replace(&mut call.runs, true) {
@@ -366,7 +367,7 @@ impl UpdateState {
             return;
         };
         if call.has_terminal {
-            // Terminals want to be told where a line begins.
+            // Terminals require a carriage return at the end of a line.
             let data = text.replace('\n', "\r\n");
             session.update(json!({
                 "sessionUpdate": "tool_call_update",
@@ -401,7 +402,7 @@ impl UpdateState {
         }
     }
 
-    /// What a subagent does, without its words.
+    /// Displays the calls of a subagent, but not its text.
     fn subagent(&mut self, session: &EditorSession, agent: &Arc<Tag>, event: &AgentEvent) {
         match event {
             AgentEvent::Said(said) => {
@@ -453,7 +454,7 @@ impl UpdateState {
     }
 }
 
-/// A piece of a text.
+/// Returns an update with a piece of text.
 pub(crate) fn chunk(kind: &str, text: &str, message: &str) -> Value {
     json!({
         "sessionUpdate": kind,
@@ -462,7 +463,7 @@ pub(crate) fn chunk(kind: &str, text: &str, message: &str) -> Value {
     })
 }
 
-/// How a command ended, as its answer says; `None`: it did not end by itself.
+/// Returns the exit code of a command, or `None` if its result contains none.
 fn exit_code(finished: &CallResult) -> Option<i32> {
     if !finished.is_error {
         return Some(0);
@@ -472,7 +473,7 @@ fn exit_code(finished: &CallResult) -> Option<i32> {
     first.strip_prefix("Exit code ")?.trim().parse().ok()
 }
 
-/// What a request has taken of the model's window.
+/// Returns the tokens of the context window that a request used.
 fn tokens(usage: &Usage) -> u64 {
     usage.input + usage.cache_read + usage.cache_write + usage.output
 }

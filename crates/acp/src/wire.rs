@@ -1,4 +1,5 @@
-//! JSON-RPC, one message a line: what goes out to a client, what comes in, and questions that wait for answers.
+//! JSON-RPC, one message per line: output to a client, input from it, and requests that wait for
+//! responses.
 
 use std::{
     collections::HashMap,
@@ -20,19 +21,19 @@ use tokio::{
 
 use crate::error::AcpError;
 
-/// The longest line that is read, in bytes.
+/// The maximum length of an input line in bytes.
 const LONGEST_IN: usize = 32 << 20;
-/// The longest line that is written.
+/// The maximum length of an output line in bytes.
 const LONGEST_OUT: usize = 1_000_000;
-/// A client that leaves this much unread is gone.
+/// The maximum number of unread bytes. A client with more is treated as disconnected.
 const MOST_UNREAD: usize = 256 << 20;
 
-/// The request that has an editor write a file.
+/// The request that makes an editor write a file.
 const WRITES: &str = "fs/write_text_file";
-/// So much of the words of an error is passed on.
+/// The maximum length of an error message from the client in characters.
 const LONGEST_REASON: usize = 300;
 
-/// What a line holds.
+/// An input message.
 pub(crate) enum Incoming {
     Request {
         id: Value,
@@ -47,12 +48,12 @@ pub(crate) enum Incoming {
         id: i64,
         outcome: Result<Value, Value>,
     },
-    /// It makes no sense; the id where it has one.
+    /// An invalid message, with its id if it has one.
     Bad {
         id: Value,
         error: AcpError,
     },
-    /// Nothing that matters.
+    /// A message that can be ignored.
     Nothing,
 }
 
@@ -106,7 +107,7 @@ impl Incoming {
     }
 }
 
-/// The messages of a client.
+/// Reads the messages of a client.
 pub(crate) struct IncomingLines<R> {
     input: R,
     line: Vec<u8>,
@@ -120,7 +121,8 @@ impl<R: AsyncBufRead + Unpin> IncomingLines<R> {
         }
     }
 
-    /// The next message; `None`: nothing more comes. Safe to drop: what was read of a line is kept.
+    /// Returns the next message, or `None` at the end of the input. Cancel-safe: a partial line is
+    /// stored.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Incoming>> {
         loop {
             let available = self.input.fill_buf().await?;
@@ -130,7 +132,7 @@ impl<R: AsyncBufRead + Unpin> IncomingLines<R> {
             }
             let end = available.iter().position(|&byte| byte == b'\n');
             let part = &available[..end.unwrap_or(available.len())];
-            // Of a line that is too long no more than that is kept.
+            // At most one byte more than the limit is stored of a line that is too long.
             let room = (LONGEST_IN + 1).saturating_sub(self.line.len());
             self.line.extend_from_slice(&part[..part.len().min(room)]);
             let used = part.len() + usize::from(end.is_some());
@@ -151,31 +153,31 @@ impl<R: AsyncBufRead + Unpin> IncomingLines<R> {
     }
 }
 
-/// The way to a client. Cheap to clone; every clone means the same one.
+/// The connection to a client. Cheap to clone; all clones share the connection.
 #[derive(Clone)]
 pub(crate) struct AcpClient(Arc<ClientState>);
 
 struct ClientState {
     lines: mpsc::UnboundedSender<String>,
-    /// So many bytes wait to be read by it.
+    /// The number of bytes that the client has not read yet.
     unread: Arc<AtomicUsize>,
     next: AtomicI64,
     asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Value>>>>,
     gone: CancellationToken,
 }
 
-/// Why a client gave no answer.
+/// The reason why a request to the client failed.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// It answered with an error, in these words.
+    /// The client responded with an error; contains its message.
     Refused(String),
-    /// The question is longer than a message may be.
+    /// The request is longer than a message may be.
     TooLong,
     Gone,
 }
 
 impl AcpClient {
-    /// A client that reads what is written here, until it is gone.
+    /// Creates a connection that writes to `output` until the client disconnects.
     pub(crate) fn new(output: impl AsyncWrite + Unpin + Send + 'static) -> (Self, Written) {
         let (lines, waiting) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
@@ -192,7 +194,7 @@ impl AcpClient {
         (Self(Arc::new(state)), Written(written))
     }
 
-    /// No one reads any more.
+    /// Returns the token that is cancelled when the client disconnects.
     pub(crate) fn gone(&self) -> &CancellationToken {
         &self.0.gone
     }
@@ -210,11 +212,11 @@ impl AcpClient {
         self.send(message);
     }
 
-    /// Asks, and waits for the answer. Dropped while it waits, it takes the question back.
+    /// Sends a request and waits for the response. Dropping the future withdraws the request.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Unanswered> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        // What is written to a file is never cut.
+        // The content of a file must not be truncated.
         if method == WRITES && message.to_string().len() > LONGEST_OUT {
             return Err(Unanswered::TooLong);
         }
@@ -234,7 +236,7 @@ impl AcpClient {
         }
     }
 
-    /// An answer of its came.
+    /// Delivers the client's response to a request.
     pub(crate) fn answered(&self, id: i64, outcome: Result<Value, Value>) {
         if let Some(asked) = self.asked().remove(&id) {
             let _ = asked.send(outcome);
@@ -257,7 +259,7 @@ impl AcpClient {
     }
 }
 
-/// A question without an answer yet.
+/// A request that waits for its response. If it is dropped early, the request is withdrawn.
 struct OpenRequest<'a> {
     id: i64,
     client: &'a AcpClient,
@@ -272,11 +274,11 @@ impl Drop for OpenRequest<'_> {
     }
 }
 
-/// Everything that was sent is written, or the client is gone.
+/// Completes when all messages were written or the client disconnected.
 pub(crate) struct Written(tokio::task::JoinHandle<()>);
 
 impl Written {
-    /// Waits for it, but not for a client that does not read.
+    /// Waits for it, but at most for `most`, in case the client does not read.
     pub(crate) async fn wait(self, most: Duration) {
         let _ = timeout(most, self.0).await;
     }
@@ -291,7 +293,7 @@ async fn write(
     while let Some(line) = lines.recv().await {
         let writing = async {
             output.write_all(line.as_bytes()).await?;
-            // Flushed when nothing more waits: many lines, one write.
+            // Flushed only when no line waits, so that many lines need only one write.
             match lines.is_empty() {
                 true => output.flush().await,
                 false => Ok(()),
@@ -309,7 +311,8 @@ async fn write(
     }
 }
 
-/// A message as a line. One that is too long loses its longest texts: an editor that breaks at a line shows nothing at all.
+/// Formats a message as a line. If it is too long, its longest texts are truncated: an editor that
+/// fails on a line shows nothing at all.
 fn line(mut message: Value) -> String {
     let mut text = message.to_string();
     if text.len() > LONGEST_OUT {
