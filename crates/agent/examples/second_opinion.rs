@@ -1,6 +1,8 @@
-//! A tool of your own that hands work to a subagent. `cargo run -p haft-agent --example second_opinion`
+//! Your own tool that delegates work to a subagent. `cargo run -p haft-agent --example
+//! second_opinion`
 //!
-//! The model is scripted; put a real one in its place (`haft_models::anthropic`, `haft_models::openai`).
+//! The model is scripted; replace it by a real one (`haft_models::anthropic`,
+//! `haft_models::openai`).
 
 use std::{error::Error, sync::Arc};
 
@@ -28,7 +30,7 @@ impl Tool for SecondOpinion {
 
     fn profile(&self) -> Profile {
         Profile {
-            access: Access::Reads, // what the subagent does is judged call by call
+            access: Access::Reads, // the subagent's calls are checked individually
             ..Profile::default()
         }
     }
@@ -39,7 +41,7 @@ impl Tool for SecondOpinion {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let launch = LaunchRequest {
-            kind: Some("Explore".to_owned()), // reads, and changes nothing
+            kind: Some("Explore".to_owned()), // read-only
             prompt: format!("{}\n\nSay what speaks against it, too.", input.question),
             description: "A second opinion".to_owned(),
             background: Some(false),
@@ -53,7 +55,7 @@ impl Tool for SecondOpinion {
     }
 }
 
-/// The main conversation, then the subagent's.
+/// The turns of the main conversation, then those of the subagent.
 const SCRIPT: &str = r#"{
   "turns": [
     {"content": [{"type": "tool_use", "name": "SecondOpinion", "input": {"question": "Is this crate small?"}}]},

@@ -1,4 +1,4 @@
-//! Setting up an agent.
+//! Building an agent.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,44 +23,44 @@ use crate::{
     transcript::{Files, SessionOrigin, SoFar, Transcript},
 };
 
-/// How a model is asked.
+/// The settings of model requests.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelSettings {
-    /// The model, as its provider names it.
+    /// The model, under its provider's name.
     pub name: String,
-    /// Another one in plan mode.
+    /// The model to use in plan mode, if it differs.
     pub plan_name: Option<String>,
-    /// At most this many tokens in a reply.
+    /// The maximum number of tokens in a reply.
     pub max_tokens: u32,
-    /// Whether and how it thinks first.
+    /// Whether and how the model thinks before it answers.
     pub thinking: Thinking,
-    /// How much work it puts in.
+    /// The effort level.
     pub effort: Option<String>,
-    /// How many tokens it can read.
+    /// The context window in tokens.
     pub window: u64,
-    /// Whether and when its conversation is summarized unasked.
+    /// The settings of automatic compaction.
     pub auto_compact: AutoCompact,
 }
 
-/// Whether and when a conversation is summarized unasked.
+/// The settings of automatic compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AutoCompact {
-    /// It is not: one that no longer fits is refused by the provider.
+    /// Disables automatic compaction. The provider then rejects a conversation that is too long.
     pub is_off: bool,
-    /// As if the model could read only this many tokens.
+    /// Treats the context window as having only this many tokens.
     pub window: Option<u64>,
 }
 
 impl AutoCompact {
-    /// How many tokens a conversation with a model may have that can read this many.
+    /// Returns the effective context window of a model with `window` tokens.
     pub fn window_of(self, window: u64) -> u64 {
         self.window.map_or(window, |most| most.min(window))
     }
 }
 
 impl ModelSettings {
-    /// With everything else left at its default.
+    /// Creates settings with default values for everything else.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -73,28 +73,28 @@ impl ModelSettings {
         }
     }
 
-    /// At most this many tokens in a reply.
+    /// Sets the maximum number of tokens in a reply.
     #[must_use]
     pub fn max_tokens(mut self, most: u32) -> Self {
         self.max_tokens = most;
         self
     }
 
-    /// Whether and how it thinks first.
+    /// Sets whether and how the model thinks before it answers.
     #[must_use]
     pub fn thinking(mut self, thinking: Thinking) -> Self {
         self.thinking = thinking;
         self
     }
 
-    /// How much work it puts in.
+    /// Sets the effort level.
     #[must_use]
     pub fn effort(mut self, effort: impl Into<String>) -> Self {
         self.effort = Some(effort.into());
         self
     }
 
-    /// How many tokens it can read.
+    /// Sets the context window in tokens.
     #[must_use]
     pub fn window(mut self, tokens: u64) -> Self {
         self.window = tokens;
@@ -102,36 +102,37 @@ impl ModelSettings {
     }
 }
 
-/// When a run ends though the model would go on.
+/// The limits at which a run ends early.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RunLimits {
-    /// After this many rounds of tools.
+    /// The maximum number of turns with tool calls.
     pub max_turns: Option<u32>,
-    /// After this much money, all runs of this agent together.
+    /// The maximum cost of all runs of this agent together, in USD.
     pub max_budget_usd: Option<f64>,
-    /// After this many rounds in a row that got nowhere the model gets a reminder…
+    /// The number of consecutive turns without progress after which the model gets a reminder.
     pub warn_after_repeats: u32,
-    /// …and after this many the run ends.
+    /// The number of consecutive turns without progress after which the run ends.
     pub stop_after_repeats: u32,
 }
 
 impl RunLimits {
-    /// After this many rounds of tools.
+    /// Sets the maximum number of turns with tool calls.
     #[must_use]
     pub fn max_turns(mut self, most: u32) -> Self {
         self.max_turns = Some(most);
         self
     }
 
-    /// After this much money, all runs of the agent together.
+    /// Sets the maximum cost of all runs of the agent together, in USD.
     #[must_use]
     pub fn max_budget_usd(mut self, most: f64) -> Self {
         self.max_budget_usd = Some(most);
         self
     }
 
-    /// When a model that repeats itself gets a reminder, and when its run ends.
+    /// Sets the numbers of consecutive turns without progress after which the model gets a reminder
+    /// and the run ends.
     #[must_use]
     pub fn repeats(mut self, warn_after: u32, stop_after: u32) -> Self {
         (self.warn_after_repeats, self.stop_after_repeats) = (warn_after, stop_after);
@@ -150,15 +151,15 @@ impl Default for RunLimits {
     }
 }
 
-/// A model with tools, in one session: the loop over these parts.
+/// A model with tools in one session, and the loop over these parts.
 pub struct Agent {
-    /// Runs its calls, and knows the session's context.
+    /// Runs the tool calls and has the session's context.
     pub(crate) scheduler: Scheduler,
-    /// Whom it asks.
+    /// Sends requests to the model.
     pub(crate) client: ModelClient,
-    /// What was said.
+    /// The conversation and its transcript.
     pub(crate) dialogue: Dialogue,
-    /// What else it reads.
+    /// The memory files and skills that the model reads.
     pub(crate) instructions: Instructions,
     pub(crate) plan: PlanReminder,
     pub(crate) hooks: HookRunner,
@@ -166,36 +167,38 @@ pub struct Agent {
     pub(crate) limits: RunLimits,
     /// Launches subagents for its calls.
     pub(crate) spawner: Option<Arc<Spawner>>,
-    /// Those of the session, if this is the main agent.
+    /// The subagents of the session, if this is the main agent.
     pub(crate) subagents: Option<SubagentPool>,
     pub(crate) session: SessionProgress,
-    /// What is done with a message that comes during a run.
+    /// Expands the mentions in a message that arrives during a run.
     pub(crate) attach: Option<Box<Attach>>,
 }
 
-/// Adds to a message what it names: read by these calls, in this directory.
+/// Adds the files and folders that a message mentions. It reads them with these calls, relative to
+/// this directory.
 pub type Attach =
     dyn Fn(Prompt, NestedCalls, Arc<Path>) -> BoxFuture<'static, Prompt> + Send + Sync;
 
-/// Which session it is, and how far it has come.
+/// The session and its progress.
 pub(crate) struct SessionProgress {
     pub(crate) id: SessionId,
     pub(crate) origin: SessionOrigin,
-    /// The context before anything of an earlier run was taken over.
+    /// The context before the grants of an earlier run were applied.
     pub(crate) start: SessionContext,
-    /// Some run has begun.
+    /// Whether a run has begun.
     pub(crate) has_begun: bool,
-    /// Hooks block the beginning: why.
+    /// The reason why hooks block the start of the session.
     pub(crate) held_up: Option<String>,
-    /// A run was dropped in the middle: what is in memory lags behind the transcript.
+    /// Whether a run was dropped in the middle, so that the conversation in memory is older than
+    /// the transcript.
     pub(crate) is_behind: bool,
-    /// What the next run is permitted.
+    /// The changes that apply to the next run.
     pub(crate) permitted: Vec<ContextPatch>,
-    /// Working directories that hooks do not know of yet.
+    /// Working directories that were not reported to hooks yet.
     pub(crate) added: Vec<PathBuf>,
 }
 
-/// Sets an agent up.
+/// Builds an agent.
 pub struct AgentBuilder {
     scheduler: Scheduler,
     model: Arc<dyn Model>,
@@ -215,7 +218,8 @@ pub struct AgentBuilder {
 }
 
 impl Agent {
-    /// Sets up one that asks this model and runs calls here.
+    /// Returns a builder of an agent that sends requests to this model and runs calls with this
+    /// scheduler.
     pub fn builder(
         scheduler: Scheduler,
         model: Arc<dyn Model>,
@@ -240,67 +244,68 @@ impl Agent {
         }
     }
 
-    /// The handle by which it is interrupted, steered and changed while it runs.
+    /// Returns the handle that interrupts, steers and changes the running agent.
     pub fn control(&self) -> Control {
         self.control.clone()
     }
 
-    /// Messages that come during a run are given to this before the model reads them.
+    /// Sets the function that expands mentions in messages that arrive during a run.
     pub fn attach_with(&mut self, attach: Box<Attach>) {
         self.attach = Some(attach);
     }
 
-    /// The session.
+    /// Returns the id of the session.
     pub fn session(&self) -> SessionId {
         self.session.id
     }
 
-    /// What was said so far.
+    /// Returns the conversation so far.
     pub fn conversation(&self) -> &Conversation {
         &self.dialogue.conversation
     }
 
-    /// Where the session is recorded.
+    /// Returns the transcript of the session.
     pub fn transcript(&self) -> &Arc<Transcript> {
         &self.dialogue.transcript
     }
 
-    /// Which files the session has read and changed.
+    /// Returns the files that the session has read and changed.
     pub fn files(&self) -> Files {
         self.dialogue.transcript.files()
     }
 
-    /// What was spent so far, by its subagents too.
+    /// Returns the usage so far, including that of its subagents.
     pub fn ledger(&self) -> UsageLedger {
         self.client.ledger()
     }
 
-    /// The same, as it goes on.
+    /// Like [`ledger`](Self::ledger), but returns the live counter.
     pub fn spending(&self) -> SharedUsage {
         self.client.usage()
     }
 
-    /// The session's context as it is now.
+    /// Returns the current context of the session.
     pub fn context(&self) -> SessionContext {
         self.scheduler.context()
     }
 
-    /// How the model is asked.
+    /// Returns the settings of model requests.
     pub fn settings(&self) -> &ModelSettings {
         &self.client.settings
     }
 
-    /// Tokens in the conversation, about, and how many the model can read.
+    /// Returns the approximate number of tokens in the conversation, and the context window.
     pub fn context_usage(&self) -> (u64, u64) {
         (self.dialogue.window.tokens(), self.client.settings.window)
     }
 
-    /// What every request begins with, about, in tokens: the system prompt, and each tool by its name.
+    /// Returns the approximate number of tokens in the system prompt and in each tool definition,
+    /// by name.
     pub fn prefix_sizes(&self) -> (u64, Vec<(String, u64)>) {
         self.client.prefix_sizes()
     }
 
-    /// Takes over what was asked for through the handle.
+    /// Applies the changes that were requested through the handle.
     pub(crate) fn take_changes(&mut self) {
         let changes = self.control.take_changes();
         if let Some(change) = &changes.main_agent {
@@ -325,7 +330,7 @@ impl Agent {
         }
     }
 
-    /// What makes room in the model's window.
+    /// Returns the compaction of this agent's conversation.
     pub(crate) fn compaction<'a>(&'a mut self, to: RunContext<'a>) -> Compaction<'a> {
         Compaction {
             scheduler: &self.scheduler,
@@ -340,63 +345,64 @@ impl Agent {
 }
 
 impl AgentBuilder {
-    /// Where a run ends though the model would go on.
+    /// Sets the limits at which a run ends early.
     #[must_use]
     pub fn limits(mut self, limits: RunLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What tokens cost.
+    /// Sets the prices of tokens.
     #[must_use]
     pub fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self
     }
 
-    /// The session. Default: a new one, of the engine's id, that is gone with the process.
+    /// Sets the session. Default: a new one with the engine's id, which exists only in memory.
     #[must_use]
     pub fn session(mut self, session: Session) -> Self {
         self.session = Some(session);
         self
     }
 
-    /// The system prompt. Default: our own words, and where the session runs.
+    /// Sets the system prompt. Default: our own prompt with a description of the environment.
     #[must_use]
     pub fn system_prompt(mut self, system: SystemPrompt) -> Self {
         self.system = Some(system);
         self
     }
 
-    /// A handle that exists already.
+    /// Sets an existing handle.
     #[must_use]
     pub fn control(mut self, control: Control) -> Self {
         self.control = control;
         self
     }
 
-    /// The version that transcripts name.
+    /// Sets the version that transcripts contain.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// What people put in folders for the model to know. Default: the memory files of the project.
+    /// Sets the sources of instructions. Default: the memory files of the project.
     #[must_use]
     pub fn knowledge(mut self, knowledge: Knowledge) -> Self {
         self.knowledge = Some(knowledge);
         self
     }
 
-    /// The model does not get the memory files.
+    /// Does not send memory files to the model.
     #[must_use]
     pub fn without_memory(mut self) -> Self {
         self.memory = false;
         self
     }
 
-    /// The subagents that its calls may launch. The engine must have [`SubagentPool::service`] among its services.
+    /// Sets the subagents that calls may launch. The engine must have [`SubagentPool::service`]
+    /// among its services.
     #[must_use]
     pub fn crew(mut self, crew: SubagentPool) -> Self {
         self.level = Some(Arc::clone(&crew.main));
@@ -404,27 +410,27 @@ impl AgentBuilder {
         self
     }
 
-    /// What it spends is counted here.
+    /// Sets the counter of usage.
     pub(crate) fn purse(mut self, purse: SharedUsage) -> Self {
         self.purse = purse;
         self
     }
 
-    /// Launches subagents for its calls.
+    /// Sets the spawner that launches subagents for calls.
     pub(crate) fn level(mut self, level: Arc<Spawner>) -> Self {
         self.level = Some(level);
         self
     }
 
-    /// The context before anything of an earlier run of the session was taken over, such as its
-    /// [`terms`](crate::transcript::Loaded::terms). Default: as it is.
+    /// Sets the context before the grants of an earlier run were applied, such as the
+    /// [`terms`](crate::transcript::Loaded::terms). Default: the current context.
     #[must_use]
     pub fn start(mut self, context: SessionContext) -> Self {
         self.start = Some(context);
         self
     }
 
-    /// The agent.
+    /// Builds the agent.
     pub fn build(self) -> Agent {
         let context = self.scheduler.context();
         let start = self.start.unwrap_or_else(|| context.clone());

@@ -1,4 +1,4 @@
-//! One question to a model, beside any conversation.
+//! A single request to a model, outside any conversation.
 
 use futures_util::StreamExt;
 use haft_contract::CancellationToken;
@@ -6,8 +6,8 @@ use haft_models::{Assembler, Model, ModelError, ModelRequest, ToolChoice, Usage}
 
 use crate::compaction::text_of;
 
-/// Asks a model once: the text of its answer, and what it cost, also where it failed. Dropped while it
-/// waits, it asks no more.
+/// Sends one request to a model. Returns the text of the reply and the usage, which is also set if
+/// the request fails. Dropping the future cancels the request.
 pub async fn ask(
     model: &dyn Model,
     mut request: ModelRequest,
@@ -18,7 +18,7 @@ pub async fn ask(
     let mut failed = None;
     while let Some(next) = stream.next().await {
         match next {
-            // A call is not run here, whatever the model wants.
+            // Tool calls in the reply are ignored.
             Ok(event) => drop(assembler.push(&event)),
             Err(error) => failed = Some(error),
         }

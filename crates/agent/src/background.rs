@@ -1,4 +1,4 @@
-//! What the model reads of tasks in the background.
+//! Notices of background tasks, for the model and for hooks.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 
 use crate::{Added, dialogue::Dialogue, hooks::RunContext, transcript::Kind};
 
-/// At most this many characters of what a task is for are passed to hooks.
+/// The maximum number of characters of a task's description or prompt in the input of hooks.
 const MOST_TOLD: usize = 1000;
 
-/// What goes on in the background of a session; `None` where nothing ever does.
+/// Returns the background tasks of a session, or `None` if it has no such service.
 pub(crate) fn background(engine: &Engine) -> Option<Arc<BackgroundTasks>> {
     engine.services().get().ok()
 }
 
-/// Has a task ended that the model does not know of?
+/// Returns whether a task has ended that the model was not notified of.
 pub(crate) fn has_notices(engine: &Engine) -> bool {
     background(engine).is_some_and(|tasks| tasks.is_waiting())
 }
 
-/// Tells the model of the tasks that ended.
+/// Adds notices of the tasks that ended to the conversation.
 pub(crate) fn tell_notices(engine: &Engine, dialogue: &mut Dialogue, to: RunContext<'_>) {
     let Some(tasks) = background(engine) else {
         return;
@@ -38,7 +38,7 @@ pub(crate) fn tell_notices(engine: &Engine, dialogue: &mut Dialogue, to: RunCont
     }
 }
 
-/// What runs in the background, as hooks receive it.
+/// Returns the running background tasks in the format of hook input.
 pub(crate) fn running_tasks(engine: &Engine) -> Vec<Value> {
     let running = background(engine).map(|tasks| tasks.running());
     let tasks = running.into_iter().flatten();
@@ -48,7 +48,7 @@ pub(crate) fn running_tasks(engine: &Engine) -> Vec<Value> {
         .collect()
 }
 
-/// What is said later, as hooks receive it.
+/// Returns the scheduled prompts in the format of hook input.
 pub(crate) fn schedules(engine: &Engine) -> Vec<Value> {
     let Ok(schedules) = engine.services().get::<Schedules>() else {
         return Vec::new();
@@ -113,7 +113,7 @@ fn text(notice: &TaskNotice) -> String {
     lines.join("\n")
 }
 
-/// What a task printed must not end the notice, nor its own place in it.
+/// Escapes the text of a task, so that it cannot close its tag or the notice.
 fn tagged(tag: &str, text: &str) -> String {
     let text = text.replace("</task_notification>", "<\\/task_notification>");
     let close = format!("</{tag}>");

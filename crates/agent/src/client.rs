@@ -1,4 +1,4 @@
-//! The model, as one agent asks it: how, with which tools, and what that costs.
+//! The requests of one agent to its model: settings, tools and usage.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::{
     prompt::SystemPrompt, subagents::MainAgentModel,
 };
 
-/// A model with its settings, its prices and what every request to it begins with.
+/// A model with its settings, its prices and the prefix of every request.
 pub(crate) struct ModelClient {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: ModelSettings,
     prices: Prices,
     usage: SharedUsage,
-    /// Who asks, as what is spent is counted.
+    /// The agent's name in the usage ledger.
     agent: String,
     system: Vec<SystemBlock>,
     tools: ToolOffer,
@@ -27,7 +27,7 @@ pub(crate) struct ModelClient {
 }
 
 impl ModelClient {
-    /// One that offers the tools of this scheduler.
+    /// Creates a client that offers the tools of this scheduler.
     pub(crate) fn new(
         model: Arc<dyn Model>,
         settings: ModelSettings,
@@ -48,7 +48,7 @@ impl ModelClient {
         }
     }
 
-    /// Requests begin with this from now on, and with the tools that the scheduler has now.
+    /// Changes the system prompt, and offers the tools that the scheduler has now.
     pub(crate) fn become_agent(&mut self, system: &SystemPrompt, scheduler: &Scheduler) {
         self.agent = name_of(scheduler);
         self.system = system.blocks();
@@ -56,7 +56,7 @@ impl ModelClient {
         self.prefix = prefix(&self.system, &self.tools);
     }
 
-    /// Asks this model from now on.
+    /// Changes the model.
     pub(crate) fn ask_for(&mut self, model: &MainAgentModel) {
         let settings = &mut self.settings;
         settings.name.clone_from(&model.name);
@@ -65,7 +65,7 @@ impl ModelClient {
         settings.effort.clone_from(&model.effort);
     }
 
-    /// What is sent now.
+    /// Returns the next request.
     pub(crate) fn request(
         &mut self,
         conversation: &Conversation,
@@ -86,7 +86,8 @@ impl ModelClient {
         request
     }
 
-    /// Tools that were activated or came since go to the end, so that what the provider has cached stays so.
+    /// Offers tools that were added or activated. They are appended, so that the provider's cache
+    /// stays valid.
     fn offer_tools(&mut self, scheduler: &Scheduler) {
         let tools = scheduler.offer();
         if tools != self.tools {
@@ -95,7 +96,7 @@ impl ModelClient {
         }
     }
 
-    /// Takes over what was asked for through the handle.
+    /// Applies the changes that were requested through the handle.
     pub(crate) fn change(&mut self, changes: &Changes) {
         for (model, usage) in &changes.spent {
             self.spend(model, usage);
@@ -115,7 +116,7 @@ impl ModelClient {
         }
     }
 
-    /// Counts what a request took.
+    /// Adds the usage of a request.
     pub(crate) fn spend(&self, model: &str, usage: &Usage) {
         self.usage.add(model, &self.agent, usage, &self.prices);
     }
@@ -132,7 +133,7 @@ impl ModelClient {
         self.usage.ledger()
     }
 
-    /// The system prompt, and each tool by its name, about, in tokens.
+    /// Returns the approximate number of tokens in the system prompt and in each tool definition.
     pub(crate) fn prefix_sizes(&self) -> (u64, Vec<(String, u64)>) {
         let system = self.system.iter();
         let system = system.map(|block| text_tokens(block.text.len())).sum();
@@ -146,7 +147,7 @@ impl ModelClient {
     }
 }
 
-/// Who asks.
+/// Returns the agent's name in the usage ledger.
 fn name_of(scheduler: &Scheduler) -> String {
     let kind = scheduler.engine().agent().kind;
     kind.unwrap_or_else(|| "main".to_owned())

@@ -1,23 +1,23 @@
-//! Dates as transcripts and prompts write them, and random ids.
+//! Dates in the formats of transcripts and prompts, and random ids.
 
 use haft_contract::CalendarTime;
 use uuid::{Builder, Uuid};
 
-/// Now, as `2026-01-31T12:00:00.000Z`.
+/// Returns the current time as `2026-01-31T12:00:00.000Z`.
 pub(crate) fn timestamp() -> String {
     CalendarTime::now().to_millisecond()
 }
 
-/// Today, as `2026-01-31`.
+/// Returns the current date as `2026-01-31`.
 pub(crate) fn today() -> String {
     CalendarTime::now().to_date()
 }
 
-/// An id for a message.
+/// Returns a random id for a message.
 pub fn random_id() -> Uuid {
     let mut bytes = [0; 16];
     if getrandom::getrandom(&mut bytes).is_err() {
-        // Unique by time then, which is what matters.
+        // Without entropy the id is derived from the time, which is unique enough.
         return haft_contract::CallId::new().0;
     }
     Builder::from_random_bytes(bytes).into_uuid()

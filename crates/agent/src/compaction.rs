@@ -1,10 +1,12 @@
-//! Making room in the model's window.
+//! Frees space in the model's context window.
 //!
-//! First old results give way to a note: the calls stay, and can be made again. If that is not enough, the
-//! model sums the conversation up, and the summary takes its place, together with what must not be lost:
-//! which files were read and changed, what the project wants known, and the person's last words.
+//! First, old tool results are replaced by a note. The calls remain and can be repeated. If that is
+//! not enough, the model summarizes the conversation, and the summary replaces it, together with
+//! what must not be lost: the files that were read and changed, the project's instructions, and the
+//! user's last message.
 //!
-//! Both change what the provider has cached, so they are done rarely and then thoroughly.
+//! Both change the cached prefix at the provider. So they are done rarely, and then free much
+//! space.
 
 use std::{fmt::Write, path::PathBuf, time::Instant};
 
@@ -29,27 +31,28 @@ use crate::{
     transcript::{Files, Kind},
 };
 
-/// Old results give way from this part of the window on, in percent…
+/// The percentage of the window from which on old results are pruned.
 const PRUNE_AT: u64 = 70;
-/// …and not again before it has filled by this much more.
+/// The percentage by which the window must grow before results are pruned again.
 const PRUNE_AGAIN: u64 = 10;
-/// The conversation is summarized from this part on.
+/// The percentage of the window from which on the conversation is summarized.
 const COMPACT_AT: u64 = 85;
-/// The newest messages keep their results.
+/// The number of newest messages whose results are not pruned.
 const KEEP: usize = 8;
-/// What an image costs, about.
+/// The approximate number of tokens of an image.
 const IMAGE_TOKENS: u64 = 1600;
-/// At most this many files are named after a summary.
+/// The maximum number of files that are listed after a summary.
 const MOST_FILES: usize = 200;
 
-/// How often the beginning of a conversation may be left out of what is to be compacted.
+/// The maximum number of times that the older half of a conversation is dropped to make it
+/// summarizable.
 const MOST_HALVINGS: u32 = 5;
 const PRUNED: &str =
     "[This old result was removed to make room. Call the tool again if you need it.]";
 
 const SUMMARIZE: &str = include_str!("summarize.md");
 
-/// How full the window is, as far as is known.
+/// The known usage of the context window.
 #[derive(Debug, Default)]
 pub(crate) struct WindowUse {
     tokens: u64,
@@ -57,7 +60,7 @@ pub(crate) struct WindowUse {
 }
 
 impl WindowUse {
-    /// Counts a conversation that was loaded.
+    /// Estimates the tokens of a loaded conversation.
     pub(crate) fn of(conversation: &Conversation) -> Self {
         let blocks = conversation.messages().flat_map(|message| &message.content);
         Self {
@@ -74,7 +77,8 @@ impl WindowUse {
         self.tokens += content_tokens(content);
     }
 
-    /// The provider counts best; where it says nothing, we do.
+    /// Updates the usage after a reply. The provider's count is preferred; without it the tokens
+    /// are estimated.
     pub(crate) fn replied(&mut self, reply: &Reply, results: &[ToolResult]) {
         let usage = &reply.usage;
         if usage.total_input() > 0 {
@@ -116,7 +120,7 @@ fn block_tokens(block: &Block) -> u64 {
     }
 }
 
-/// What making room needs of an agent.
+/// The parts of an agent that compaction needs.
 pub(crate) struct Compaction<'a> {
     pub(crate) scheduler: &'a Scheduler,
     pub(crate) client: &'a mut ModelClient,
@@ -128,7 +132,7 @@ pub(crate) struct Compaction<'a> {
 }
 
 impl Compaction<'_> {
-    /// Makes room before a request, if there is little.
+    /// Frees space before a request if the window is nearly full.
     pub(crate) async fn make_room(&mut self, last: &[Content], tally: &mut Tally) {
         let auto = self.client.settings.auto_compact;
         let window = auto.window_of(self.client.settings.window);
@@ -142,13 +146,13 @@ impl Compaction<'_> {
             return;
         }
         match self.sum_up(Trigger::Auto, "", last, tally).await {
-            // A prompt that fills the window by itself is not summarized again and again.
+            // If the last prompt alone fills the window, the conversation is not summarized again.
             Ok(done) => {
                 let is_full = self.dialogue.window.is_over(COMPACT_AT, window);
                 tally.compaction_refused = !done || is_full;
             }
             Err(error) => {
-                // Not asked again in this run: the provider may still take the conversation.
+                // Not retried in this run: the provider may still accept the conversation.
                 tally.compaction_refused = true;
                 self.to.notice(
                     NoticeLevel::Warning,
@@ -166,7 +170,8 @@ impl Compaction<'_> {
         tracing::debug!(freed, "old results were removed");
     }
 
-    /// Puts a summary in place of the conversation. `last`: the person's last words, to be kept.
+    /// Replaces the conversation by a summary. `last` is the user's last message, which is
+    /// preserved.
     pub(crate) async fn sum_up(
         &mut self,
         trigger: Trigger,
@@ -230,7 +235,7 @@ impl Compaction<'_> {
         Ok(true)
     }
 
-    /// What the model makes of as much of the end of the conversation as it can read.
+    /// Summarizes as much of the end of the conversation as fits into the model's context window.
     async fn shortened_summary(
         &mut self,
         instructions: &str,
@@ -252,7 +257,7 @@ impl Compaction<'_> {
         told
     }
 
-    /// What the model makes of the conversation.
+    /// Returns the model's summary of the conversation.
     pub(crate) async fn summary(
         &mut self,
         instructions: &str,
@@ -291,7 +296,7 @@ impl Compaction<'_> {
             match next {
                 None => break Ok(()),
                 Some(Err(error)) => break Err(error),
-                // A call is not run here, whatever the model wants.
+                // Tool calls in the reply are ignored.
                 Some(Ok(event)) => drop(assembler.push(&event)),
             }
         };
@@ -309,7 +314,7 @@ impl Compaction<'_> {
     }
 }
 
-/// The text of a reply.
+/// Returns the text of a reply.
 pub(crate) fn text_of(content: &[Block]) -> String {
     let texts: Vec<&str> = content
         .iter()
@@ -321,13 +326,13 @@ pub(crate) fn text_of(content: &[Block]) -> String {
     texts.join("\n")
 }
 
-/// The message that takes the place of a conversation.
+/// Returns the message that replaces a conversation.
 fn written(summary: &str, files: &Files) -> String {
     let mut text = format!(
         "This conversation was longer than the model can read. A summary of what came before:\n\n{}",
         summary.trim()
     );
-    // Folders that were searched, and files that are gone, tell the model nothing.
+    // Searched folders and deleted files are not listed.
     let still = |path: &&PathBuf| path.is_file();
     let changed: Vec<&PathBuf> = files.writes.iter().filter(still).collect();
     let read = files

@@ -1,4 +1,4 @@
-//! What can be done to an agent while it runs.
+//! The handle that controls a running agent.
 
 use std::{
     collections::VecDeque,
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{Prompt, subagents::MainAgentChange};
 
-/// A handle on a running agent. Cheap to clone; every clone means the same agent.
+/// A handle on a running agent. Cheap to clone; all clones control the same agent.
 #[derive(Debug, Clone, Default)]
 pub struct Control {
     state: Arc<Mutex<ControlState>>,
@@ -21,41 +21,42 @@ pub struct Control {
 
 #[derive(Debug, Default)]
 struct ControlState {
-    /// Of the run that is under way.
+    /// The token of the current run.
     run: Option<CancellationToken>,
-    /// One is about to begin.
+    /// Whether a run is about to begin.
     is_expected: bool,
-    /// The next one is interrupted as it begins.
+    /// Whether the next run is interrupted as soon as it begins.
     is_unwanted: bool,
     said: VecDeque<Prompt>,
-    /// Calls that only wait end when something is said.
+    /// Is set while prompts are queued, so that calls that only wait can end.
     attention: Option<Arc<PendingInput>>,
     changes: Changes,
 }
 
-/// What is to be different from the next request on.
+/// The changes that apply from the next request on.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) model: Option<String>,
-    /// How many tokens the model can read.
+    /// The context window of the model in tokens.
     pub(crate) window: Option<u64>,
     pub(crate) mode: Option<PermissionMode>,
     pub(crate) thinking: Option<Thinking>,
-    /// `Some(None)`: as the provider does by itself.
+    /// The effort level; `Some(None)` is the provider's default.
     pub(crate) effort: Option<Option<String>>,
-    /// Rules that join those of the session.
+    /// Rules to add to those of the session.
     pub(crate) rules: Vec<(RuleList, String)>,
-    /// Further working directories.
+    /// Additional working directories.
     pub(crate) directories: Vec<PathBuf>,
-    /// Who the main agent is.
+    /// The new agent kind of the main agent.
     pub(crate) main_agent: Option<MainAgentChange>,
-    /// What others have spent for this agent.
+    /// Usage of requests that others made for this agent.
     pub(crate) spent: Vec<(String, Usage)>,
 }
 
 impl Control {
-    /// Interrupts the run that is under way, or about to begin: what the model has said so far stands,
-    /// running calls are asked to stop, and every call is answered. Says whether one was under way.
+    /// Interrupts the current run, or the one that is about to begin. The reply so far is
+    /// preserved, running calls are cancelled, and every call gets a result. Returns whether a run
+    /// was in progress.
     pub fn interrupt(&self) -> bool {
         let mut state = self.state();
         match &state.run {
@@ -65,36 +66,36 @@ impl Control {
         state.run.is_some()
     }
 
-    /// A run is about to begin: who interrupts from now on means that one.
+    /// Declares that a run is about to begin: an interrupt from now on applies to it.
     pub fn expect_run(&self) {
         self.state().is_expected = true;
     }
 
-    /// What was to begin is over, whether or not it was a run.
+    /// Withdraws [`expect_run`](Self::expect_run), whether or not a run has begun.
     pub fn expect_none(&self) {
         let mut state = self.state();
         (state.is_expected, state.is_unwanted) = (false, false);
     }
 
-    /// Interrupts the run that begins next, before anyone is asked.
+    /// Interrupts the next run before it sends a request.
     pub fn interrupt_next(&self) {
         self.state().is_unwanted = true;
     }
 
-    /// Says something to the model between two rounds of the run that is under way; without one, with
-    /// the next.
+    /// Queues a prompt that is delivered between two turns of the current run, or with the next
+    /// run.
     pub fn steer(&self, prompt: impl Into<Prompt>) {
         let mut state = self.state();
         state.said.push_back(prompt.into());
         state.call_for_attention();
     }
 
-    /// What was said and not delivered yet, in its order.
+    /// Returns the queued prompts in order.
     pub fn said(&self) -> Vec<Prompt> {
         self.state().said.iter().cloned().collect()
     }
 
-    /// Withdraws the message of this id, if it was not delivered yet.
+    /// Withdraws the queued prompt with this id, if it was not delivered yet.
     pub fn take_back(&self, uuid: Uuid) -> Option<Prompt> {
         let mut state = self.state();
         let at = state.said.iter().position(|one| one.uuid == Some(uuid))?;
@@ -103,69 +104,69 @@ impl Control {
         prompt
     }
 
-    /// Who is notified that something was said.
+    /// Sets the service that is notified of queued prompts.
     pub(crate) fn gets(&self, attention: Arc<PendingInput>) {
         let mut state = self.state();
         state.attention = Some(attention);
         state.call_for_attention();
     }
 
-    /// From the next request on, another model is asked.
+    /// Changes the model from the next request on.
     pub fn set_model(&self, model: impl Into<String>) {
         self.state().changes.model = Some(model.into());
     }
 
-    /// From the next request on, the model is known to read this many tokens.
+    /// Changes the known context window from the next request on.
     pub fn set_window(&self, window: u64) {
         self.state().changes.window = Some(window);
     }
 
-    /// From the next request on, the main agent is of another kind.
+    /// Changes the agent kind of the main agent from the next request on.
     pub fn set_main_agent(&self, change: MainAgentChange) {
         self.state().changes.main_agent = Some(change);
     }
 
-    /// From the next request on, this permission mode.
+    /// Changes the permission mode from the next request on.
     pub fn set_permission_mode(&self, mode: PermissionMode) {
         self.state().changes.mode = Some(mode);
     }
 
-    /// From the next request on, the model thinks like this.
+    /// Changes the thinking mode from the next request on.
     pub fn set_thinking(&self, thinking: Thinking) {
         self.state().changes.thinking = Some(thinking);
     }
 
-    /// From the next request on, the model puts this much work in; `None`: as much as it does by itself.
+    /// Changes the effort level from the next request on; `None` is the provider's default.
     pub fn set_effort(&self, effort: Option<String>) {
         self.state().changes.effort = Some(effort);
     }
 
-    /// From the next request on, this rule counts too.
+    /// Adds a rule from the next request on.
     pub fn add_rule(&self, list: RuleList, rule: impl Into<String>) {
         self.state().changes.rules.push((list, rule.into()));
     }
 
-    /// From the next request on, calls may read and edit this directory too; an absolute path.
+    /// Adds a working directory (an absolute path) from the next request on.
     pub fn add_directory(&self, directory: impl Into<PathBuf>) {
         self.state().changes.directories.push(directory.into());
     }
 
-    /// Something was asked of a model for this agent, beside its own requests: it counts as its own.
+    /// Adds usage of a request that was made for this agent, but not by it.
     pub fn spend(&self, model: impl Into<String>, usage: Usage) {
         self.state().changes.spent.push((model.into(), usage));
     }
 
-    /// The mode that was asked for and is not taken over yet.
+    /// Returns the requested mode that was not applied yet.
     pub fn asked_mode(&self) -> Option<PermissionMode> {
         self.state().changes.mode
     }
 
-    /// The model that was asked for and is not taken over yet.
+    /// Returns the requested model that was not applied yet.
     pub fn asked_model(&self) -> Option<String> {
         self.state().changes.model.clone()
     }
 
-    /// A run begins. It ends when the guard is dropped, also with the future that holds it.
+    /// Starts a run. It ends when the guard is dropped, also when its future is dropped.
     pub(crate) fn begin(&self) -> Running {
         let cancel = CancellationToken::new();
         let mut state = self.state();
@@ -185,7 +186,7 @@ impl Control {
         mem::take(&mut self.state().changes)
     }
 
-    /// Withdraws what was said and not delivered yet.
+    /// Withdraws all queued prompts.
     pub fn take_said(&self) -> Vec<Prompt> {
         let mut state = self.state();
         let said = state.said.drain(..).collect();
@@ -210,7 +211,7 @@ impl ControlState {
     }
 }
 
-/// A run that is under way.
+/// The guard of the current run.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) cancel: CancellationToken,

@@ -7,38 +7,38 @@ use std::{
 
 use haft_models::{Prices, Usage};
 
-/// What was spent, by model and by agent.
+/// The usage by model and by agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UsageLedger {
     models: BTreeMap<String, Spent>,
     agents: BTreeMap<String, Spent>,
 }
 
-/// What one model was paid.
+/// The usage and cost of one model or agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
-    /// Tokens.
+    /// The tokens.
     pub usage: Usage,
-    /// USD; nothing where the price is not known.
+    /// The cost in USD; 0 if the price is unknown.
     pub cost: f64,
 }
 
 impl UsageLedger {
-    /// By model.
+    /// Returns the usage by model.
     pub fn models(&self) -> impl Iterator<Item = (&str, &Spent)> {
         self.models
             .iter()
             .map(|(name, spent)| (name.as_str(), spent))
     }
 
-    /// By agent: `main`, and each kind of subagent.
+    /// Returns the usage by agent: `main`, and each agent kind.
     pub fn agents(&self) -> impl Iterator<Item = (&str, &Spent)> {
         self.agents
             .iter()
             .map(|(name, spent)| (name.as_str(), spent))
     }
 
-    /// All of it, in USD.
+    /// Returns the total cost in USD.
     pub fn total_cost(&self) -> f64 {
         self.models.values().map(|spent| spent.cost).sum()
     }
@@ -53,8 +53,8 @@ impl UsageLedger {
     }
 }
 
-/// A ledger that an agent and its subagents write into, so that what one of them spends counts whatever
-/// becomes of it.
+/// A usage ledger that an agent and its subagents share, so that the usage of a subagent is counted
+/// however it ends.
 #[derive(Debug, Clone, Default)]
 pub struct SharedUsage(Arc<Mutex<UsageLedger>>);
 
@@ -63,7 +63,7 @@ impl SharedUsage {
         self.lock().add(model, agent, usage, prices);
     }
 
-    /// What was spent so far.
+    /// Returns the usage so far.
     pub fn ledger(&self) -> UsageLedger {
         self.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! A call that a hook has put off, and that is made when the session is taken up again.
+//! A tool call that a hook deferred. It runs when the session is resumed.
 
 use haft_contract::{Content, SessionState, StateSlot, ToolUse};
 use haft_engine::CallResult;
@@ -8,7 +8,7 @@ use crate::{
     Added, Agent, AgentEvent, Denial, clock, hooks::RunContext, prompt::reminder, transcript::Kind,
 };
 
-/// The call, as the session keeps it.
+/// The deferred call, as stored in the session state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct DeferredCall(Option<ToolUse>);
 
@@ -20,18 +20,18 @@ impl StateSlot for DeferredCall {
     }
 }
 
-/// What became of the call that was put off.
+/// The outcome of running the deferred call.
 pub(crate) enum TakenUp {
-    /// There was none, or it is answered.
+    /// The call is done, or no call was deferred.
     Done,
-    /// A hook has put it off again.
+    /// A hook deferred the call again.
     Again(Denial),
-    /// There is no such tool any more: which.
+    /// The tool no longer exists; contains its name.
     Gone(String),
 }
 
 impl Agent {
-    /// A hook has put this call off.
+    /// Stores a call that a hook deferred.
     pub(crate) fn put_off(&self, call: &Denial) {
         let call = ToolUse {
             id: call.tool_use_id.clone(),
@@ -41,7 +41,7 @@ impl Agent {
         self.keep_deferred(Some(call));
     }
 
-    /// Is there a call that waits to be made?
+    /// Returns whether a deferred call is waiting.
     pub fn has_deferred_call(&self) -> bool {
         let state = self.scheduler.engine().services().get::<SessionState>();
         state.is_ok_and(|state| state.read::<DeferredCall>().0.is_some())
@@ -57,8 +57,8 @@ impl Agent {
         }
     }
 
-    /// Makes the call that was put off: hooks and rules judge it as they did the first time. The model reads what
-    /// came of it before anything else.
+    /// Runs the deferred call. Hooks and rules check it again. Its result is the first thing that
+    /// the model reads.
     pub(crate) async fn take_up_deferred(&mut self, to: RunContext<'_>) -> TakenUp {
         if !self.has_deferred_call() {
             return TakenUp::Done;
@@ -68,7 +68,8 @@ impl Agent {
         let Some(call) = call else {
             return TakenUp::Done;
         };
-        // Before it runs: one that was cut off in the middle is not made a second time unasked.
+        // Removed before the call runs, so that an interrupted call is never run twice
+        // automatically.
         self.keep_deferred(None);
         if self.scheduler.engine().pool().find(&call.name).is_none() {
             return TakenUp::Gone(call.name);
@@ -107,7 +108,7 @@ impl Agent {
     }
 }
 
-/// What the model reads of it.
+/// Returns the message with the result for the model.
 fn told(finished: &CallResult) -> Vec<Content> {
     let what = match finished.is_error {
         true => "has been made now, and failed",

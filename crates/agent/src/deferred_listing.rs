@@ -1,6 +1,7 @@
-//! Tools of servers that are sent by name only: the model reads their names, once each.
+//! Lists the deferred tools of MCP servers for the model, each name once.
 //!
-//! They stand in a message and in no definition, since servers come and go while what was sent must stay.
+//! The names are sent in messages instead of tool definitions, because servers come and go while
+//! the cached prefix must not change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,19 +11,20 @@ use std::{
 use haft_contract::ToolRole;
 use haft_engine::{Pool, Scheduler};
 
-/// At most this many characters of names are listed at once; what is beyond them can be searched for.
+/// The maximum number of characters of names in a listing. Tools beyond it can be found by
+/// searching.
 const LONGEST: usize = 8_000;
 
-/// What the model has read the names of.
+/// The names that the model has already received.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredListing {
     listed: BTreeSet<String>,
-    /// The pool that was looked at last.
+    /// The most recently listed pool.
     seen: Option<Arc<Pool>>,
 }
 
 impl DeferredListing {
-    /// What is new, for the model to read.
+    /// Returns a listing of new tools for the model, if any.
     pub(crate) fn news(&mut self, scheduler: &Scheduler) -> Option<String> {
         let pool = scheduler.engine().pool();
         if self

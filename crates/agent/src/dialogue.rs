@@ -1,4 +1,5 @@
-//! The conversation, its transcript, and how full the model's window is: always changed together.
+//! The conversation, its transcript and the usage of the context window, which always change
+//! together.
 
 use std::{path::Path, sync::Arc};
 
@@ -14,7 +15,7 @@ use crate::{
     transcript::{Kind, SoFar, Transcript, load::load},
 };
 
-/// What was said in a session. Everything goes into the transcript first.
+/// The conversation of a session. Every message is written to the transcript first.
 pub(crate) struct Dialogue {
     pub(crate) conversation: Conversation,
     pub(crate) transcript: Arc<Transcript>,
@@ -22,7 +23,7 @@ pub(crate) struct Dialogue {
 }
 
 impl Dialogue {
-    /// One that was loaded, or an empty one.
+    /// Creates a dialogue from a conversation, loaded or empty.
     pub(crate) fn new(conversation: Conversation, transcript: Arc<Transcript>) -> Self {
         Self {
             window: WindowUse::of(&conversation),
@@ -35,7 +36,7 @@ impl Dialogue {
         self.conversation.messages().len() == 0
     }
 
-    /// Adds something in the user's name.
+    /// Adds a message in the user's name.
     pub(crate) fn add(&mut self, content: Vec<Content>, kind: Kind, uuid: Option<Uuid>) -> Uuid {
         let uuid = uuid.unwrap_or_else(clock::random_id);
         self.transcript.user(uuid, &content, kind);
@@ -44,7 +45,7 @@ impl Dialogue {
         uuid
     }
 
-    /// The same, and reports it.
+    /// Like [`add`](Self::add), but also reports the message.
     pub(crate) fn add_reported(
         &mut self,
         content: Vec<Content>,
@@ -56,7 +57,7 @@ impl Dialogue {
         to.sink.on_event(&AgentEvent::Added { uuid, content, by });
     }
 
-    /// Adds what the person said while the model was at work, and reports it.
+    /// Adds and reports a prompt that the user sent during a run.
     pub(crate) fn add_steering(&mut self, prompt: Prompt, to: RunContext<'_>) {
         let content = prompt.content;
         let uuid = self.add(content.clone(), Kind::Prompt, prompt.uuid);
@@ -64,13 +65,13 @@ impl Dialogue {
         to.sink.on_event(&AgentEvent::Added { uuid, content, by });
     }
 
-    /// Adds a reminder of ours.
+    /// Adds a reminder.
     pub(crate) fn remind(&mut self, text: &str, by: Added, to: RunContext<'_>) {
         let content = vec![Content::text(reminder(text))];
         self.add_reported(content, Kind::Meta, by, to);
     }
 
-    /// Adds what hooks want the model to know.
+    /// Adds context from hooks.
     pub(crate) fn add_context(&mut self, texts: &[String], to: RunContext<'_>) {
         if texts.is_empty() {
             return;
@@ -82,19 +83,19 @@ impl Dialogue {
         self.add_reported(content, Kind::Meta, Added::Hook, to);
     }
 
-    /// Starts over with nothing said. The transcript stays.
+    /// Clears the conversation. The transcript remains.
     pub(crate) fn forget(&mut self) {
         self.conversation = Conversation::new();
         self.window = WindowUse::default();
     }
 
-    /// Starts over in a transcript of its own.
+    /// Starts an empty conversation with a new transcript.
     pub(crate) fn begin(&mut self, session: Session) {
         self.forget();
         self.transcript = Arc::new(self.transcript.successor(session.store, session.id));
     }
 
-    /// Goes on with another conversation, as it was left.
+    /// Resumes another conversation.
     pub(crate) fn take_up(&mut self, session: Session) {
         let loaded = session.loaded;
         let so_far = SoFar {
@@ -114,7 +115,7 @@ impl Dialogue {
         self.conversation = loaded.conversation;
     }
 
-    /// Takes from the transcript what a run that was dropped in the middle has done.
+    /// Reloads the conversation from the transcript after a run was dropped in the middle.
     pub(crate) fn catch_up(&mut self) -> Result<(), String> {
         let lines = self.transcript.store().read(0);
         let lines = lines.map_err(|error| format!("the transcript cannot be read: {error}"))?;
@@ -129,8 +130,8 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Goes back to where this message was the last, or to the beginning: what came after it stays in the
-    /// transcript, beside what comes now. Gives the message that was the last before.
+    /// Rewinds to this message, or to the beginning. Later messages remain in the transcript on a
+    /// separate branch. Returns the message that was the last before.
     pub(crate) fn go_back(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
         let before = self.transcript.last();
         let Some(until) = until else {
@@ -151,7 +152,7 @@ impl Dialogue {
         Ok(before)
     }
 
-    /// Lines of the transcript say where they were written.
+    /// Sets the directory and the branch that lines of the transcript contain.
     pub(crate) fn note_place(&self, cwd: &Path) {
         self.transcript.set_place(cwd, branch(cwd));
     }

@@ -1,4 +1,4 @@
-//! What is reported while an agent runs.
+//! The events of an agent.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use crate::Tag;
 
-/// Gets what happens, in order.
+/// Receives the events of an agent in order.
 pub trait Sink: Send + Sync {
-    /// Something happened. Called from the loop: the model waits until this returns.
+    /// Receives an event. It is called from the loop, which waits until this returns.
     fn on_event(&self, event: &AgentEvent);
 }
 
@@ -21,169 +21,170 @@ impl<F: Fn(&AgentEvent) + Send + Sync> Sink for F {
     }
 }
 
-/// Something that happened.
+/// An event of an agent.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// A run begins.
+    /// A run has started.
     Began(Began),
-    /// A piece of a reply, as the model said it. [`ModelEvent::Discard`] takes back the blocks of this reply.
+    /// A streaming event of a reply. [`ModelEvent::Discard`] makes the blocks of this reply void.
     Model(ModelEvent),
     /// A block of a reply is complete.
     Said(Box<ReplyBlock>),
-    /// A call fits its tool: it is asked about if need be, runs when it is its turn, and is answered.
+    /// The input of a call is valid. The call is then approved if necessary, runs, and gets a
+    /// result.
     Calling {
-        /// Which.
+        /// The id of the call.
         call: CallId,
-        /// The provider's id of it.
+        /// The provider's id of the call.
         tool_use_id: String,
-        /// The tool.
+        /// The name of the tool.
         tool_name: String,
-        /// The call as a person sees it.
+        /// The card that the user sees.
         card: Card,
     },
-    /// A call is permitted, and its tool runs.
+    /// The call was permitted, and its tool runs.
     Started {
         /// The provider's id of the call.
         tool_use_id: String,
     },
-    /// News from a running call. Where no one shows them they are dropped: they are never a result.
+    /// Progress of a running call. It may be dropped: it is never part of the result.
     Progress {
-        /// Which.
+        /// The id of the call.
         call: CallId,
-        /// The provider's id of it.
+        /// The provider's id of the call.
         tool_use_id: String,
-        /// What.
+        /// The update.
         update: Update,
     },
-    /// A call is answered; in the order of the calls.
+    /// A call has a result. These events are in the order of the calls.
     Answered {
-        /// Its line in the transcript.
+        /// The id of the transcript line.
         uuid: Uuid,
-        /// How it ended. A call that never reached its tool has a result too.
+        /// The result. A call that never reached its tool has one too.
         finished: Box<CallResult>,
     },
-    /// A call is at work; reported every few seconds.
+    /// A call is still running. Reported every few seconds.
     Working {
         /// The provider's id of the call.
         tool_use_id: String,
-        /// The tool.
+        /// The name of the tool.
         tool_name: String,
-        /// For how long.
+        /// The run time so far.
         elapsed: Duration,
     },
-    /// Something was added in the user's name.
+    /// A message was added in the user's name.
     Added {
-        /// Its line in the transcript.
+        /// The id of the transcript line.
         uuid: Uuid,
-        /// What it says.
+        /// The content.
         content: Vec<Content>,
-        /// By whom.
+        /// The source of the message.
         by: Added,
     },
-    /// The model could not answer, and the run ends for it.
+    /// The model request failed, which ends the run.
     Failed(ModelError),
-    /// The conversation is being summarized.
+    /// A compaction has started.
     Compacting {
-        /// Why.
+        /// The trigger.
         trigger: Trigger,
     },
-    /// The conversation was summarized.
+    /// A compaction has finished.
     Compacted {
-        /// Why.
+        /// The trigger.
         trigger: Trigger,
-        /// How long it was, in tokens.
+        /// The number of tokens before.
         pre_tokens: u64,
-        /// How long it is now, about.
+        /// The approximate number of tokens after.
         post_tokens: u64,
-        /// How long it took.
+        /// The duration.
         duration: Duration,
-        /// Its line in the transcript.
+        /// The id of the transcript line.
         uuid: Uuid,
     },
-    /// Something happened in a subagent.
+    /// An event of a subagent.
     Subagent {
-        /// Which.
+        /// The subagent.
         agent: Arc<Tag>,
-        /// What. Never a piece of a reply.
+        /// The event. Streaming events of replies are not forwarded.
         event: Box<AgentEvent>,
     },
-    /// Something a person should know.
+    /// A notice for the user.
     Notice {
-        /// How much it matters.
+        /// The level.
         level: NoticeLevel,
-        /// What.
+        /// The text.
         text: String,
     },
 }
 
-/// What is known when a run begins.
+/// The session at the start of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Began {
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// Where relative paths start.
+    /// The working directory.
     pub cwd: PathBuf,
-    /// The model that is asked.
+    /// The model.
     pub model: String,
-    /// How much runs without asking.
+    /// The permission mode.
     pub mode: PermissionMode,
-    /// The tools there are, deferred ones included, in their order.
+    /// The available tools in their order, including deferred ones.
     pub tools: Vec<String>,
 }
 
 /// A complete block of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplyBlock {
-    /// Its line in the transcript.
+    /// The id of the transcript line.
     pub uuid: Uuid,
-    /// The message it is part of, as the provider names it.
+    /// The provider's id of the message.
     pub message_id: String,
-    /// The request it answers, as we name it: some servers give every message the same id.
+    /// Our id of the request. It is needed because some servers give every message the same id.
     pub request_id: String,
-    /// Its place in the message; blocks may end in another order than they begin in.
+    /// The position in the message. Blocks may end in a different order than they began.
     pub position: usize,
-    /// Who said it, as the provider names the model.
+    /// The model, under the name that the provider reports.
     pub model: String,
-    /// What.
+    /// The block.
     pub block: Block,
-    /// What the reply has cost so far.
+    /// The tokens that the reply has used so far.
     pub usage: Usage,
 }
 
-/// Who added something in the user's name.
+/// The source of a message that was added in the user's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Added {
-    /// The person, while the model was at work.
+    /// The user, during a run.
     Steering,
     /// A hook.
     Hook,
-    /// A tool, beside its result.
+    /// A tool, in addition to its result.
     Tool,
-    /// The loop: a task in the background is over.
+    /// The loop: a background task has ended.
     Background,
-    /// The loop: a file was read that people wrote something about.
+    /// The loop: a file was read that has instructions.
     Knowledge,
-    /// The loop: the model goes in circles.
+    /// The loop: the model repeats the same calls.
     Repeats,
-    /// The loop: the person interrupted it.
+    /// The loop: the user interrupted the run.
     Interrupt,
-    /// The loop: plan mode began or ended by another hand than the model's.
+    /// The loop: plan mode was switched on or off, not by the model.
     Mode,
 }
 
-/// Why a conversation is summarized.
+/// The trigger of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// A person asked for it.
+    /// The user requested it.
     Manual,
-    /// It came near the end of the model's window.
+    /// The context window was nearly full.
     Auto,
 }
 
 impl Trigger {
-    /// Its name in messages and hooks.
+    /// Returns the name in messages and hook input.
     pub fn name(self) -> &'static str {
         match self {
             Self::Manual => "manual",
@@ -192,17 +193,17 @@ impl Trigger {
     }
 }
 
-/// How much a notice matters.
+/// The level of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoticeLevel {
-    /// Good to know.
+    /// Information.
     Info,
-    /// Something is not as it should be.
+    /// A problem.
     Warning,
 }
 
 impl NoticeLevel {
-    /// Its name in messages.
+    /// Returns the name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Info => "info",

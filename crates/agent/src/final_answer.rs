@@ -1,4 +1,4 @@
-//! An answer that is given by a call: the run ends with it.
+//! A final answer that the model gives with a tool call, which ends the run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,25 +6,25 @@ use serde_json::Value;
 
 use crate::model_turn::Answer;
 
-/// The tool that gives the answer of a run, and what it was called with. A service of the main agent; the tool
-/// itself notes its input here.
+/// The tool that gives the final answer of a run, and the answer. This is a service of the main
+/// agent; the tool itself stores its input here.
 #[derive(Debug)]
 pub struct FinalAnswer {
     tool: String,
-    /// So many calls of it may fail in one run.
+    /// The maximum number of failed calls in one run.
     most_failures: u32,
     state: Mutex<AnswerState>,
 }
 
 #[derive(Debug, Default)]
 struct AnswerState {
-    /// By which call, and the answer.
+    /// The id of the call, and the answer.
     given: Option<(String, Value)>,
     failures: u32,
 }
 
 impl FinalAnswer {
-    /// One that is given by calls of this tool.
+    /// Creates the service for calls of this tool.
     pub fn new(tool: impl Into<String>, most_failures: u32) -> Self {
         Self {
             tool: tool.into(),
@@ -33,28 +33,29 @@ impl FinalAnswer {
         }
     }
 
-    /// The next run begins: nothing was given or tried yet.
+    /// Resets the state at the start of a run.
     pub fn begin(&self) {
         *self.state() = AnswerState::default();
     }
 
-    /// A call gives the answer. A later one takes its place.
+    /// Stores the answer of a call. A later call replaces it.
     pub fn give(&self, tool_use_id: &str, value: Value) {
         self.state().given = Some((tool_use_id.to_owned(), value));
     }
 
-    /// The answer, if it was given.
+    /// Returns the answer, if the model gave one.
     pub fn given(&self) -> Option<Value> {
         let state = self.state();
         state.given.as_ref().map(|(_, value)| value.clone())
     }
 
-    /// Too many calls failed.
+    /// Returns whether too many calls failed.
     pub fn is_given_up(&self) -> bool {
         self.state().failures >= self.most_failures
     }
 
-    /// Do these calls end the run? If so, what it says: the answer as text, or nothing where it is given up.
+    /// Returns the final text if these calls end the run: the answer as text, or an empty text if
+    /// too many calls failed.
     pub(crate) fn ends(&self, answers: &[Answer]) -> Option<String> {
         let mut state = self.state();
         for Answer { finished, .. } in answers {
@@ -62,7 +63,7 @@ impl FinalAnswer {
                 continue;
             }
             match &state.given {
-                // Those of other agents do not count.
+                // Calls of other agents do not count.
                 Some((id, value)) if !finished.is_error && *id == finished.id => {
                     return Some(value.to_string());
                 }

@@ -1,4 +1,4 @@
-//! Where hooks have a say in the loop. Those about calls are the engine's.
+//! The hook events of the agent loop. The engine fires the events about tool calls.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,63 +18,63 @@ use crate::{
     transcript::Transcript,
 };
 
-/// What the hooks of one event said, taken together.
+/// The merged output of the hooks of one event.
 #[derive(Debug, Default)]
 pub(crate) struct HookWord {
-    /// They block it: why.
+    /// The reason why a hook blocks the action.
     pub(crate) block: Option<String>,
-    /// What the model should know.
+    /// Context for the model.
     pub(crate) context: Vec<String>,
-    /// Everything should stop: why.
+    /// The reason why a hook stops the run.
     pub(crate) stop: Option<String>,
-    /// What is said first, as if a person had said it.
+    /// The initial prompt of the session.
     pub(crate) first_words: Option<String>,
-    /// What is shown in place of the model's words.
+    /// The text that is shown instead of the model's text.
     pub(crate) display: Option<String>,
 }
 
-/// A file that tells the model what to do, and that was read.
+/// An instruction file that was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoadedInstructions {
-    /// The file.
+    /// The path.
     pub path: PathBuf,
-    /// Whose it is: `User`, `Project`, `Local`, `Managed`.
+    /// The owner: `User`, `Project`, `Local`, `Managed`.
     pub kind: &'static str,
-    /// Why: `session_start`, `nested_traversal`, `path_glob_match`, `include`, `compact`.
+    /// The reason: `session_start`, `nested_traversal`, `path_glob_match`, `include`, `compact`.
     pub reason: &'static str,
-    /// The patterns it is for, if it is for some files only.
+    /// The patterns of the files to which the instructions apply; empty for all files.
     pub globs: Vec<String>,
-    /// The file that was worked on, if that is why.
+    /// The file whose use caused the load, if any.
     pub trigger: Option<PathBuf>,
-    /// The file that names it, if one does.
+    /// The file that imports this one, if any.
     pub parent: Option<PathBuf>,
 }
 
-/// A text of the model's, before it is shown.
+/// A text of the model that is about to be shown.
 pub(crate) struct DisplayedText<'a> {
-    /// The message that it is in.
+    /// The id of its message.
     pub(crate) message: &'a str,
-    /// Which of the texts of that message.
+    /// The index among the texts of that message.
     pub(crate) index: usize,
     pub(crate) text: &'a str,
 }
 
-/// A command of a person's that becomes a prompt.
+/// A slash command of the user that expands to a prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptExpansion<'a> {
     /// `slash_command` or `mcp_prompt`.
     pub kind: &'a str,
-    /// Its name.
+    /// The name of the command.
     pub name: &'a str,
-    /// What was typed behind it.
+    /// The arguments.
     pub arguments: &'a str,
-    /// Whose it is.
+    /// The source of the command.
     pub source: &'a str,
-    /// All that was typed.
+    /// The whole input of the user.
     pub typed: &'a str,
 }
 
-/// Fires the events of one agent.
+/// Fires the hook events of one agent.
 pub(crate) struct HookRunner {
     engine: Arc<Engine>,
     context: ContextView,
@@ -82,7 +82,7 @@ pub(crate) struct HookRunner {
 }
 
 impl HookRunner {
-    /// For the agent whose calls this scheduler runs.
+    /// Creates a runner for the agent whose calls this scheduler runs.
     pub(crate) fn new(scheduler: &Scheduler, transcript: &Arc<Transcript>) -> Self {
         Self {
             engine: Arc::clone(scheduler.engine()),
@@ -91,32 +91,32 @@ impl HookRunner {
         }
     }
 
-    /// Lines go to another transcript from now on.
+    /// Changes the transcript.
     pub(crate) fn writes_to(&mut self, transcript: &Arc<Transcript>) {
         self.transcript = Arc::clone(transcript);
     }
 
-    /// Hooks make the project ready (`init`) or put it in order (`maintenance`).
+    /// Fires Setup, whose hooks prepare (`init`) or maintain (`maintenance`) the project.
     pub(crate) async fn setup(&self, trigger: &str, to: RunContext<'_>) -> HookWord {
         let fields = json!({"trigger": trigger});
         self.fire(HookMoment::SETUP, trigger, fields, to).await
     }
 
-    /// There is one more working directory.
+    /// Fires the event for an added working directory.
     pub(crate) async fn directory_added(&self, path: &Path, source: &str, to: RunContext<'_>) {
         let fields = json!({"directory": path.to_string_lossy(), "source": source});
         self.fire(HookMoment::DIRECTORY_ADDED, source, fields, to)
             .await;
     }
 
-    /// The conversation ends, and another may begin.
+    /// Fires SessionEnd when a conversation ends and another may begin.
     pub(crate) async fn conversation_end(&self, reason: &str, to: RunContext<'_>) {
         let fields = json!({"reason": reason});
-        // They have little time, and what they say about it changes nothing any more.
+        // Their output has no effect.
         self.fire(HookMoment::SESSION_END, reason, fields, to).await;
     }
 
-    /// The session ends.
+    /// Fires SessionEnd and ends all hooks.
     pub(crate) async fn session_end(&self, reason: &str, to: RunContext<'_>) {
         self.conversation_end(reason, to).await;
         if self.subagent().is_none() {
@@ -124,12 +124,12 @@ impl HookRunner {
         }
     }
 
-    /// Returns when a hook that runs beside the session wants the model to read something.
+    /// Waits until an asynchronous hook wakes the model.
     pub(crate) async fn woken(&self) {
         self.engine.hooks().woken().await;
     }
 
-    /// A file was read for the model to follow.
+    /// Fires InstructionsLoaded.
     pub(crate) async fn instructions(&self, loaded: &LoadedInstructions, to: RunContext<'_>) {
         let mut fields = json!({
             "file_path": loaded.path.to_string_lossy(),
@@ -149,7 +149,8 @@ impl HookRunner {
         self.fire(event, loaded.reason, fields, to).await;
     }
 
-    /// Hooks receive which message is being answered. A subagent's is none of the person's.
+    /// Sets the prompt and the effort that hooks receive. Prompts of subagents are not from the
+    /// user, so they are ignored.
     pub(crate) fn set_situation(&self, prompt: Uuid, effort: Option<&String>) {
         if self.subagent().is_none() {
             self.engine.hooks().set_situation(|situation| {
@@ -159,13 +160,12 @@ impl HookRunner {
         }
     }
 
-    /// Does a hook that runs beside the session want the model to read something? A subagent reads
-    /// nothing of that.
+    /// Returns whether an asynchronous hook has woken the model. Always false for subagents.
     pub(crate) fn is_woken(&self) -> bool {
         self.subagent().is_none() && self.engine.hooks().has_waker()
     }
 
-    /// What hooks that run beside the session want the model to know since the last time.
+    /// Returns the context from asynchronous hooks since the last call.
     pub(crate) fn late_context(&self, to: RunContext<'_>) -> Vec<Vec<String>> {
         if self.subagent().is_some() {
             return Vec::new();
@@ -179,7 +179,7 @@ impl HookRunner {
         late.collect()
     }
 
-    /// A session begins.
+    /// Fires SessionStart, or SubagentStart in a subagent.
     pub(crate) async fn session_start(
         &self,
         source: &str,
@@ -200,14 +200,14 @@ impl HookRunner {
             .await
     }
 
-    /// The kind of the subagent that this is, if it is one.
+    /// Returns the agent kind if this is a subagent.
     fn subagent(&self) -> Option<String> {
         let agent = self.engine.agent();
         agent.id?;
         agent.kind
     }
 
-    /// Someone says something.
+    /// Fires UserPromptSubmit.
     pub(crate) async fn prompt(&self, prompt: &str, to: RunContext<'_>) -> HookWord {
         if self.subagent().is_some() {
             return HookWord::default();
@@ -217,7 +217,7 @@ impl HookRunner {
             .await
     }
 
-    /// A file has changed that says how the session works. Do hooks object?
+    /// Fires ConfigChange after a file changed. Returns whether hooks block the change.
     pub(crate) async fn config_changed(
         &self,
         source: &str,
@@ -229,13 +229,13 @@ impl HookRunner {
         self.fire(event, source, fields, to).await.block.is_some()
     }
 
-    /// Do hooks want to see the model's words before a person does?
+    /// Returns whether there are hooks that filter the displayed text.
     pub(crate) fn see_display(&self) -> bool {
         let is_silent = self.engine.hooks().is_silent(HookMoment::MESSAGE_DISPLAY);
         !is_silent && self.subagent().is_none()
     }
 
-    /// A text of the model's is about to be shown. `Some`: what is shown in its place.
+    /// Fires MessageDisplay. Returns the text to show instead, if a hook replaces it.
     pub(crate) async fn display(
         &self,
         shown: &DisplayedText<'_>,
@@ -256,12 +256,12 @@ impl HookRunner {
         self.fire(event, "", fields, to).await.display
     }
 
-    /// Does a hook want skills looked for again? A subagent's launcher asks.
+    /// Returns whether a hook asked to reload the skills. Only the main agent reloads them.
     pub(crate) fn wants_skills_again(&self) -> bool {
         self.subagent().is_none() && self.engine.hooks().take_reload()
     }
 
-    /// A command of a person's becomes a prompt.
+    /// Fires UserPromptExpansion.
     pub(crate) async fn expansion(
         &self,
         what: &PromptExpansion<'_>,
@@ -278,7 +278,7 @@ impl HookRunner {
         self.fire(event, what.name, fields, to).await
     }
 
-    /// All calls of a reply are answered.
+    /// Fires PostToolBatch after all calls of a reply have results.
     pub(crate) async fn tool_batch(&self, answers: &[Answer], to: RunContext<'_>) -> HookWord {
         let calls: Vec<Value> = answers
             .iter()
@@ -295,7 +295,7 @@ impl HookRunner {
         self.fire(HookMoment::POST_TOOL_BATCH, "", fields, to).await
     }
 
-    /// The model has said everything.
+    /// Fires Stop, or SubagentStop in a subagent, after a reply without calls.
     pub(crate) async fn stop(&self, text: &str, again: bool, to: RunContext<'_>) -> HookWord {
         let mut fields = json!({
             "stop_hook_active": again,
@@ -313,7 +313,7 @@ impl HookRunner {
         self.fire(HookMoment::STOP, "", fields, to).await
     }
 
-    /// The conversation is about to be summarized.
+    /// Fires PreCompact.
     pub(crate) async fn before_compaction(
         &self,
         trigger: &str,
@@ -325,14 +325,14 @@ impl HookRunner {
             .await
     }
 
-    /// The conversation was summarized.
+    /// Fires PostCompact.
     pub(crate) async fn compacted(&self, trigger: &str, summary: &str, to: RunContext<'_>) {
         let fields = json!({"trigger": trigger, "compact_summary": summary});
         self.fire(HookMoment::POST_COMPACT, trigger, fields, to)
             .await;
     }
 
-    /// The model could not answer.
+    /// Fires StopFailure after the model request failed.
     pub(crate) async fn failure(&self, error: &ModelError, to: RunContext<'_>) {
         let fields = json!({
             "error": error.code(),
@@ -354,7 +354,7 @@ impl HookRunner {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
-        // It is gone with the agent, and then there is no one to fire for.
+        // The context is dropped with the agent; then no event is fired.
         let Some(context) = self.context.get() else {
             return HookWord::default();
         };
@@ -392,7 +392,7 @@ impl HookRunner {
     }
 }
 
-/// Who is notified, and until when hooks are waited for.
+/// The event sink and the cancellation token of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct RunContext<'a> {
     pub(crate) sink: &'a dyn Sink,

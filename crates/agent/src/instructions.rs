@@ -1,8 +1,8 @@
-//! What people put in folders for the model to know, and when it is sent.
+//! Sends memory files and skills to the model.
 //!
-//! Memory files and the list of skills stand before the first words. What is for certain files, or lies
-//! in a directory below, comes after the call that first touched such a file. When the conversation is summarized, all of
-//! it is read anew.
+//! Memory files and the list of skills are sent before the first prompt. Instructions that apply
+//! only to certain files, or that are in a subdirectory, are sent after the first call that touched
+//! such a file. After a compaction everything is loaded again.
 
 use std::path::PathBuf;
 
@@ -22,23 +22,23 @@ use crate::{
     transcript::Kind,
 };
 
-/// What stands before the list of skills.
+/// The heading of the list of skills.
 const SKILLS: &str = "There are skills: instructions for kinds of tasks. When what you are asked is what \
                       one of these is for, call the Skill tool with its name before you begin:";
 
-/// What stands before skills that came to light later.
+/// The heading of a list of skills that were found later.
 const MORE_SKILLS: &str = "There are further skills for the files you work with:";
 
-/// What the model reads beside what people say to it, and what it knows of that.
+/// The instructions that the model reads in addition to prompts.
 pub(crate) struct Instructions {
     knowledge: Knowledge,
-    /// Memory files are sent.
+    /// Whether memory files are sent.
     with_memory: bool,
-    /// It was sent, or will be when the conversation is compacted.
+    /// Whether the opening was already sent in this conversation.
     has_recalled: bool,
-    /// What hooks want known before the first words.
+    /// Context from hooks to send before the first prompt.
     opening: Vec<String>,
-    /// The tools that can be loaded.
+    /// The deferred tools that the model knows.
     deferred: DeferredListing,
 }
 
@@ -53,12 +53,13 @@ impl Instructions {
         }
     }
 
-    /// Something more is to be known before the first words.
+    /// Queues context to send before the next prompt.
     pub(crate) fn open_with(&mut self, texts: Vec<String>) {
         self.opening.extend(texts);
     }
 
-    /// Puts what people put in folders, and what hooks want known, before the first words.
+    /// Sends the memory files, the list of skills and the context from hooks before the first
+    /// prompt.
     pub(crate) async fn open(
         &mut self,
         window: u64,
@@ -76,7 +77,8 @@ impl Instructions {
         }
     }
 
-    /// What stands before the first words of a session, each as a reminder. `why` is for hooks.
+    /// Loads the texts to send before the first prompt of a session. `why` is the reason that hooks
+    /// receive.
     async fn recall(
         &mut self,
         why: &'static str,
@@ -100,7 +102,8 @@ impl Instructions {
         texts
     }
 
-    /// The same after the conversation was summarized, with the skills that were called.
+    /// Like [`recall`](Self::recall), but after a compaction: also returns the skills that were
+    /// called.
     pub(crate) async fn recall_all(
         &mut self,
         window: u64,
@@ -114,7 +117,7 @@ impl Instructions {
         texts
     }
 
-    /// What there is to say about files that calls have touched just now.
+    /// Sends instructions for files that calls have just touched.
     pub(crate) async fn tell_touched(
         &self,
         window: u64,
@@ -145,7 +148,7 @@ impl Instructions {
             let listing = skills.told(&new, window);
             if let Some(listing) = listing {
                 texts.push(format!("{MORE_SKILLS}\n\n{listing}"));
-                // Where there were none before, the tool was not offered in full.
+                // If there were no skills before, the skill tool was not fully offered.
                 let pool = scheduler.engine().pool();
                 let loads = pool.with_role(ToolRole::LoadsSkills);
                 let names = loads.map(|tool| tool.spec().name.clone());
@@ -161,14 +164,14 @@ impl Instructions {
         dialogue.add_reported(texts.collect(), Kind::Meta, Added::Knowledge, to);
     }
 
-    /// Looks for skills again: what was found before they were made ready counts no more.
+    /// Reloads the skills after hooks prepared the project.
     pub(crate) fn reload_skills(&self, to: RunContext<'_>) {
         if let Some(skills) = &self.knowledge.skills {
             tell_warnings(&skills.reload(), to);
         }
     }
 
-    /// Takes over skills whose files have changed, unless hooks object.
+    /// Reloads skills whose files have changed, unless hooks block the change.
     pub(crate) async fn follow_skills(&self, hooks: &HookRunner, to: RunContext<'_>) {
         let Some(skills) = self.counted() else {
             return;
@@ -183,7 +186,7 @@ impl Instructions {
         }
     }
 
-    /// Names the tools of servers that can be loaded and that the model does not know of yet.
+    /// Lists the deferred tools that the model does not know yet.
     pub(crate) fn tell_deferred(&mut self, scheduler: &Scheduler, dialogue: &mut Dialogue) {
         if let Some(text) = self.deferred.news(scheduler) {
             let content = vec![Content::text(reminder(&text))];
@@ -191,7 +194,7 @@ impl Instructions {
         }
     }
 
-    /// The next words are the first again.
+    /// Starts over: the opening is sent again before the next prompt.
     pub(crate) fn forget(&mut self) {
         self.has_recalled = false;
         self.deferred = DeferredListing::default();
@@ -200,7 +203,7 @@ impl Instructions {
         }
     }
 
-    /// The skills, if the model may call them.
+    /// Returns the skills, if the model may call them.
     fn skills(&self) -> Option<&Skills> {
         self.knowledge
             .skills
@@ -208,13 +211,15 @@ impl Instructions {
             .filter(|_| self.knowledge.lists)
     }
 
-    /// The same, if it is kept count of what the model has read of them.
+    /// Like [`skills`](Self::skills), but only if the session tracks which skills the model has
+    /// read.
     fn counted(&self) -> Option<&Skills> {
         self.skills().filter(|_| self.knowledge.counts)
     }
 }
 
-/// The one place that every memory file passes on its way to the model: hooks learn of each.
+/// Converts memory files to text for the model and fires the hook event for each of them. All
+/// memory files pass this function.
 async fn take_in(
     files: &[MemoryFile],
     start: &'static str,

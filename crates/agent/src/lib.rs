@@ -1,9 +1,10 @@
-//! The loop between a model and its tools, and the sessions it keeps.
+//! The agent loop between a model and its tools, and the transcripts of its sessions.
 //!
-//! An [`Agent`] is given a model and a scheduler; it knows no tool by name. [`Agent::run`] takes what a
-//! person says, asks the model, pushes each tool call to the scheduler the moment its block is complete,
-//! answers the model in the order of the calls, and so on until a reply has no call in it. What happens
-//! is reported to a [`Sink`]; how it ended is [`RunResult`], which has everything a result message needs.
+//! An [`Agent`] has a model and a scheduler; it does not know any tool by name. [`Agent::run`]
+//! takes a prompt, sends a request to the model, and pushes each tool call to the scheduler as soon
+//! as its block is complete. It answers the calls in their order and sends the next request, until
+//! a reply contains no call. Events are reported to a [`Sink`]. The outcome is a [`RunResult`],
+//! which has everything that a result message needs.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -28,25 +29,26 @@
 //! ```
 //!
 //! # Layout
-//! - [`agent`]: setting one up; `run`: the loop; `model_turn`: one reply and the calls in it;
-//!   `session_events`: what happens between runs
-//! - the parts of an agent: `client`: the model, as it is asked; `dialogue`: what was said, with its
-//!   transcript; `instructions`: what else it reads; `hooks`: the events it fires;
-//!   `compaction`: making room in the model's window; `plan_mode`: plan mode, as the model reads it
-//! - `running_calls`: which calls are at work; `user_message`: what a person says; `background`: what it
-//!   reads of tasks in the background
-//! - `person_call`: calls that a person makes themselves
-//! - `ask`: one question to a model, beside any conversation
-//! - [`control`]: interrupting, steering and changing it while it runs
-//! - [`event`], [`run_result`]: what is reported
-//! - `repeats`: noticing that it goes in circles
-//! - [`subagents`]: models that work for the calls of this one
+//! - [`agent`]: building an agent; `run`: the loop; `model_turn`: one reply and its calls;
+//!   `session_events`: the lifecycle of a session between runs
+//! - the parts of an agent: `client`: requests to the model; `dialogue`: the conversation with its
+//!   transcript; `instructions`: memory files and skills; `hooks`: the hook events; `compaction`:
+//!   frees space in the context window; `plan_mode`: reminders about plan mode
+//! - `running_calls`: the calls in progress; `user_message`: prompts; `background`: notices of
+//!   background tasks
+//! - `person_call`: tool calls that the user makes
+//! - `ask`: one request outside any conversation
+//! - [`control`]: interrupts, steers and changes a running agent
+//! - [`event`], [`run_result`]: the events and the result of a run
+//! - `repeats`: detects a model that repeats the same calls
+//! - [`subagents`]: agents that work for calls of this agent
 //! - [`cost`]: tokens and money
 //! - [`prompt`]: the system prompt
-//! - [`transcript`]: a session on disk: written ahead, repaired when read
+//! - [`transcript`]: a session on disk: written ahead, repaired when it is loaded
 //!
-//! **Invariants.** Whatever is interrupted whenever, the conversation stays one that can be sent, and no
-//! call runs twice. A call stands in the transcript before its tool runs, its result as soon as it ends.
+//! **Invariants.** Whenever a run is interrupted, the conversation can still be sent, and no call
+//! runs twice. A call is in the transcript before its tool runs, and its result is added as soon as
+//! the call ends.
 
 #![warn(missing_docs)]
 

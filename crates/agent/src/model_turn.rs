@@ -1,8 +1,8 @@
-//! One reply, and the calls in it.
+//! One turn: a reply of the model and the calls in it.
 //!
-//! Each call is pushed to the scheduler the moment its block is complete, and runs while the model goes on
-//! talking. Its block is in the transcript before that. When the reply is over, the answers are taken in
-//! the order of the calls.
+//! Each call is pushed to the scheduler as soon as its block is complete, and runs while the model
+//! is still writing. Before that, its block is written to the transcript. After the reply has
+//! ended, the results are collected in the order of the calls.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,49 +26,50 @@ use crate::{
     transcript::{Transcript, result_of},
 };
 
-/// What a round needs.
+/// The parts of an agent that a turn needs.
 pub(crate) struct Round<'a> {
     pub(crate) model: &'a dyn Model,
     pub(crate) transcript: &'a Arc<Transcript>,
-    /// Hooks that see texts before they are shown, if there are any.
+    /// The hooks that filter displayed text, if any.
     pub(crate) display: Option<&'a HookRunner>,
     pub(crate) sink: &'a dyn Sink,
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// A reply, with every call in it answered.
+/// The outcome of a turn: a reply with a result for each call.
 pub(crate) struct Done {
-    /// What was said; nothing where the reply is void.
+    /// The reply; empty if it is void.
     pub(crate) reply: Reply,
     pub(crate) answers: Vec<Answer>,
     pub(crate) end: End,
-    /// Spent waiting for the model.
+    /// The time spent waiting for the model.
     pub(crate) api: Duration,
     pub(crate) first_token: Option<Duration>,
-    /// Messages whose images the provider does not take.
+    /// The positions of messages whose images the provider rejects, with the note that replaces
+    /// them.
     pub(crate) refused_images: Vec<(Vec<usize>, String)>,
-    /// What was shown in place of the reply's text, if hooks said so.
+    /// The text that was shown instead of the reply's text, if hooks replaced it.
     pub(crate) shown: Option<String>,
 }
 
-/// How a round ended.
+/// The end of a turn.
 pub(crate) enum End {
     Complete,
     Interrupted,
     /// The engine has a defect.
     Fault(String),
-    /// The model failed. What is in the reply stands all the same: calls of it have run.
+    /// The request failed. The reply is valid up to that point, because its calls have run.
     Failed(ModelError),
 }
 
-/// The answer to one call.
+/// A call with its result.
 pub(crate) struct Answer {
-    /// As the model wrote it.
+    /// The input as the model wrote it.
     pub(crate) input: Value,
     pub(crate) finished: CallResult,
 }
 
-/// The reply so far.
+/// Handles the events of a reply.
 struct Listening<'a> {
     round: &'a Round<'a>,
     working: &'a Working,
@@ -78,31 +79,32 @@ struct Listening<'a> {
     request_id: String,
     model: String,
     usage: haft_models::Usage,
-    /// The places of blocks that were not reported yet, by index.
+    /// The positions of blocks that were not reported yet, by index.
     untold: HashMap<usize, usize>,
-    /// How many blocks have begun.
+    /// The number of blocks that have begun.
     begun: usize,
-    /// Blocks that are not in the transcript: until a call is complete, all of it may yet be void.
+    /// Blocks that are not in the transcript yet: until a call is complete, the whole reply may
+    /// become void.
     unwritten: Vec<ReplyBlock>,
-    /// A complete call was handed out, so the reply stands whatever follows.
+    /// Whether a complete call was handed out, so that the reply can no longer become void.
     stands: bool,
     pushed: HashSet<String>,
     refused_images: Vec<(Vec<usize>, String)>,
     withheld: WithheldText,
 }
 
-/// Texts that hooks see before a person does.
+/// Texts that hooks filter before the user sees them.
 #[derive(Default)]
 struct WithheldText {
-    /// Blocks that are under way.
+    /// The indices of incomplete blocks.
     open: HashSet<usize>,
-    /// Texts as they were shown, and whether one of them is not as the model wrote it.
+    /// The shown texts, and whether hooks changed one of them.
     shown: Vec<String>,
     is_changed: bool,
 }
 
 impl Round<'_> {
-    /// Asks, and answers the calls.
+    /// Sends the request, runs the calls and collects their results.
     pub(crate) async fn run(&self, scheduler: &mut Scheduler, request: ModelRequest) -> Done {
         let mut turn = scheduler.turn().await;
         let working = Arc::new(Working::new(self.transcript));
@@ -155,7 +157,7 @@ impl Round<'_> {
                 }
             }
         };
-        // Ends the request, if it is still under way.
+        // Aborts the request if it is still in progress.
         drop(stream);
         let api = started.elapsed();
         let refused_images = std::mem::take(&mut listening.refused_images);
@@ -227,7 +229,7 @@ impl Listening<'_> {
         }
     }
 
-    /// Is this a piece of a text that hooks see first?
+    /// Returns whether the event belongs to a text that hooks filter first.
     fn withholds(&mut self, event: &ModelEvent) -> bool {
         if self.round.display.is_none() {
             return false;
@@ -244,7 +246,7 @@ impl Listening<'_> {
         }
     }
 
-    /// Hooks see a text that was withheld; then it is shown. `Some`: as it was shown.
+    /// Runs the display hooks on a withheld text and shows it. Returns the shown block.
     async fn displayed(&mut self, index: usize, block: &Block) -> Option<Block> {
         let Round { sink, cancel, .. } = *self.round;
         let (Some(hooks), Block::Text { text }) = (self.round.display, block) else {
@@ -276,7 +278,7 @@ impl Listening<'_> {
         Some(Block::Text { text })
     }
 
-    /// A block is complete. What is shown of it may differ from what is kept.
+    /// Reports a complete block. The user may see a different block than the transcript contains.
     fn tell(&mut self, block: Block, position: usize, shown: Option<Block>) {
         let said = ReplyBlock {
             uuid: clock::random_id(),
@@ -310,7 +312,7 @@ impl Listening<'_> {
         }
     }
 
-    /// Answers every call of the reply.
+    /// Waits until every call of the reply has a result.
     async fn answer(
         mut self,
         mut turn: CallBatch<'_>,
@@ -323,7 +325,7 @@ impl Listening<'_> {
         reply.model = Some(self.model.clone());
         let is_void = match end {
             End::Complete | End::Fault(_) => false,
-            // Providers take no message of thinking alone.
+            // Providers reject a message that contains only thinking.
             End::Interrupted => reply.message.content.iter().all(Block::is_thinking),
             End::Failed(_) => !self.stands,
         };
@@ -341,7 +343,7 @@ impl Listening<'_> {
         let turn_cancel = turn.cancel_token();
         match end {
             End::Interrupted => turn_cancel.cancel(),
-            // A call that was held back, and no word after it.
+            // The last call may have been held back until the end of the reply.
             _ => {
                 for call in &reply.calls {
                     if let Ok(input) = &call.input {
@@ -363,7 +365,8 @@ impl Listening<'_> {
                 answers.push(self.answered(input.unwrap_or_default(), finished));
                 continue;
             }
-            // Blocks may end in another order than they began in, and so the calls were pushed.
+            // Blocks may end in a different order than they began, and calls are pushed when they
+            // end.
             while !finished.contains_key(&call.id) {
                 let next = tokio::select! {
                     biased;
@@ -409,7 +412,7 @@ impl Listening<'_> {
     }
 }
 
-/// The result of a call that no tool has seen.
+/// Returns the result of a call that never reached its tool.
 fn unrun(id: &str, name: &str, text: String) -> CallResult {
     CallResult {
         call: CallId::new(),

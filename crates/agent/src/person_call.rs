@@ -1,4 +1,4 @@
-//! Calls that a person makes themselves, such as a command line they typed.
+//! Tool calls that the user makes, such as a typed command line.
 
 use haft_contract::ToolUse;
 use haft_engine::{
@@ -9,8 +9,8 @@ use haft_engine::{
 use crate::{Agent, AgentEvent, Sink};
 
 impl Agent {
-    /// Runs a call that a person made themselves: they are not asked whether it may run, and deny rules hold.
-    /// It is reported like a call of the model's; what the model reads of it is the caller's business.
+    /// Runs a call that the user made. It needs no approval, but deny rules apply. It is reported
+    /// like a call of the model; the caller decides what the model reads of it.
     pub async fn run_for_person(&mut self, tool_use: ToolUse, sink: &dyn Sink) -> CallResult {
         let running = self.control.begin();
         self.take_changes();
@@ -25,7 +25,7 @@ impl Agent {
     }
 }
 
-/// Reports the call as it is bound.
+/// Reports the call when its input is validated.
 struct Reports<'a>(&'a dyn Sink);
 
 impl CallObserver for Reports<'_> {
@@ -39,7 +39,7 @@ impl CallObserver for Reports<'_> {
         });
     }
 
-    // Its lines stand where the model reads of it.
+    // The caller records the call in the transcript.
     fn started(&self, _: &Admitted) {}
 
     fn ended(&self, _: &CallResult) {}

@@ -1,19 +1,18 @@
-//! Plan mode, as the model reads it, and what else it must know again after a summary. What the
-//! mode forbids is the engine's business.
+//! Reminders about plan mode, and the reminders after a compaction. The engine enforces the mode.
 
 use haft_contract::{ContextPatch, PermissionMode, SessionState};
 use haft_engine::{Scheduler, SessionContext};
 
 use crate::{Added, dialogue::Dialogue, hooks::RunContext};
 
-/// Whether the model knows that plan mode is on.
+/// Tracks whether the model knows that plan mode is on.
 #[derive(Debug, Default)]
 pub(crate) struct PlanReminder {
     knows: bool,
 }
 
 impl PlanReminder {
-    /// Tells the model that plan mode has begun or ended by another hand than its own.
+    /// Adds a reminder if plan mode was switched on or off, but not by the model.
     pub(crate) fn tell(
         &mut self,
         context: &SessionContext,
@@ -31,7 +30,7 @@ impl PlanReminder {
         dialogue.remind(&text, Added::Mode, to);
     }
 
-    /// A call that changes the mode says so in its result.
+    /// Updates the state after calls. The result of a call that changes the mode says so.
     pub(crate) fn on_patches(&mut self, patches: &[ContextPatch], context: &SessionContext) {
         let is_told = |patch: &ContextPatch| {
             matches!(
@@ -44,7 +43,7 @@ impl PlanReminder {
         }
     }
 
-    /// What the model must know again when it has forgotten everything.
+    /// Returns the reminders that the model needs again after a compaction.
     pub(crate) fn still_holds(&mut self, scheduler: &Scheduler) -> Vec<String> {
         let kept = scheduler.engine().services().get::<SessionState>();
         let mut texts = kept.map(|kept| kept.told()).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Noticing that a model goes in circles.
+//! Detects a model that repeats the same calls.
 //!
-//! A round gets nowhere if every call in it was made before with the very same result. Any new call, and
-//! any call with a new result (a test run after an edit), is progress and starts the count anew; so
-//! circles of several calls are noticed like single ones.
+//! A turn makes no progress if every call in it was made before with exactly the same result. Any
+//! new call, and any call with a new result (a test run after an edit), is progress and resets the
+//! count. So cycles of several calls are detected like single ones.
 
 use std::{
     collections::HashSet,
@@ -12,16 +12,17 @@ use std::{
 use haft_contract::Content;
 use serde_json::Value;
 
-/// What was tried in one run.
+/// The calls of one run, with their results.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     seen: HashSet<u64>,
-    /// Rounds in a row that got nowhere.
+    /// The number of consecutive turns without progress.
     rounds: u32,
 }
 
 impl Repeats {
-    /// Takes the calls of a round, each with its result. Gives how many rounds in a row got nowhere.
+    /// Adds the calls of a turn with their results. Returns the number of consecutive turns without
+    /// progress.
     pub(crate) fn note<'a>(
         &mut self,
         calls: impl IntoIterator<Item = (&'a str, &'a Value, &'a [Content])>,

@@ -1,4 +1,4 @@
-//! The loop.
+//! The agent loop: runs turns until the model, a limit or the user ends the run.
 
 use std::time::{Duration, Instant};
 
@@ -21,11 +21,11 @@ use crate::{
     user_message::Prompt,
 };
 
-/// What a run has come to so far.
+/// The totals of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) api: Duration,
-    /// Compaction failed or was refused: it is not tried again in this run.
+    /// Whether a compaction failed or was blocked, so that it is not retried in this run.
     pub(crate) compaction_refused: bool,
     first_token: Option<Duration>,
     usage: Usage,
@@ -34,39 +34,41 @@ pub(crate) struct Tally {
     stop: Option<StopReason>,
 }
 
-/// What one run remembers from round to round.
+/// The state of the loop between turns.
 pub(crate) struct Course {
-    /// What the person said, for a summary.
+    /// The user's last message, which a compaction preserves.
     pub(crate) last: Vec<Content>,
     repeats: Repeats,
     tool_rounds: u32,
     pub(crate) stop_blocks: u32,
     pub(crate) pauses: u32,
-    /// The conversation was summarized because the provider would not take it.
+    /// Whether the conversation was summarized because the provider rejected it as too long.
     pub(crate) shortened: bool,
 }
 
 impl Agent {
-    /// Says something to the model, and lets it work until it is done or something ends it.
+    /// Sends a prompt to the model and runs turns until the model is done or the run ends for
+    /// another reason.
     ///
-    /// To end it early, use [`Control::interrupt`](crate::Control::interrupt). A future that is dropped
-    /// in the middle also stops everything; the next run then begins by reading the transcript.
+    /// To end it early, use [`Control::interrupt`](crate::Control::interrupt). Dropping the future
+    /// also stops everything; the next run then begins by reloading the transcript.
     pub async fn run(&mut self, prompt: impl Into<Prompt> + Send, sink: &dyn Sink) -> RunResult {
         self.boxed_run(Some(prompt.into()), sink).await
     }
 
-    /// Tells the model what ended in the background since it last read of it, and lets it work like
-    /// [`run`](Self::run). For when no one else has anything to say.
+    /// Like [`run`](Self::run), but without a prompt: sends the notices of background tasks that
+    /// have ended since the model last received any.
     pub async fn run_notices(&mut self, sink: &dyn Sink) -> RunResult {
         self.boxed_run(None, sink).await
     }
 
-    /// Tells that something begins which is answered without the model; [`answer`](Self::answer) ends it.
+    /// Reports the start of a run that is answered without the model. [`answer`](Self::answer) ends
+    /// it.
     pub fn announce(&self, sink: &dyn Sink) {
         sink.on_event(&AgentEvent::Began(self.began()));
     }
 
-    /// Answers in place of the model, where what a person said needs none: `Err` is what was wrong with it.
+    /// Returns the result of a run without the model. `Err` is an error in the user's input.
     pub fn answer(&self, answer: Result<String, String>) -> RunResult {
         let left = match answer {
             Ok(text) => Left::well(EndReason::Completed, text),
@@ -75,7 +77,8 @@ impl Agent {
         self.ended(left, Tally::default(), Duration::ZERO)
     }
 
-    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    /// Boxed, so that the code is compiled only once, in this crate, not in each crate that awaits
+    /// it.
     fn boxed_run<'a>(
         &'a mut self,
         prompt: Option<Prompt>,
@@ -124,7 +127,7 @@ impl Agent {
     async fn go(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
-        // What hooks want said first is for the one who began the session before.
+        // If hooks provide an initial prompt, the caller that started the session sends it.
         self.start(to).await;
         to.sink.on_event(&AgentEvent::Began(self.began()));
         if let Some(why) = self.session.held_up.take() {
@@ -182,7 +185,7 @@ impl Agent {
         }
     }
 
-    /// One request, and what follows from it. `Some`: the loop is over.
+    /// Runs one turn and handles its outcome. Returns the end of the run, or `None` to continue.
     async fn step(
         &mut self,
         course: &mut Course,
@@ -274,7 +277,7 @@ impl Agent {
         self.after_tools(&answers, course, to, tally).await
     }
 
-    /// Takes a reply and its answers into the conversation.
+    /// Adds a reply and the results of its calls to the conversation.
     fn take(
         &mut self,
         done: Done,
@@ -348,7 +351,7 @@ impl Agent {
         })
     }
 
-    /// The tools of a reply have run: is there to be another request?
+    /// Handles the results of a turn's calls. Returns the end of the run, or `None` to continue.
     async fn after_tools(
         &mut self,
         answers: &[Answer],
@@ -425,7 +428,8 @@ impl Agent {
         None
     }
 
-    /// Tells the model what those who follow its calls have to say of them.
+    /// Adds the follow-up report for the finished calls (for example new diagnostics) to the
+    /// conversation.
     async fn report_changes(&mut self, to: RunContext<'_>) {
         let services = self.scheduler.engine().services().clone();
         let Ok(follower) = services.get::<CallFollower>() else {
@@ -440,8 +444,8 @@ impl Agent {
         }
     }
 
-    /// After a run that was dropped in the middle: waits for what it left running, then takes from the
-    /// transcript what was done.
+    /// Recovers after a run was dropped in the middle: waits for its running calls, then reloads
+    /// the conversation from the transcript.
     async fn catch_up(&mut self, to: RunContext<'_>) {
         if !self.session.is_behind {
             return;
@@ -453,7 +457,7 @@ impl Agent {
     }
 }
 
-/// A reply that is in the conversation.
+/// A reply that was added to the conversation.
 struct Taken {
     end: End,
     answers: Vec<Answer>,

@@ -1,4 +1,4 @@
-//! How a run ends, and what keeps it from ending.
+//! The end of a run, and the conditions under which it continues instead.
 
 use haft_contract::Content;
 use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
@@ -12,16 +12,16 @@ use crate::{
     transcript::Kind,
 };
 
-/// The marker that session readers look for where a person interrupted the model.
+/// The marker by which readers of transcripts recognise an interrupt by the user.
 const INTERRUPTED: &str = "[Request interrupted by user]";
 
-/// Stop hooks may send the model on this many times in a row.
+/// The maximum number of consecutive times that Stop hooks may continue the run.
 const MOST_STOP_BLOCKS: u32 = 8;
 
-/// A provider may pause a reply this many times in a row.
+/// The maximum number of consecutive times that a provider may pause a reply.
 const MOST_PAUSES: u32 = 16;
 
-/// Why the loop is left.
+/// The end of a run: how and why it ended.
 pub(crate) struct Left {
     pub(crate) subtype: Subtype,
     pub(crate) reason: EndReason,
@@ -69,7 +69,7 @@ impl Agent {
         })
     }
 
-    /// A reply without a call: is it the last?
+    /// Handles a reply without calls. Returns the end of the run, or `None` to continue.
     pub(crate) async fn said_everything(
         &mut self,
         text: String,
@@ -104,7 +104,7 @@ impl Agent {
         self.may_stop(text, course, to).await
     }
 
-    /// Everything was said: hooks may want more.
+    /// Runs the Stop hooks, which may continue the run.
     pub(crate) async fn may_stop(
         &mut self,
         text: String,
@@ -125,7 +125,7 @@ impl Agent {
         None
     }
 
-    /// The model could not answer.
+    /// Handles a failed request. Summarizes the conversation if it was too long.
     pub(crate) async fn failed(
         &mut self,
         error: ModelError,
@@ -184,7 +184,8 @@ impl Agent {
     }
 }
 
-/// What a person sees where the model or the provider's filter refused: never nothing.
+/// Returns the text that the user sees if the model or the provider's content filter refused: never
+/// an empty one.
 fn refused(text: String, to: RunContext<'_>) -> String {
     let what = "The model refused to answer, or the provider's content filter cut the answer off (stop reason: \
                 refusal). Say it in other words, or begin a new conversation without what led to it.";

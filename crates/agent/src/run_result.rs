@@ -1,4 +1,4 @@
-//! How a run ended: everything a result message says.
+//! The result of a run, with everything that a result message contains.
 
 use std::time::Duration;
 
@@ -7,63 +7,63 @@ use serde_json::Value;
 
 use crate::UsageLedger;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RunResult {
-    /// The sort of end.
+    /// The subtype of the result message.
     pub subtype: Subtype,
-    /// The final words; of a run that failed at the model, what went wrong.
+    /// The final text, or the error message if the model request failed.
     pub text: String,
-    /// Why the last reply stopped.
+    /// The stop reason of the last reply.
     pub stop_reason: Option<StopReason>,
-    /// Why the loop stopped.
+    /// The reason why the loop ended.
     pub reason: EndReason,
-    /// How many replies there were; one more than the limit if that ended it.
+    /// The number of replies; one more than the limit if the limit ended the run.
     pub num_turns: u32,
-    /// Tokens of this run's replies.
+    /// The tokens of this run's replies.
     pub usage: Usage,
-    /// Tokens and money of all runs of this agent, by model.
+    /// The tokens and cost of all runs of this agent, by model.
     pub ledger: UsageLedger,
-    /// Calls that were not permitted.
+    /// The calls that were denied.
     pub permission_denials: Vec<Denial>,
-    /// The call that a hook put off, which ended it.
+    /// The call that a hook deferred, which ended the run.
     pub deferred: Option<Denial>,
-    /// The model's failure that ended it.
+    /// The model's error that ended the run.
     pub api_error: Option<ModelError>,
-    /// What went wrong, for people.
+    /// The errors, human-readable.
     pub errors: Vec<String>,
-    /// From the prompt to the end.
+    /// The time from the prompt to the end.
     pub duration: Duration,
     /// The part of it spent waiting for the model.
     pub duration_api: Duration,
-    /// From the first request to the first piece of its reply.
+    /// The time from the first request to the first event of its reply.
     pub first_token: Option<Duration>,
 }
 
 impl RunResult {
-    /// Did it fail?
+    /// Returns whether the run failed.
     pub fn is_error(&self) -> bool {
         self.subtype != Subtype::Success || self.api_error.is_some()
     }
 }
 
-/// The sorts of end.
+/// The subtypes of result messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subtype {
-    /// The model had said everything, or could not answer.
+    /// The model finished its reply, or its request failed.
     Success,
-    /// There were to be no more rounds of tools.
+    /// The limit of turns was reached.
     MaxTurns,
-    /// There was no more money.
+    /// The budget was exhausted.
     MaxBudget,
-    /// It was interrupted, or something broke.
+    /// The run was interrupted, or an internal error occurred.
     DuringExecution,
 }
 
 impl Subtype {
-    /// Its name in result messages.
+    /// Returns the name in result messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -74,40 +74,40 @@ impl Subtype {
     }
 }
 
-/// Why the loop stopped.
+/// The reason why the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndReason {
-    /// The model had said everything.
+    /// The model finished its reply.
     Completed,
-    /// No more rounds.
+    /// The limit of turns was reached.
     MaxTurns,
-    /// No more money.
+    /// The budget was exhausted.
     BudgetExhausted,
-    /// Interrupted while the model was talking.
+    /// The run was interrupted while the model was writing.
     AbortedStreaming,
-    /// Interrupted while tools were running.
+    /// The run was interrupted while tools were running.
     AbortedTools,
-    /// A hook stopped it.
+    /// A hook stopped the run.
     HookStopped,
-    /// A hook put the only call of a reply off.
+    /// A hook deferred the only call of a reply.
     ToolDeferred,
-    /// The tool of a call that was put off is gone.
+    /// The tool of the deferred call no longer exists.
     ToolDeferredUnavailable,
-    /// The model could not answer.
+    /// The model request failed.
     ApiError,
-    /// The conversation is too long, also after it was summarized.
+    /// The conversation is too long, even after a compaction.
     PromptTooLong,
-    /// The model made the same calls with the same results again and again.
+    /// The model repeated the same calls with the same results.
     RepeatedCalls,
     /// The engine or the loop has a defect.
     EngineFault,
-    /// What was said made no sense, and the model was not asked.
+    /// The input was invalid, and the model was not asked.
     Refused,
 }
 
 impl EndReason {
-    /// Its name in result messages.
+    /// Returns the name in result messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -127,13 +127,13 @@ impl EndReason {
     }
 }
 
-/// A call that was not permitted, or put off.
+/// A call that was denied or deferred.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Denial {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
     /// The provider's id of the call.
     pub tool_use_id: String,
-    /// Its arguments.
+    /// The arguments.
     pub tool_input: Value,
 }

@@ -1,4 +1,4 @@
-//! Which calls are at work, and for how long.
+//! Tracks the running calls and their run times.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,16 +13,16 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{AgentEvent, Sink, transcript::Transcript};
 
-/// How often a call that takes long is reported.
+/// The interval at which running calls are reported.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
 
-/// Observes calls for the transcript, and remembers which are at work.
+/// Observes calls for the transcript and tracks the running ones.
 pub(crate) struct Working {
     transcript: Arc<Transcript>,
     calls: Mutex<Vec<Call>>,
-    /// Calls that were bound, until that is reported.
+    /// Events of validated calls that were not reported yet.
     bound: Mutex<Vec<AgentEvent>>,
-    /// Calls that were started, until that is reported.
+    /// Events of started calls that were not reported yet.
     started: Mutex<Vec<AgentEvent>>,
     wakes: Notify,
 }
@@ -44,9 +44,9 @@ impl Working {
         }
     }
 
-    /// Reports each call that is at work.
+    /// Reports all running calls.
     pub(crate) fn tell(&self, sink: &dyn Sink) {
-        // Not while it is locked: the observer may take its time.
+        // The lock is released first, because the sink may be slow.
         let working: Vec<AgentEvent> = self
             .calls()
             .iter()
@@ -61,7 +61,7 @@ impl Working {
         }
     }
 
-    /// Reports calls that were bound since the last time.
+    /// Reports calls that were validated since the last report.
     pub(crate) fn tell_bound(&self, sink: &dyn Sink) {
         let bound = std::mem::take(&mut *self.bound_calls());
         for event in &bound {
@@ -69,12 +69,12 @@ impl Working {
         }
     }
 
-    /// Returns when a call was started that is not reported yet.
+    /// Waits until a call has started that was not reported yet.
     pub(crate) async fn starts(&self) {
         self.wakes.notified().await;
     }
 
-    /// Reports calls that were started since the last time.
+    /// Reports calls that have started since the last report.
     pub(crate) fn tell_started(&self, sink: &dyn Sink) {
         let started = std::mem::take(&mut *self.started_calls());
         for event in &started {

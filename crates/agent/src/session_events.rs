@@ -1,5 +1,5 @@
-//! What happens to a session between runs: it begins, gets directories and permissions, is summarized,
-//! forgotten, and ends.
+//! The lifecycle of a session between runs: it starts, gets directories and permissions, is
+//! compacted, cleared, resumed, and ends.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -17,14 +17,14 @@ use crate::{
 };
 
 impl Agent {
-    /// Begins the session, where that is to be done before the first run. Gives what hooks want said
-    /// first, as if a person had said it.
+    /// Starts the session before the first run. Returns the initial prompt that hooks provide, if
+    /// any.
     pub async fn begin(&mut self, sink: &dyn Sink) -> Option<String> {
         let never = CancellationToken::new();
         self.start(RunContext::new(sink, &never)).await
     }
 
-    /// Begins the session, once.
+    /// Starts the session if it has not started yet.
     pub(crate) async fn start(&mut self, to: RunContext<'_>) -> Option<String> {
         if std::mem::replace(&mut self.session.has_begun, true) {
             return None;
@@ -40,7 +40,7 @@ impl Agent {
         word.first_words
     }
 
-    /// Lets hooks make the project ready (`init`) or put it in order (`maintenance`).
+    /// Fires the Setup hooks, which prepare (`init`) or maintain (`maintenance`) the project.
     pub async fn setup(&mut self, trigger: &str, sink: &dyn Sink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
@@ -49,7 +49,7 @@ impl Agent {
         self.session.held_up = self.session.held_up.take().or(word.stop);
     }
 
-    /// Adds a working directory, and tells hooks who asked for it: `slash_command` or
+    /// Adds a working directory and notifies hooks with the source: `slash_command` or
     /// `register_repo_root`.
     pub async fn add_directory(&mut self, path: PathBuf, source: &str, sink: &dyn Sink) {
         let never = CancellationToken::new();
@@ -59,14 +59,15 @@ impl Agent {
         self.hooks.directory_added(&added, source, to).await;
     }
 
-    /// Tells hooks of a file that was read for the model to follow.
+    /// Notifies hooks of an instruction file that was loaded.
     pub async fn instructions_loaded(&self, loaded: &LoadedInstructions, sink: &dyn Sink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.instructions(loaded, to).await;
     }
 
-    /// Tells hooks that a command becomes a prompt: what they want the model to know, or why it must not.
+    /// Notifies hooks that a command expands to a prompt. Returns their context for the model, or
+    /// the reason why they block it.
     pub async fn prompt_expands(
         &self,
         what: &PromptExpansion<'_>,
@@ -81,29 +82,30 @@ impl Agent {
         }
     }
 
-    /// Returns when a hook that runs beside the session wants the model to read something: it is sent
-    /// with the next run, or by [`run_notices`](Self::run_notices).
+    /// Waits until an asynchronous hook wakes the model. Its context is sent with the next run, or
+    /// by [`run_notices`](Self::run_notices).
     pub async fn woken(&self) {
         self.hooks.woken().await;
     }
 
-    /// What goes on in the background; `None` where nothing ever does.
+    /// Returns the background tasks of the session, or `None` if it has no such service.
     pub fn notices(&self) -> Option<Arc<BackgroundTasks>> {
         background(self.scheduler.engine())
     }
 
-    /// Calls beside the model's own, by the rules of this session.
+    /// Returns a runner for calls outside of turns, under the rules of this session.
     pub fn aside(&self) -> NestedCalls {
         self.scheduler.aside()
     }
 
-    /// Changes the session for the next run, until the person speaks again: what a skill permits that
-    /// they called.
+    /// Sets the changes that apply to the next run, such as the permissions of a skill that the
+    /// user called. They end with the user's next prompt.
     pub fn permit(&mut self, patches: Vec<ContextPatch>) {
         self.session.permitted = patches;
     }
 
-    /// A person speaks: what a skill permitted is over, and what they just called counts.
+    /// Handles a new prompt: ends the permissions of the previous turn and applies those for this
+    /// one.
     pub(crate) fn speaks_again(&mut self) {
         self.scheduler.apply(&ContextPatch::EndRulesOfTurn);
         for patch in std::mem::take(&mut self.session.permitted) {
@@ -111,8 +113,8 @@ impl Agent {
         }
     }
 
-    /// Compacts the conversation, because a person asked for it. `false`: there was nothing to compact, a
-    /// hook blocked it, or it was interrupted.
+    /// Compacts the conversation because the user requested it. Returns `false` if the conversation
+    /// was empty, a hook blocked the compaction, or it was interrupted.
     pub async fn compact(
         &mut self,
         instructions: &str,
@@ -131,8 +133,8 @@ impl Agent {
             .await
     }
 
-    /// Ends the conversation and begins another in its place: the next words are the first. What was spent
-    /// stays, and so do files, permissions and what runs in the background.
+    /// Ends the conversation and begins a new one. The usage, the files, the permissions and the
+    /// background tasks remain.
     pub async fn clear(&mut self, session: Session, sink: &dyn Sink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
@@ -149,8 +151,8 @@ impl Agent {
         self.session.held_up = self.session.held_up.take().or(word.stop);
     }
 
-    /// Goes on with another conversation in the place of this one, as it was left. What was spent stays, and
-    /// so do files, permissions and what runs in the background.
+    /// Resumes another conversation instead of this one. The usage, the files, the permissions and
+    /// the background tasks remain.
     pub async fn take_up(&mut self, session: Session, sink: &dyn Sink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
@@ -166,9 +168,9 @@ impl Agent {
         self.session.held_up = self.session.held_up.take().or(word.stop);
     }
 
-    /// Goes back to where this message was the last; `None`: to the beginning. What came after it stays in
-    /// the transcript, beside what comes now. Gives the message that was the last before: going back to it
-    /// undoes this.
+    /// Rewinds the conversation to this message, or to the beginning for `None`. Later messages
+    /// remain in the transcript on a separate branch. Returns the message that was the last before;
+    /// rewinding to it undoes the rewind.
     pub fn go_back(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
         let before = self.dialogue.go_back(until)?;
         if until.is_none() {
@@ -177,9 +179,10 @@ impl Agent {
         Ok(before)
     }
 
-    /// Puts a summary in place of what was said since a message: `prompt` is what it says, `before` the one
-    /// that it follows. Gives the message that was the last before: going back to it undoes this. `None`:
-    /// it was interrupted, and nothing has changed.
+    /// Replaces the conversation from a message on by a summary. `prompt` is the text of that
+    /// message, and `before` is the message before it. Returns the message that was the last
+    /// before; rewinding to it undoes this. Returns `None` if it was interrupted, and then nothing
+    /// has changed.
     pub async fn sum_up_from(
         &mut self,
         prompt: &str,
@@ -203,12 +206,14 @@ impl Agent {
         Ok(last)
     }
 
-    /// Adds something in the user's name that the model reads with the next request, without asking it.
+    /// Adds a message in the user's name that is sent with the next request, without starting a
+    /// run.
     pub fn note_for_model(&mut self, content: Vec<Content>) -> Uuid {
         self.dialogue.add(content, Kind::Prompt, None)
     }
 
-    /// Tells the hooks that the session ends, and why: `clear`, `logout`, `prompt_input_exit`, `other`.
+    /// Notifies hooks that the session ends, with the reason: `clear`, `logout`,
+    /// `prompt_input_exit`, `other`.
     pub async fn end(&mut self, reason: &str, sink: &dyn Sink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
@@ -231,7 +236,8 @@ impl Agent {
         self.dialogue.note_place(&self.scheduler.context().cwd);
     }
 
-    /// Records what the session came to be permitted and offered, once it has said anything at all.
+    /// Records the permissions and tools that the session was granted, if the conversation is not
+    /// empty.
     pub(crate) fn note_terms(&self) {
         if !self.dialogue.is_empty() {
             let terms = Terms::between(&self.session.start, &self.scheduler.context());
@@ -240,7 +246,7 @@ impl Agent {
         }
     }
 
-    /// A transcript that cannot be written ends nothing, but the person must know.
+    /// Warns the user, once, if the transcript cannot be written. The session continues.
     pub(crate) fn tell_trouble(&self, to: RunContext<'_>) {
         if let Some(trouble) = self.dialogue.transcript.trouble() {
             to.notice(

@@ -1,25 +1,26 @@
-//! What a person says.
+//! The user's prompts.
 
 use haft_contract::Content;
 use haft_extensions::markdown::mentions;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// What a person says.
+/// A prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
-    /// The words, and what goes with them.
+    /// The text and other content.
     pub content: Vec<Content>,
-    /// The id of the message, where it has one.
+    /// The id of the message, if it has one.
     pub uuid: Option<Uuid>,
-    /// Where it comes from, as its sender says; returned with the result.
+    /// The origin of the prompt, as its sender stated it; returned with the result.
     pub origin: Option<Value>,
-    /// Files and folders that go with it, as they were named.
+    /// The files and folders that the prompt mentions, as they were written.
     pub mentions: Vec<String>,
 }
 
 impl Prompt {
-    /// What a person typed: files and folders that it names with `@`, outside of code, go with it.
+    /// Creates a prompt that the user typed, with the files and folders that it mentions with `@`
+    /// outside code.
     pub fn typed(text: impl Into<String>) -> Self {
         let text = text.into();
         let mentions = mentioned(&text);
@@ -30,7 +31,7 @@ impl Prompt {
     }
 }
 
-/// What a text names as `@path` or `@"a path"`.
+/// Returns the paths that a text mentions as `@path` or `@"a path"`.
 pub fn mentioned(text: &str) -> Vec<String> {
     let plain = mentions(text).into_iter();
     let plain = plain.filter(|path| !path.starts_with('"'));

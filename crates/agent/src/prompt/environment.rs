@@ -1,4 +1,4 @@
-//! Where a session runs, as the model reads it.
+//! The description of a session's environment for the model.
 
 use std::{
     fmt, fs,
@@ -9,25 +9,25 @@ use haft_engine::SessionContext;
 
 use crate::clock;
 
-/// Where a session runs.
+/// The environment of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptEnvironment {
     /// The working directory.
     pub cwd: PathBuf,
-    /// The additional ones.
+    /// The additional working directories.
     pub directories: Vec<PathBuf>,
     /// The branch that is checked out.
     pub branch: Option<String>,
-    /// It lies in a git repository.
+    /// Whether the working directory is in a git repository.
     pub is_repository: bool,
-    /// The system and its processor.
+    /// The operating system and the processor architecture.
     pub system: String,
-    /// The day the session began.
+    /// The date when the session began.
     pub date: String,
 }
 
 impl PromptEnvironment {
-    /// As it is now.
+    /// Detects the current environment.
     pub fn look(context: &SessionContext) -> Self {
         let cwd = context.cwd.to_path_buf();
         let others = context.directories.iter().filter(|path| **path != cwd);
@@ -60,7 +60,7 @@ impl fmt::Display for PromptEnvironment {
     }
 }
 
-/// The branch that is checked out in the repository a directory lies in.
+/// Returns the branch that is checked out in the repository that contains a directory.
 pub fn branch(cwd: &Path) -> Option<String> {
     let head = fs::read_to_string(git_folder(cwd)?.join("HEAD")).ok()?;
     let branch = head.trim().strip_prefix("ref: refs/heads/")?;
@@ -75,7 +75,7 @@ fn git_folder(cwd: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git);
     }
-    // A worktree or a submodule: the file says where.
+    // In a worktree or a submodule, `.git` is a file with the path.
     let link = fs::read_to_string(&dot_git).ok()?;
     let target = link.trim().strip_prefix("gitdir: ")?;
     Some(dot_git.parent()?.join(target))

@@ -1,4 +1,4 @@
-//! What people put in folders for the model to know: memory files and skills.
+//! Sources of instructions for the model: memory files and skills.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,19 +9,19 @@ use haft_extensions::{
     skills::{SkillCall, SkillPart, render},
 };
 
-/// What people put in folders for the model to know.
+/// The memory files and skills that the model may read.
 #[derive(Debug)]
 pub struct Knowledge {
     pub(crate) memory: Memory,
     pub(crate) skills: Option<Arc<Skills>>,
-    /// The model may call them.
+    /// Whether the model may call the skills.
     pub(crate) lists: bool,
-    /// It is the main agent's, whose skills are kept count of.
+    /// Whether these are the main agent's instructions, so that the skills it has read are tracked.
     pub(crate) counts: bool,
 }
 
 impl Knowledge {
-    /// These memory files.
+    /// Creates sources with these memory files and without skills.
     pub fn new(memory: Memory) -> Self {
         Self {
             memory,
@@ -31,14 +31,14 @@ impl Knowledge {
         }
     }
 
-    /// The same with skills.
+    /// Adds skills.
     #[must_use]
     pub fn with_skills(mut self, skills: Arc<Skills>) -> Self {
         self.skills = Some(skills);
         self
     }
 
-    /// The same for a subagent, which has read nothing yet. `lists`: it may call skills.
+    /// Returns the sources for a new subagent. `lists` is set if the subagent may call skills.
     pub(crate) fn of_subagent(&self, lists: bool) -> Self {
         Self {
             memory: self.memory.another(),
@@ -48,8 +48,8 @@ impl Knowledge {
         }
     }
 
-    /// What these skills say, for a subagent that is to know them from the start. Commands in them are
-    /// not run.
+    /// Returns the texts of these skills, for a subagent that has them preloaded. Commands in the
+    /// skills are not run.
     pub(crate) fn preloaded(&self, names: &[String], session: SessionId) -> Vec<String> {
         let Some(skills) = &self.skills else {
             return Vec::new();
@@ -82,7 +82,7 @@ impl Knowledge {
         texts
     }
 
-    /// The memory files of a project, and no one else's.
+    /// Returns only the memory files of a project.
     pub(crate) fn of_project(cwd: &Path) -> Self {
         let places = ExtensionPlaces::of_project(cwd);
         Self::new(Memory::new(places, MemoryOptions::default()))

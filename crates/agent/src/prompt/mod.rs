@@ -1,9 +1,9 @@
 //! The system prompt.
 //!
-//! Two parts: one that is the same for everyone, one about this session ([`PromptEnvironment`]). Both are made
-//! once, so every request begins with the same bytes and the provider's cache holds. What the project
-//! wants the model to know ([`Knowledge`]) goes into the first message, because it differs by project and
-//! may be long.
+//! It has a part that is the same in all sessions, and a part about the session
+//! ([`PromptEnvironment`]). Both are created once, so that every request begins with the same bytes
+//! and hits the provider's cache. The project's instructions ([`Knowledge`]) are in the first
+//! message, because they differ by project and may be long.
 
 mod environment;
 mod memory;
@@ -13,22 +13,22 @@ use haft_models::SystemBlock;
 pub use environment::{PromptEnvironment, branch};
 pub use memory::Knowledge;
 
-/// What every model reads.
+/// The base prompt for all models.
 const BASE: &str = include_str!("base.md");
 
 /// The system prompt of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemPrompt {
-    /// In place of our own words; empty for none at all.
+    /// The text that replaces our base prompt; empty for none.
     pub base: Option<String>,
-    /// After everything else.
+    /// The text that is appended.
     pub append: Option<String>,
-    /// Where the session runs; `None` leaves it out.
+    /// The description of the environment; `None` omits it.
     pub environment: Option<PromptEnvironment>,
 }
 
 impl SystemPrompt {
-    /// Our own words, and where the session runs.
+    /// Creates a prompt with our base prompt and this environment.
     pub fn new(environment: PromptEnvironment) -> Self {
         Self {
             base: None,
@@ -37,7 +37,7 @@ impl SystemPrompt {
         }
     }
 
-    /// Its parts, what is the same for everyone first.
+    /// Returns the parts; the part that is the same in all sessions comes first.
     pub fn blocks(&self) -> Vec<SystemBlock> {
         let base = self.base.as_deref().unwrap_or(BASE);
         let mut blocks = vec![SystemBlock::stable(base)];
@@ -52,7 +52,7 @@ impl SystemPrompt {
     }
 }
 
-/// Text that is not the user's own, marked as such.
+/// Marks a text that was not written by the user.
 pub(crate) fn reminder(text: &str) -> String {
     format!("<system-reminder>\n{}\n</system-reminder>", text.trim())
 }

@@ -1,4 +1,4 @@
-//! Making a subagent: a part of its launcher's engine, and words of its own.
+//! Creates subagents: each has a part of its parent's engine and its own system prompt.
 
 use std::sync::Arc;
 
@@ -23,12 +23,13 @@ use crate::{
     prompt::{PromptEnvironment, SystemPrompt},
 };
 
-/// What every subagent reads.
+/// The part of the system prompt that all subagents share.
 const NOTE: &str = "You work for another agent, which handed you one task. It sees nothing of your work but \
 your last message: put all that it needs into it, with full paths where files are meant.";
 
 impl Spawner {
-    /// Makes the agent, and says what it waits for.
+    /// Creates the agent. Also returns the tools of its own MCP servers, which are still
+    /// connecting.
     pub(super) fn child(
         &self,
         plan: Plan,
@@ -51,7 +52,8 @@ impl Spawner {
             false => Arc::new(NobodyToAsk),
         };
         let services = (self.shared.fork)(parents)
-            // What ends in the background is reported to the main agent.
+            // Ended background tasks are reported to the main agent, so the subagent gets its own
+            // empty service.
             .with(Arc::new(BackgroundTasks::default()))
             .with(Arc::new(Subagents(Arc::clone(&level) as _)))
             .with_approver(approver);
@@ -79,7 +81,7 @@ impl Spawner {
         let context = SessionContext {
             mode: mode.mode,
             activated: Vec::new(),
-            // What was asked otherwise is its launcher's.
+            // Overrides of the model for one turn apply only to the parent.
             turn_model: None,
             turn_effort: None,
             ..context
@@ -127,7 +129,7 @@ impl Spawner {
     }
 }
 
-/// A hook of a kind that waits for the end means that of the subagent.
+/// Converts the Stop hooks of an agent kind to SubagentStop hooks.
 fn of_a_subagent(handler: Handler) -> Handler {
     match handler.event {
         HookMoment::STOP => Handler {
@@ -138,12 +140,13 @@ fn of_a_subagent(handler: Handler) -> Handler {
     }
 }
 
-/// The kinds we bring that only look need not know how the project wants to be changed.
+/// Returns whether a kind is one of our read-only ones, which do not need the project's
+/// instructions.
 fn is_brief(kind: &AgentDefinition) -> bool {
     kind.origin == ExtensionOrigin::BuiltIn && !kind.disallowed_tools.is_empty()
 }
 
-/// Asks the same person, and says for whom.
+/// Asks the parent's approver and adds the id of the subagent.
 struct AsksFor {
     agent: String,
     approver: Arc<dyn Approver>,
@@ -155,7 +158,7 @@ impl Approver for AsksFor {
     }
 
     fn ask(&self, mut question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        // A subagent of a subagent asks through both: the one that acts is meant.
+        // A nested subagent asks through both approvers: the innermost one is named.
         question.agent.get_or_insert_with(|| self.agent.clone());
         self.approver.ask(question)
     }

@@ -1,4 +1,4 @@
-//! What is reported of a subagent while it works.
+//! Forwards the events of a subagent.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,23 +10,23 @@ use haft_models::{Block, Usage};
 
 use crate::{AgentEvent, Sink};
 
-/// Which subagent.
+/// The identity of a subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tag {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its kind.
+    /// The agent kind.
     pub kind: String,
-    /// What messages to it may be addressed to, beside its id.
+    /// The name under which it receives messages, in addition to its id.
     pub name: Option<String>,
-    /// What it is to do, in a few words.
+    /// A short description of its task.
     pub description: String,
     /// The provider's id of the call that launched it.
     pub tool_use_id: Arc<str>,
 }
 
-/// Gets the events of a subagent, counts, and passes on what those who follow the session should get.
+/// Receives the events of a subagent, counts them, and forwards the relevant ones.
 pub(super) struct Relay {
     tag: Arc<Tag>,
     sink: Option<Arc<dyn Sink>>,
@@ -35,14 +35,14 @@ pub(super) struct Relay {
     heard: Mutex<ForwardedEvents>,
 }
 
-/// What came so far.
+/// The totals of a subagent's events so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ForwardedEvents {
     pub(super) tool_uses: u64,
     pub(super) models: Vec<String>,
-    /// Its last words.
+    /// The most recent text.
     pub(super) text: String,
-    /// Of the last request.
+    /// The tokens of the last request.
     pub(super) tokens: TokenCount,
 }
 
@@ -65,7 +65,7 @@ impl Relay {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it took so far.
+    /// Returns the usage so far.
     pub(super) fn usage(&self) -> TaskUsage {
         let heard = self.heard();
         let millis = self.started.elapsed().as_millis();
@@ -84,7 +84,7 @@ impl Sink for Relay {
                 self.heard().tokens = tokens(usage);
                 return;
             }
-            // Pieces are many, and no one shows those of a subagent.
+            // Streaming events are frequent, and no front end shows those of a subagent.
             AgentEvent::Model(_) => return,
             AgentEvent::Said(said) => {
                 let mut heard = self.heard();

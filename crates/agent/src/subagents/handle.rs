@@ -1,4 +1,4 @@
-//! One subagent, as the session knows it.
+//! The handle of a subagent.
 
 use std::{
     path::PathBuf,
@@ -15,36 +15,36 @@ use tokio::sync::{Notify, watch};
 use super::event_forwarder::Tag;
 use crate::{Control, Prompt};
 
-/// One subagent. It is known as long as the session lives; the agent itself is gone when it is done, and is
-/// made again from its transcript.
+/// A handle on a subagent. It lives as long as the session. The agent itself is dropped when its
+/// task is done, and is created again from its transcript if it is resumed.
 pub(super) struct Member {
     pub(super) tag: Arc<Tag>,
     pub(super) kind: Arc<AgentDefinition>,
     pub(super) model: String,
     pub(super) control: Control,
-    /// Fires to end it.
+    /// Ends the subagent.
     pub(super) cancel: CancellationToken,
-    /// No one waits for it.
+    /// Whether no call waits for the subagent.
     in_background: AtomicBool,
-    /// The person wants its call not to wait for it any longer.
+    /// Is notified when the user asks to move the subagent to the background.
     wish: Notify,
-    /// Where its final words are, when it is done.
+    /// The file with its final text, written when its task is done.
     pub(super) output_file: PathBuf,
-    /// The copy of the project that it works in.
+    /// The worktree that it works in, if it is isolated.
     pub(super) worktree: Option<Arc<dyn AgentWorktree>>,
     stage: watch::Sender<Stage>,
 }
 
-/// How far it is.
+/// The stage of a subagent.
 #[derive(Debug, Clone)]
 pub(super) enum Stage {
     Working,
-    /// It takes no more messages, and is about to be done.
+    /// It accepts no more messages and is about to end.
     Ending,
     Done(Arc<Outcome>),
 }
 
-/// How it ended.
+/// The outcome of a subagent's task.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) status: TaskStatus,
@@ -75,12 +75,13 @@ impl Member {
         }
     }
 
-    /// No one waits for it.
+    /// Returns whether no call waits for the subagent.
     pub(super) fn is_in_background(&self) -> bool {
         self.in_background.load(Ordering::Relaxed)
     }
 
-    /// A person wants its call not to wait for it any longer. Says whether it does wait.
+    /// Asks the waiting call to move the subagent to the background. Returns whether a call is
+    /// waiting.
     pub(super) fn wish_for_background(&self) -> bool {
         let waits = !self.is_in_background() && !self.is_done();
         if waits {
@@ -89,14 +90,15 @@ impl Member {
         waits
     }
 
-    /// Returns when a person wants its call not to wait any longer.
+    /// Waits until the user asks to move the subagent to the background.
     pub(super) async fn wished_for_background(&self) {
         self.wish.notified().await;
     }
 
-    /// From now on no one waits for it. Says no where it is about to be done: then it is waited for.
+    /// Moves the subagent to the background. Returns `false` if it is about to end, so that the
+    /// call must keep waiting.
     pub(super) fn move_to_background(&self) -> bool {
-        // Under the lock of the stage: it cannot end in between.
+        // Under the lock of the stage, so that it cannot end concurrently.
         let mut moved = false;
         self.stage.send_if_modified(|stage| {
             if matches!(stage, Stage::Working) {
@@ -112,7 +114,7 @@ impl Member {
         matches!(*self.stage.borrow(), Stage::Done(_))
     }
 
-    /// How it ended, when it has.
+    /// Returns the outcome, if the task is done.
     pub(super) fn outcome(&self) -> Option<Arc<Outcome>> {
         match &*self.stage.borrow() {
             Stage::Done(outcome) => Some(Arc::clone(outcome)),
@@ -120,18 +122,18 @@ impl Member {
         }
     }
 
-    /// Waits until it is done.
+    /// Waits until the task is done.
     pub(super) async fn done(&self) -> Option<Arc<Outcome>> {
         let mut stage = self.stage.subscribe();
         let is_done = |stage: &Stage| matches!(stage, Stage::Done(_));
-        // It cannot fail: the sender is ours.
+        // It cannot fail, because `self` owns the sender.
         let _ = stage.wait_for(is_done).await;
         self.outcome()
     }
 
-    /// Says something to it, if it still listens.
+    /// Sends a message to the subagent. Returns whether it still accepts messages.
     pub(super) fn tell(&self, content: Vec<Content>) -> bool {
-        // Under the lock of the stage: it cannot stop listening in between.
+        // Under the lock of the stage, so that it cannot stop accepting concurrently.
         let mut heard = false;
         self.stage.send_if_modified(|stage| {
             if matches!(stage, Stage::Working) {
@@ -143,7 +145,8 @@ impl Member {
         heard
     }
 
-    /// It has nothing more to say: what was said to it too late, or it listens no more.
+    /// Called after a run. Returns the messages that arrived too late for it. If there are none,
+    /// the subagent accepts no more messages.
     pub(super) fn end(&self) -> Option<Prompt> {
         let mut late = None;
         self.stage.send_if_modified(|stage| {
@@ -159,7 +162,7 @@ impl Member {
         late
     }
 
-    /// It is done.
+    /// Sets the outcome.
     pub(super) fn finish(&self, outcome: Outcome) {
         self.stage.send_replace(Stage::Done(Arc::new(outcome)));
     }

@@ -1,4 +1,4 @@
-//! The main agent as one of a kind: its tools, its prompt and its mode are those of a definition.
+//! A main agent of a certain agent kind, whose definition sets its tools, its prompt and its mode.
 
 use std::sync::Arc;
 
@@ -9,39 +9,39 @@ use haft_extensions::AgentDefinition;
 use super::{mode, tools};
 use crate::{Agent, prompt::SystemPrompt};
 
-/// Who the main agent is from now on, in a session that goes on.
+/// A change of the main agent's kind during a session.
 #[derive(Debug, Clone)]
 pub struct MainAgentChange {
-    /// Its kind; `None`: it is of none.
+    /// The agent kind; `None` for the default main agent.
     pub kind: Option<AgentDefinition>,
-    /// What it reads before everything else.
+    /// The new system prompt.
     pub system: SystemPrompt,
-    /// A run ends after this many rounds of tools.
+    /// The maximum number of turns with tool calls in a run.
     pub max_turns: Option<u32>,
-    /// Whom it asks; `None`: whom the session asks already.
+    /// The new model; `None` keeps the session's model.
     pub model: Option<MainAgentModel>,
 }
 
-/// The model of a main agent of some kind.
+/// The model of a main agent of a certain kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MainAgentModel {
-    /// As its provider names it.
+    /// The model, under its provider's name.
     pub name: String,
-    /// Another one in plan mode.
+    /// The model to use in plan mode, if it differs.
     pub plan_name: Option<String>,
-    /// How many tokens it can read.
+    /// The context window in tokens.
     pub window: u64,
-    /// How much work it puts in.
+    /// The effort level.
     pub effort: Option<String>,
 }
 
-/// Can the main agent of this session be of this kind? The error says why not.
+/// Checks that the main agent of this session can be of this kind.
 pub fn check_main_agent(engine: &Engine, kind: &AgentDefinition) -> Result<(), String> {
     tools::are_available(&tools::of_main(&engine.every_tool(), kind), kind)
 }
 
-/// Makes the agent whose calls are run here one of this kind, or of none. Its mode becomes stricter if the
-/// kind says so, and never looser.
+/// Changes the kind of the agent whose calls this scheduler runs. The permission mode becomes
+/// stricter if the kind requires it, and never more permissive.
 pub fn set_main_agent(scheduler: &mut Scheduler, kind: Option<&AgentDefinition>) {
     let view = kind
         .cloned()
@@ -73,8 +73,8 @@ impl Agent {
     }
 }
 
-/// The kinds that a main agent of this kind may launch, as `Agent(a, b)` among its tools says; `None`: all.
-/// `tools`: those that may be meant.
+/// Returns the kinds that a main agent of this kind may launch, according to `Agent(a, b)` in its
+/// list of tools; `None` for all. `tools` are the tools that the list may refer to.
 pub fn launchable(kind: &AgentDefinition, tools: &[ToolSpec]) -> Option<Vec<String>> {
     let launches = |name: &str| {
         tools.iter().any(|spec| {

@@ -1,17 +1,19 @@
-//! Subagents: models that work for the calls of another, each in a fresh conversation.
+//! Subagents: agents that work for calls of another agent, each in a new conversation.
 //!
-//! A [`SubagentPool`] is all that the subagents of one session share; it is the service that the tools ask. A
-//! subagent is an [`Agent`](crate::Agent) like any other, over a part of its launcher's engine: some of the
-//! same tools, the same rules, hooks, gate, undo journal and purse, a ledger of files of its own, and a
-//! permission mode that may only be stricter. Its transcript is `subagents/agent-ID.jsonl` in the session's
-//! folder, from which it can be taken up again.
+//! A [`SubagentPool`] is shared by all subagents of a session; it is the service that the tools
+//! use. A subagent is an [`Agent`](crate::Agent) with a part of its parent's engine. It has a
+//! subset of the tools, the same rules, hooks, approver, undo log and usage ledger, its own ledger
+//! of read files, and a permission mode that is at most as permissive. Its transcript is
+//! `subagents/agent-ID.jsonl` in the session's folder, from which it can be resumed.
 //!
-//! - `subagent_pool`: what they share, and who they are; `spawner`: launching them, at one depth
-//! - `child`: making one; `tools`, `mode`: what it may do
-//! - `own_tools`: tools of servers that a kind names
-//! - `task`: one at work, from its first words to its report; `event_forwarder`: what is reported of it
-//! - `main_agent`: a session that is of a kind itself
-//! - `record`: what its transcript says of it
+//! - `subagent_pool`: the shared state and the known subagents; `spawner`: launches subagents at
+//!   one depth
+//! - `child`: creates a subagent; `tools`, `mode`: its tools and its permission mode
+//! - `own_tools`: tools of MCP servers that an agent kind defines
+//! - `task`: a running subagent, from its prompt to its report; `event_forwarder`: forwards its
+//!   events
+//! - `main_agent`: a main agent of a certain agent kind
+//! - `record`: the metadata in its transcript
 
 mod child;
 mod event_forwarder;

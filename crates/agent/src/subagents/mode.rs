@@ -1,18 +1,18 @@
-//! The permission mode of a subagent: that of the one who launches it, or a stricter one.
+//! The permission mode of a subagent: that of its parent, or a stricter one.
 
 use haft_contract::PermissionMode;
 use serde_json::Value;
 
-/// How much a subagent may do without asking.
+/// The permission mode of a subagent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mode {
     pub(super) mode: PermissionMode,
-    /// Someone may be asked.
+    /// Whether the user may be asked.
     pub(super) asks: bool,
 }
 
-/// What both permit. `wanted` is the mode of the subagent's kind, as settings name it; one that is not
-/// known counts for nothing.
+/// Returns the mode that is permitted by both the parent and the agent kind. `wanted` is the kind's
+/// mode as settings name it; an unknown name is ignored.
 pub(super) fn both(parent: PermissionMode, wanted: Option<&str>) -> Mode {
     use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
     let wanted = wanted.and_then(|name| serde_json::from_value(Value::from(name)).ok());
@@ -23,7 +23,8 @@ pub(super) fn both(parent: PermissionMode, wanted: Option<&str>) -> Mode {
         BypassPermissions => 3,
     };
     let (mode, asks) = match (parent, wanted.unwrap_or(parent)) {
-        // One permits what rules allow and asks no one, the other asks about every change: what both
+        // DontAsk never asks, and Plan asks about every change. The combination is plan mode
+        // without asking.
         // permit is neither.
         (Plan, DontAsk) | (DontAsk, Plan) => (Plan, false),
         (parent, wanted) if looseness(wanted) < looseness(parent) => (wanted, true),

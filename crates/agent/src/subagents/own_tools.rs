@@ -1,4 +1,5 @@
-//! Tools of servers that a kind of subagent names: there when it begins to work, gone when it is done.
+//! Tools of MCP servers that an agent kind defines. They are connected when the subagent starts,
+//! and disconnected when it is done.
 
 use std::sync::Arc;
 
@@ -8,17 +9,18 @@ use haft_engine::Engine;
 use super::{handle::Member, subagent_pool::OwnTools, tools};
 use crate::Prompt;
 
-/// What a subagent waits for before it begins.
+/// The tools that are still connecting when a subagent is created.
 pub(super) struct AwaitedTools {
     pub(super) engine: Arc<Engine>,
     pub(super) tools: BoxFuture<'static, OwnTools>,
 }
 
-/// Ends the servers of a subagent.
+/// Disconnects the servers of a subagent.
 pub(super) type ServersEnd = BoxFuture<'static, ()>;
 
 impl AwaitedTools {
-    /// Gives the subagent its tools; what is missing is said with its first words. Given up when it is stopped.
+    /// Waits for the tools and adds them to the subagent. Errors are added to its prompt. Stops
+    /// waiting if the subagent is stopped.
     pub(super) async fn give(self, member: &Member, prompt: &mut Prompt) -> Option<ServersEnd> {
         let found = tokio::select! {
             biased;

@@ -1,5 +1,5 @@
-//! What the transcript of a subagent says of it, beside what was said: a line when it begins, a line when
-//! it is done.
+//! Metadata in the transcript of a subagent: a line when it starts, and a line when its task is
+//! done.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -14,12 +14,12 @@ use serde_json::json;
 use super::event_forwarder::Tag;
 use crate::transcript::{Transcript, look};
 
-/// The type of the line with which it begins.
+/// The type of the first line.
 const BEGINS: &str = "haft-agent";
-/// The type of the line with which it is done, so far.
+/// The type of the line that is written when its task is done; it may be resumed afterwards.
 const DONE: &str = "haft-agent-done";
 
-/// Who it is, as its first line says.
+/// The identity of a subagent in the first line of its transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record {
@@ -35,20 +35,20 @@ pub(super) struct Record {
     pub(super) tool_use_id: String,
     #[serde(default)]
     pub(super) model: String,
-    /// It works in a copy of the project.
+    /// Whether it works in a worktree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) worktree: bool,
 }
 
-/// Where the transcript of a subagent is.
+/// Returns the path of a subagent's transcript.
 pub(super) fn place(folder: &Path, id: &str) -> PathBuf {
     folder.join("subagents").join(format!("agent-{id}.jsonl"))
 }
 
-/// Gets lines of transcripts as they are written, with the file they stand in.
+/// Receives the lines of transcripts as they are written, with the file that contains them.
 pub(super) type Mirror = dyn Fn(&Path, &str) + Send + Sync;
 
-/// What readers of transcripts look for beside one: who launched the subagent.
+/// Writes the metadata file that other readers expect next to a transcript.
 pub(super) fn describe(path: &Path, tag: &Tag, parent: Option<&str>, mirror: Option<&Mirror>) {
     let mut told = json!({
         "agentType": tag.kind,
@@ -61,7 +61,7 @@ pub(super) fn describe(path: &Path, tag: &Tag, parent: Option<&str>, mirror: Opt
     if let Some(parent) = parent {
         told["parentAgentId"] = json!(parent);
     }
-    // The subagent works without it; only who reads the transcript knows less.
+    // The subagent works without this file; only readers of the transcript lack the information.
     if let Err(error) = private_file(&path.with_extension("meta.json"), &told.to_string()) {
         tracing::warn!(%error, "what a subagent is was not written beside its transcript");
     }
@@ -83,7 +83,7 @@ fn private_file(path: &Path, text: &str) -> io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// It begins.
+/// Writes the first line.
 pub(super) fn begin(transcript: &Transcript, tag: &Tag, model: &str, worktree: bool) {
     let record = Record {
         worktree,
@@ -100,20 +100,20 @@ pub(super) fn begin(transcript: &Transcript, tag: &Tag, model: &str, worktree: b
     }
 }
 
-/// It is done; this may come again, when it was taken up again.
+/// Writes the line for a finished task. It may be written again after the subagent was resumed.
 pub(super) fn done(transcript: &Transcript, status: &str) {
     transcript.note(&serde_json::json!({"type": DONE, "status": status}));
 }
 
-/// The subagent of this id in a session's folder.
+/// Returns the record of the subagent with this id in a session's folder.
 pub(super) fn find(folder: &Path, id: &str) -> Option<Record> {
-    // An id is no path.
+    // The id must not contain path components.
     let plain = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
     let lines = look(&place(folder, id)).ok().filter(|_| plain)?;
     serde_json::from_str(lines.first()?).ok()
 }
 
-/// Those that were at work when their session was killed, as the model reads it.
+/// Describes the subagents that were running when their session was killed, for the model.
 pub(super) fn cut_off(folder: &Path) -> Option<String> {
     let entries = fs::read_dir(folder.join("subagents")).ok()?;
     let mut found: Vec<String> = entries

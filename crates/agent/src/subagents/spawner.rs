@@ -1,4 +1,4 @@
-//! Launching subagents, at one depth.
+//! Launches subagents for the agents of one depth.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -25,22 +25,22 @@ use crate::{
     transcript::FileStore,
 };
 
-/// The kind that a call means that names none.
+/// The agent kind of calls that name none.
 const GENERAL: &str = "general-purpose";
 
 /// Launches subagents for the calls of one agent.
 pub(crate) struct Spawner {
     pub(super) shared: Arc<Shared>,
-    /// How many launches lie above: none for the main agent.
+    /// The depth of the agent: 0 for the main agent.
     depth: u32,
-    /// The kinds that may be launched here; `None`: all.
+    /// The kinds that this agent may launch; `None` for all.
     allowed: Mutex<Option<Vec<String>>>,
     host: OnceLock<Host>,
 }
 
-/// The agent for whose calls subagents are launched.
+/// The parent agent, whose calls launch subagents.
 pub(crate) struct Host {
-    /// Its services hold us: we must not hold it.
+    /// Weak, because its services contain this spawner.
     pub(crate) engine: Weak<Engine>,
     pub(crate) context: ContextView,
     pub(crate) model: Arc<dyn Model>,
@@ -53,18 +53,18 @@ pub(crate) struct Host {
     pub(crate) knowledge: Knowledge,
 }
 
-/// A launch that makes sense.
+/// A checked launch.
 pub(super) struct Plan {
     pub(super) kind: Arc<AgentDefinition>,
     pub(super) engine: Arc<Engine>,
     pub(super) pool: Pool,
     pub(super) settings: ModelSettings,
     pub(super) in_background: bool,
-    /// It works in a copy of the project.
+    /// Whether the subagent works in a worktree.
     isolated: bool,
 }
 
-/// What a launch may say beside the kind; the model by its id.
+/// The settings of a launch that override those of the kind. The model is given by its id.
 #[derive(Clone, Copy, Default)]
 struct Wish<'a> {
     model: Option<&'a str>,
@@ -82,7 +82,7 @@ impl Spawner {
         }
     }
 
-    /// For the calls of a subagent that is launched here.
+    /// Returns the spawner of a subagent that is launched here.
     pub(super) fn below(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -92,7 +92,7 @@ impl Spawner {
         }
     }
 
-    /// From now on subagents can be launched for this agent.
+    /// Sets the parent agent. Before that, no subagents can be launched.
     pub(crate) fn bind(&self, host: Host) {
         if self.depth == 0
             && let Some(engine) = host.engine.upgrade()
@@ -103,14 +103,14 @@ impl Spawner {
         let _ = self.host.set(host);
     }
 
-    /// The agent is asked otherwise from now on, and so are those it launches.
+    /// Applies changed model settings of the parent, which subagents inherit.
     pub(crate) fn inherit(&self, settings: &ModelSettings) {
         if let Some(host) = self.host.get() {
             host.settings().clone_from(settings);
         }
     }
 
-    /// From now on these kinds may be launched here; `None`: all.
+    /// Sets the kinds that may be launched; `None` for all.
     pub(crate) fn allow(&self, kinds: Option<Vec<String>>) {
         *self.allowed() = kinds;
     }
@@ -208,7 +208,7 @@ impl Spawner {
         })
     }
 
-    /// `model`: the id of the one that is asked, if not the launcher's.
+    /// Checks a launch. `model` is the id of the model, if it differs from the parent's.
     fn plan_for(&self, launch: &LaunchRequest, model: Option<&str>) -> Result<Plan, ToolError> {
         let kind = self.kind(launch.kind.as_deref())?;
         let in_background = launch.background.unwrap_or(kind.background);
@@ -220,7 +220,7 @@ impl Spawner {
         self.plan(kind, in_background, wish)
     }
 
-    /// The id of the model that a call or a definition names; `None`: that of the launcher.
+    /// Returns the id of the model that a call or definition names; `None` for the parent's model.
     async fn model_of(&self, kind: Option<&str>, asked: Option<&str>) -> Option<String> {
         let kind = self.kind(kind).ok();
         let of_kind = kind.as_ref().and_then(|kind| kind.model.as_deref());
@@ -232,7 +232,7 @@ impl Spawner {
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, ToolError> {
         let places = Arc::clone(&self.shared.places);
-        // One who waits for a place while holding one could wait for ever.
+        // Never wait: a subagent that waits for a permit while it has one could deadlock.
         places.try_acquire_owned().map_err(|_| {
             let most = self.shared.limits.at_once;
             ToolError::Failed(format!(
@@ -241,7 +241,7 @@ impl Spawner {
         })
     }
 
-    /// Sets a subagent to work, in a copy of the project if that is wanted.
+    /// Starts a subagent, in a worktree if it is isolated.
     async fn begin(
         &self,
         plan: Plan,
@@ -274,7 +274,8 @@ impl Spawner {
         session: impl FnOnce(&std::path::Path) -> Result<Session, ToolError>,
     ) -> Result<Arc<Member>, ToolError> {
         let permit = self.permit()?;
-        // Not the call's: it may outlive it, where a person wants it to.
+        // Not the token of the call: the subagent may outlive the call if it is moved to the
+        // background.
         let cancel = self.shared.cancel.child_token();
         let output_file = plan
             .engine
@@ -358,7 +359,7 @@ impl Spawner {
         if member.is_in_background() {
             return Ok(LaunchOutcome::InBackground(receipt(&member)));
         }
-        // Dropped while it waits, it ends what it waits for.
+        // If this future is dropped while it waits, the subagent ends.
         let guard = member.cancel.clone().drop_guard();
         let outcome = loop {
             tokio::select! {
@@ -428,7 +429,7 @@ impl Spawner {
         Ok(MessageDelivery::Resumed(receipt(&member)))
     }
 
-    /// One that an earlier process launched.
+    /// Returns a subagent that an earlier process launched, from its transcript.
     fn known_by_transcript(
         &self,
         id: &str,
@@ -536,7 +537,7 @@ fn unkept(error: impl std::fmt::Display) -> ToolError {
     ToolError::Failed(format!("its transcript cannot be kept: {error}"))
 }
 
-/// Short, since the model has to repeat it; no other will be like it in this session.
+/// Returns a short id, because the model has to repeat it. It is unique in the session.
 fn new_id() -> String {
     let random = clock::random_id().simple().to_string();
     format!("a{}", &random[..12])
@@ -547,7 +548,7 @@ fn in_words(kind: &AgentDefinition) -> String {
     match (&kind.tools, but.is_empty()) {
         (Some(tools), _) => tools.join(", "),
         (None, true) => String::new(),
-        // Our own say what they are for.
+        // The description of built-in kinds explains their tools.
         (None, false) if kind.origin == ExtensionOrigin::BuiltIn => String::new(),
         (None, false) => format!("all but {but}"),
     }

@@ -1,4 +1,4 @@
-//! What the subagents of one session share.
+//! The state that all subagents of a session share.
 
 use std::{
     path::Path,
@@ -15,15 +15,16 @@ use tokio_util::task::TaskTracker;
 use super::{handle::Member, record, spawner::Spawner};
 use crate::{Denial, Sink};
 
-/// At most this many that are done are remembered; others can still be taken up by their transcripts.
+/// The maximum number of finished subagents in memory. Others can be resumed from their
+/// transcripts.
 const REMEMBERED: usize = 200;
 
-/// How far subagents may go.
+/// The limits of subagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubagentLimits {
-    /// How deep subagents may launch subagents.
+    /// The maximum depth of nested subagents.
     pub depth: u32,
-    /// How many at once.
+    /// The maximum number of subagents that run concurrently.
     pub at_once: usize,
 }
 
@@ -36,13 +37,13 @@ impl Default for SubagentLimits {
     }
 }
 
-/// The subagents of one session. Cheap to clone; every clone means the same.
+/// The subagents of one session. Cheap to clone; all clones share the state.
 #[derive(Clone)]
 pub struct SubagentPool {
     pub(crate) main: Arc<Spawner>,
 }
 
-/// Sets a [`SubagentPool`] up.
+/// Builds a [`SubagentPool`].
 pub struct SubagentPoolBuilder {
     kinds: Vec<Arc<AgentDefinition>>,
     limits: SubagentLimits,
@@ -58,73 +59,73 @@ pub struct SubagentPoolBuilder {
     mirror: Option<Arc<record::Mirror>>,
 }
 
-/// What a kind of subagent brings beside its definition, found out when one is launched.
+/// Additions to an agent kind's definition, which are loaded when a subagent is launched.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
-    /// Hooks that hold while it works.
+    /// Hooks that are active while the subagent runs.
     pub handlers: Vec<Handler>,
-    /// What stands behind its system prompt, such as what it remembers.
+    /// Text to append to the system prompt, such as the agent's memory.
     pub prompt: Option<String>,
 }
 
-/// Tools of servers that a kind of subagent names.
+/// The tools of the MCP servers that an agent kind defines.
 #[derive(Default)]
 pub struct OwnTools {
-    /// By server: these and no others.
+    /// The tools by server.
     pub servers: Vec<(String, Vec<Arc<dyn DynTool>>)>,
-    /// What it cannot have, and why; the subagent reads it.
+    /// Errors of servers that did not connect, for the subagent.
     pub missing: Vec<String>,
-    /// Waited for when the subagent is done.
+    /// Disconnects the servers; awaited when the subagent is done.
     pub end: Option<BoxFuture<'static, ()>>,
 }
 
-/// Finds those tools; `None`: the kind names no server.
+/// Connects the servers; `None` if the kind defines none.
 type OwnToolsOf = dyn Fn(&AgentDefinition) -> Option<BoxFuture<'static, OwnTools>> + Send + Sync;
 type OwnOf = dyn Fn(&AgentDefinition) -> Own + Send + Sync;
 type Fork = dyn Fn(&Services) -> Services + Send + Sync;
 type Resolve = dyn Fn(String) -> BoxFuture<'static, Option<String>> + Send + Sync;
 
-/// What all levels share.
+/// The state that subagents of all depths share.
 pub(super) struct Shared {
     pub(super) kinds: Mutex<Vec<Arc<AgentDefinition>>>,
     pub(super) limits: SubagentLimits,
     pub(super) sink: Option<Arc<dyn Sink>>,
-    /// The services of a subagent, out of those of its launcher.
+    /// Creates the services of a subagent from those of its parent.
     pub(super) fork: Arc<Fork>,
-    /// The id of a model, out of what people call it, if it is known.
+    /// Returns the id of a model from its name or alias, if it is known.
     pub(super) resolve: Arc<Resolve>,
-    /// Who is asked, if not whom the main agent asks.
+    /// The model provider of subagents, if it differs from the main agent's.
     pub(super) model: Option<Arc<dyn Model>>,
-    /// The name of the model that all subagents are asked of.
+    /// The name of the model that all subagents use, if it is set.
     pub(super) model_name: Option<String>,
-    /// Behind every system prompt.
+    /// Text to append to every system prompt.
     pub(super) append: Option<String>,
-    /// What a kind brings.
+    /// Loads the additions of an agent kind.
     pub(super) own: Arc<OwnOf>,
-    /// Tools of servers that a kind names.
+    /// Connects the MCP servers of an agent kind.
     pub(super) own_tools: Arc<OwnToolsOf>,
-    /// Gets the lines of their transcripts.
+    /// Receives the lines of subagents' transcripts.
     pub(super) mirror: Option<Arc<record::Mirror>>,
-    /// Where their events go.
+    /// The main agent's background tasks, which are notified of subagents.
     pub(super) notices: OnceLock<Arc<BackgroundTasks>>,
-    /// One permit for each that may work.
+    /// Limits the number of running subagents: one permit each.
     pub(super) places: Arc<Semaphore>,
     pub(super) tasks: TaskTracker,
-    /// Ends those that no one waits for.
+    /// Ends all subagents.
     pub(super) cancel: CancellationToken,
     members: Mutex<Vec<Arc<Member>>>,
     denials: Mutex<Vec<Denial>>,
 }
 
 impl SubagentPool {
-    /// From now on these are the kinds that can be launched. What the model read of kinds when the
-    /// session began stays as it was.
+    /// Replaces the kinds that can be launched. The list of kinds that the model received at the
+    /// start of the session does not change.
     pub fn set_kinds(&self, kinds: impl IntoIterator<Item = AgentDefinition>) {
         let kinds = kinds.into_iter().map(Arc::new).collect();
         *self.main.shared.kinds() = kinds;
     }
 
-    /// Sets one up with these kinds of subagents.
+    /// Returns a builder of a pool with these agent kinds.
     pub fn builder(kinds: impl IntoIterator<Item = AgentDefinition>) -> SubagentPoolBuilder {
         SubagentPoolBuilder {
             kinds: kinds.into_iter().map(Arc::new).collect(),
@@ -142,13 +143,13 @@ impl SubagentPool {
         }
     }
 
-    /// The service that the tools ask; it works once an agent was built with the pool.
+    /// Returns the service for the tools. It works once an agent was built with this pool.
     pub fn service(&self) -> Arc<Subagents> {
         Arc::new(Subagents(Arc::clone(&self.main) as _))
     }
 
-    /// Lets calls that wait for a subagent go on without it: the call that the provider names so, or all. How
-    /// many there were.
+    /// Moves subagents to the background, so that their calls no longer wait: the call with this
+    /// provider's id, or all calls. Returns their number.
     pub fn move_to_background(&self, tool_use_id: Option<&str>) -> usize {
         let running = self.main.shared.running().into_iter();
         let meant =
@@ -156,7 +157,7 @@ impl SubagentPool {
         meant.filter(|member| member.wish_for_background()).count()
     }
 
-    /// Ends all that work, and waits until they have.
+    /// Stops all subagents and waits until they have ended.
     pub async fn close(&self) {
         let shared = &self.main.shared;
         shared.cancel.cancel();
@@ -167,38 +168,39 @@ impl SubagentPool {
         shared.tasks.wait().await;
     }
 
-    /// How many are at work.
+    /// Returns the number of running subagents.
     pub fn at_work(&self) -> usize {
         self.main.shared.tasks.len()
     }
 
-    /// Calls of subagents that were not permitted, since this was last asked.
+    /// Returns the denied calls of subagents since the last call of this function.
     pub(crate) fn take_denials(&self) -> Vec<Denial> {
         std::mem::take(&mut *self.main.shared.denials())
     }
 
-    /// What is known of subagents that were at work when the session was last killed; for the model.
+    /// Describes the subagents that were running when the session was killed, for the model.
     pub(crate) fn cut_off(&self, folder: &Path) -> Option<String> {
         record::cut_off(folder)
     }
 }
 
 impl SubagentPoolBuilder {
-    /// How far they may go.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: SubagentLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Who gets their events while they work, whatever run of the main agent goes on meanwhile.
+    /// Sets the sink for the events of subagents. It is independent of the main agent's runs.
     #[must_use]
     pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sink = Some(sink);
         self
     }
 
-    /// Makes the services of a subagent out of those of its launcher. Default: the same.
+    /// Sets the function that creates a subagent's services from those of its parent. Default: a
+    /// copy.
     #[must_use]
     pub fn services(
         mut self,
@@ -208,8 +210,8 @@ impl SubagentPoolBuilder {
         self
     }
 
-    /// Makes the id of a model out of what calls and definitions name; `None`: that of the launcher. Default:
-    /// it is the id.
+    /// Sets the function that returns the id of a model from the name in a call or definition, or
+    /// `None` for the parent's model. Default: the name is the id.
     #[must_use]
     pub fn model_names(
         mut self,
@@ -219,35 +221,36 @@ impl SubagentPoolBuilder {
         self
     }
 
-    /// Who is asked. Default: whom the main agent asks.
+    /// Sets the model provider. Default: the main agent's.
     #[must_use]
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
         self
     }
 
-    /// The name of the model that all of them are asked of, whatever calls and definitions say.
+    /// Sets the model that all subagents use, regardless of calls and definitions.
     #[must_use]
     pub fn model_name(mut self, name: Option<String>) -> Self {
         self.name = name.filter(|name| name != "inherit");
         self
     }
 
-    /// Behind every system prompt of theirs.
+    /// Sets a text that is appended to every system prompt.
     #[must_use]
     pub fn append_system_prompt(mut self, text: Option<String>) -> Self {
         self.append = text;
         self
     }
 
-    /// Says what a kind brings beside its definition. Default: nothing.
+    /// Sets the function that loads the additions of an agent kind. Default: none.
     #[must_use]
     pub fn own(mut self, own: impl Fn(&AgentDefinition) -> Own + Send + Sync + 'static) -> Self {
         self.own = Arc::new(own);
         self
     }
 
-    /// Connects the servers that a kind names, when one of its subagents begins to work. Default: none.
+    /// Sets the function that connects an agent kind's MCP servers when a subagent starts. Default:
+    /// none.
     #[must_use]
     pub fn own_tools(
         mut self,
@@ -257,21 +260,21 @@ impl SubagentPoolBuilder {
         self
     }
 
-    /// Who gets each line of their transcripts as it is written, with the file it stands in.
+    /// Sets the function that receives each line of subagents' transcripts with its file.
     #[must_use]
     pub fn mirror(mut self, mirror: impl Fn(&Path, &str) + Send + Sync + 'static) -> Self {
         self.mirror = Some(Arc::new(mirror));
         self
     }
 
-    /// The main agent may launch only these kinds.
+    /// Restricts the kinds that the main agent may launch.
     #[must_use]
     pub fn only(mut self, kinds: Option<Vec<String>>) -> Self {
         self.allowed = kinds;
         self
     }
 
-    /// The pool.
+    /// Builds the pool.
     pub fn build(self) -> SubagentPool {
         let shared = Shared {
             places: Arc::new(Semaphore::new(self.limits.at_once)),
@@ -303,7 +306,7 @@ impl Shared {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one in, in place of an earlier one of its id.
+    /// Adds a subagent, replacing an earlier one with the same id.
     pub(super) fn add(&self, member: &Arc<Member>) {
         let mut members = self.members();
         members.retain(|known| known.tag.id != member.tag.id);
@@ -316,7 +319,7 @@ impl Shared {
         }
     }
 
-    /// The one of this id, or the newest of this name.
+    /// Returns the subagent with this id, or the newest one with this name.
     pub(super) fn find(&self, name: &str) -> Option<Arc<Member>> {
         let members = self.members();
         let by_id = members.iter().find(|member| member.tag.id == name);

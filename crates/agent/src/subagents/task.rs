@@ -1,4 +1,4 @@
-//! A subagent at work, from its first words to its report.
+//! A running subagent, from its prompt to its report.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -25,21 +25,21 @@ use super::{
 };
 use crate::{Agent, EndReason, Prompt, RunResult};
 
-/// More of its final words is not sent to the model by itself.
+/// The maximum number of characters of the final text that the model receives automatically.
 const MOST_TOLD: usize = 30_000;
 
 pub(super) struct Work {
     pub(super) shared: Arc<Shared>,
     pub(super) member: Arc<Member>,
     pub(super) notices: Option<Arc<BackgroundTasks>>,
-    /// Given back when it is done.
+    /// Released when the task is done.
     pub(super) permit: OwnedSemaphorePermit,
-    /// Tools of its own servers, which it waits for.
+    /// Tools of its own MCP servers that are still connecting.
     pub(super) tools: Option<AwaitedTools>,
 }
 
 impl Work {
-    /// Works; a defect of ours ends it too, so that no one waits for it in vain.
+    /// Runs the task. A panic ends it as failed, so that no call waits indefinitely.
     pub(super) async fn watched(self, agent: Agent, prompt: Prompt) {
         let (member, notices) = (Arc::clone(&self.member), self.notices.clone());
         let worked = AssertUnwindSafe(self.run(agent, prompt)).catch_unwind();
@@ -87,7 +87,7 @@ impl Work {
             Arc::clone(agent.scheduler.engine()),
             agent.scheduler.context().cwd,
         );
-        // Its transcript is free for the one who takes it up again.
+        // Closes the transcript, so that the subagent can be resumed.
         drop(agent);
         if let Some(servers) = servers {
             servers.await;
@@ -115,14 +115,14 @@ impl Work {
     }
 }
 
-/// What it changed in a copy of the project comes back as a branch; nothing else of the copy stays.
+/// Removes the worktree. Its changes are preserved as a branch.
 async fn put_away(member: &Member, outcome: &mut Outcome) {
     if let Some(worktree) = &member.worktree {
         outcome.report.worktree = Some(worktree.finish().await);
     }
 }
 
-/// One run, which ends early if that is asked for.
+/// Executes one run, which is interrupted if the subagent is stopped.
 async fn once(agent: &mut Agent, prompt: Prompt, relay: &Relay, member: &Member) -> RunResult {
     let run = agent.run(prompt, relay);
     tokio::pin!(run);
@@ -194,7 +194,7 @@ fn broken(member: &Member) -> Outcome {
     }
 }
 
-/// What there is to read of it.
+/// Returns the text of a report.
 fn words(report: &AgentReport) -> String {
     let left = report.worktree.as_ref().map(|left| left.note.as_str());
     let notes = [report.problem.as_deref(), left];
@@ -233,7 +233,7 @@ fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {
     }
 }
 
-/// How far it is, for the one who asks.
+/// Returns the status of a subagent.
 pub(super) fn looked(member: &Member) -> AgentStatus {
     let outcome = member.outcome();
     let status = outcome.as_ref().map(|outcome| outcome.status);
@@ -248,7 +248,7 @@ pub(super) fn looked(member: &Member) -> AgentStatus {
     }
 }
 
-/// Only its owner reads it.
+/// Writes a file that only its owner can read.
 fn keep(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new()

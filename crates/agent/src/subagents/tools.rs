@@ -1,4 +1,4 @@
-//! Which tools a subagent has.
+//! The selection of a subagent's tools.
 
 use std::sync::Arc;
 
@@ -6,15 +6,16 @@ use haft_contract::{AgentAccess, DynTool, ToolSpec};
 use haft_engine::Pool;
 use haft_extensions::AgentDefinition;
 
-/// Where and how the tools are to be used.
+/// The conditions under which the tools are used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Use {
     pub(super) in_background: bool,
-    /// It may launch subagents itself.
+    /// Whether the subagent may launch subagents.
     pub(super) may_delegate: bool,
 }
 
-/// The tools of a subagent of this kind, out of those of the one who launches it. The error is for the model.
+/// Returns the tools of a subagent of this kind, a subset of its parent's. The error is for the
+/// model.
 pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<Pool, String> {
     let plans = kind.permission_mode.as_deref() == Some("plan");
     let available = |spec: &ToolSpec| {
@@ -32,7 +33,7 @@ pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<
     Ok(kept)
 }
 
-/// The tools of a main agent of this kind.
+/// Returns the tools of a main agent of this kind.
 pub(super) fn of_main(pool: &Pool, kind: &AgentDefinition) -> Pool {
     wanted(pool, kind, |spec| {
         !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
@@ -48,10 +49,10 @@ fn wanted(pool: &Pool, kind: &AgentDefinition, available: impl Fn(&ToolSpec) -> 
     kept.in_full()
 }
 
-/// Are there any of the tools that a kind is to have? The error says which are not.
+/// Checks that at least one of the tools that a kind lists is available.
 pub(super) fn are_available(kept: &Pool, kind: &AgentDefinition) -> Result<(), String> {
     let wanted = kind.tools.as_deref().unwrap_or_default();
-    // Those of its own servers are not known yet.
+    // The tools of its own servers are not known yet.
     if kept.iter().len() == 0 && !wanted.is_empty() && kind.mcp_servers.is_empty() {
         return Err(format!(
             "the agent {} is to have only the tools {}, and none of them is available to it here",
@@ -62,7 +63,7 @@ pub(super) fn are_available(kept: &Pool, kind: &AgentDefinition) -> Result<(), S
     Ok(())
 }
 
-/// Those of the tools of a server that a kind names which it is to have: all, but where its list of tools names
+/// Returns the tools of an agent kind's own MCP server: all of them, unless its list of tools names
 /// some of them.
 pub(super) fn of_own_server(
     kind: &AgentDefinition,
@@ -82,7 +83,8 @@ pub(super) fn of_own_server(
         .collect()
 }
 
-/// Does an entry of a list of tools mean this one? `mcp__server` and `mcp__server__*` mean all of a server.
+/// Returns whether an entry of a tool list matches a tool. `mcp__server` and `mcp__server__*` match
+/// all tools of a server.
 fn means(entry: &str, spec: &ToolSpec) -> bool {
     let entry = entry.split('(').next().unwrap_or_default().trim();
     if entry == spec.name || spec.profile.aliases.iter().any(|alias| alias == entry) {

@@ -1,9 +1,9 @@
-//! Before a conversation is cut off after a message: is what falls away only the turn that is meant to?
+//! Checks that truncating a conversation after a message drops only the intended turn.
 
 use super::load::{Line, chain_after};
 
-/// Says what else would fall away, if anything would. `until`: the last message that stays; `prompt`: the
-/// message whose turn is to go.
+/// Returns an error if anything else would be dropped. `until` is the last message that stays, and
+/// `prompt` is the message whose turn is dropped.
 pub(super) fn check(lines: &[String], until: &str, prompt: &str) -> Result<(), String> {
     let lines: Vec<Line> = lines
         .iter()

@@ -1,24 +1,24 @@
-//! Which files a session has read and changed.
+//! The files that a session has read and changed.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
 use haft_contract::{Effects, Reach};
 use serde::{Deserialize, Serialize};
 
-/// Which files a session has read and changed, by what its calls said they would touch.
+/// The files that a session has read and changed, according to the declared effects of its calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Files {
-    /// Looked at.
+    /// The files that were read.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub reads: BTreeSet<PathBuf>,
-    /// Changed, or made.
+    /// The files that were changed or created.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub writes: BTreeSet<PathBuf>,
 }
 
 impl Files {
-    /// What a call says it touches.
+    /// Returns the files in the declared effects of a call.
     pub fn of(effects: &Effects) -> Self {
         let paths = |reach: &Reach| match reach {
             Reach::Paths(paths) => paths.iter().cloned().collect(),
@@ -30,7 +30,7 @@ impl Files {
         }
     }
 
-    /// Both together.
+    /// Adds the files of `more`.
     pub fn add(&mut self, more: Self) {
         self.reads.extend(more.reads);
         self.writes.extend(more.writes);

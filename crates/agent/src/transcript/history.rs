@@ -1,8 +1,8 @@
-//! A session's lines as a person reads them afterwards: in order, with their times, with what a summary took
-//! the place of, and with the subagents beside it.
+//! A session's transcript for human readers: in order, with times, including the messages that a
+//! summary replaced, and with its subagents.
 //!
-//! Where [`load`](super::load) makes what a model is to read, this leaves things as they happened. Chains that
-//! were left (a prompt said anew) do not count here either.
+//! [`load`](super::load) builds the conversation that a model receives; this module preserves what
+//! happened. Abandoned branches (after a rewind) are ignored here too.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -18,115 +18,115 @@ use super::{
     look,
 };
 
-/// What was said and done in a session.
+/// The messages and events of a session.
 #[derive(Debug, Default)]
 pub struct SessionHistory {
-    /// What a person called it.
+    /// The title that the user set.
     pub title: Option<String>,
-    /// The directory it was in last.
+    /// The most recent working directory.
     pub cwd: Option<String>,
-    /// The branch it was on last.
+    /// The most recent git branch.
     pub branch: Option<String>,
-    /// The version of the program that wrote it last.
+    /// The version of the program that wrote the last line.
     pub version: Option<String>,
-    /// In the order of the lines.
+    /// The records in the order of the lines.
     pub records: Vec<HistoryRecord>,
-    /// What could not be read; for people.
+    /// Human-readable descriptions of lines that could not be read.
     pub repairs: Vec<String>,
 }
 
-/// One line, or one block of it.
+/// A line, or one block of it.
 #[derive(Debug)]
 pub struct HistoryRecord {
-    /// When it was written, as the line says it.
+    /// The timestamp of the line.
     pub time: Option<String>,
-    /// What it says.
+    /// The event.
     pub what: RecordedEvent,
 }
 
-/// What a line says.
+/// The event in a line.
 #[derive(Debug)]
 pub enum RecordedEvent {
-    /// Said in the user's name.
+    /// A message in the user's name.
     User {
-        /// By whom.
+        /// The author.
         author: MessageAuthor,
-        /// What.
+        /// The content.
         content: Vec<Block>,
     },
     /// A block of a reply.
     Reply {
-        /// What the blocks of one reply share.
+        /// The id that the blocks of one reply share.
         reply: String,
-        /// Which model was asked.
+        /// The model of the request.
         model: String,
-        /// What the reply had cost when this was written.
+        /// The tokens that the reply had used when the line was written.
         usage: Usage,
         /// The block.
         block: Block,
     },
-    /// A reply is over: what it came to, where its blocks were written before.
+    /// The end of a reply, with its total usage, which was unknown when its blocks were written.
     ReplyEnded {
-        /// The reply.
+        /// The id of the reply.
         reply: String,
-        /// What it cost.
+        /// The total usage.
         usage: Usage,
     },
-    /// A call may run, and its tool begins.
+    /// A call was permitted, and its tool starts.
     Started {
-        /// The call.
+        /// The provider's id of the call.
         tool_use_id: String,
     },
-    /// The answer to a call.
+    /// The result of a call.
     Answer {
-        /// What the model reads.
+        /// The result that the model receives.
         result: ToolResult,
-        /// What programs read.
+        /// The machine-readable result.
         structured: Option<Value>,
-        /// How long a person was waited for.
+        /// The time that the call waited for the user's approval.
         waited: Duration,
     },
-    /// A summary takes the place of what came before.
+    /// A summary replaced the earlier messages.
     Compacted {
-        /// Why: `manual` or `auto`.
+        /// The trigger: `manual` or `auto`.
         trigger: String,
-        /// How many tokens there were.
+        /// The number of tokens before.
         tokens: Option<u64>,
     },
-    /// The provider failed; said in the place of a reply.
+    /// A failed request; written instead of a reply.
     Failed {
-        /// How.
+        /// The error.
         text: String,
     },
 }
 
-/// In the user's name: by whom?
+/// The author of a message in the user's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageAuthor {
-    /// A person.
+    /// The user.
     Person,
-    /// A program: a reminder, news of a task, what a hook adds.
+    /// A program: a reminder, a task notice, context of a hook.
     Program,
-    /// The model that summarized.
+    /// The model, as the author of a summary.
     Summary,
 }
 
-/// What a subagent said and did.
+/// The transcript of a subagent.
 #[derive(Debug)]
 pub struct SubagentHistory {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What kind of agent it is.
+    /// The agent kind.
     pub kind: String,
-    /// What it was launched to do, in a few words.
+    /// A short description of its task.
     pub description: String,
     /// The call that launched it.
     pub tool_use_id: String,
-    /// Its lines.
+    /// The history.
     pub history: SessionHistory,
 }
 
-/// Who a subagent is, beside its transcript or in its first line.
+/// The identity of a subagent, from its metadata file or its first line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct SubagentFacts {
@@ -140,8 +140,8 @@ pub fn read(transcript: &Path) -> Result<SessionHistory, StoreError> {
     Ok(of_lines(&look(transcript)?))
 }
 
-/// The subagents of a session, as they stand beside its transcript, the one that began first coming first. One that
-/// cannot be read is left out.
+/// Reads the subagents of a session from the folder next to its transcript, in the order of their
+/// start. Unreadable ones are omitted.
 pub fn read_subagents(transcript: &Path) -> Vec<SubagentHistory> {
     let folder = transcript.with_extension("").join("subagents");
     let mut found: Vec<SubagentHistory> = fs::read_dir(folder)
@@ -160,7 +160,7 @@ pub fn read_subagents(transcript: &Path) -> Vec<SubagentHistory> {
 fn read_subagent(path: &Path) -> Option<SubagentHistory> {
     let id = path.file_name()?.to_str()?.strip_prefix("agent-")?;
     let id = id.strip_suffix(".jsonl")?.to_owned();
-    // Whatever else lies there is none.
+    // Other files in the folder are ignored.
     if !fs::symlink_metadata(path).ok()?.is_file() {
         return None;
     }
@@ -204,7 +204,7 @@ fn of_lines(lines: &[String]) -> SessionHistory {
 }
 
 impl SessionHistory {
-    /// What a line says of the session beside what was said.
+    /// Updates the session's metadata from a line.
     fn note_facts(&mut self, line: &Line) {
         let cwd = line.cwd.as_ref();
         let facts = [
@@ -308,7 +308,7 @@ impl SessionHistory {
     }
 }
 
-/// Tokens, as replies report them.
+/// Reads the tokens in the format of replies.
 fn spent(usage: Option<&Value>) -> Usage {
     let Some(usage) = usage else {
         return Usage::default();

@@ -14,50 +14,50 @@ use crate::{ReplyBlock, Trigger, clock};
 /// The type of the line that is written before a tool runs.
 pub(super) const STARTED: &str = "haft-started";
 
-/// The type of the line that tells what the session came to be permitted.
+/// The type of the line with the session's grants.
 pub(super) const TERMS: &str = "haft-terms";
-/// The type of the line that is written when something changes that the session keeps beside its
-/// conversation.
+/// The type of the line with a changed entry of the session state.
 pub(super) const KEPT: &str = "haft-kept";
-/// The type of the line that says what a reply came to, where its own lines were written before that was known.
+/// The type of the line with the total usage of a reply whose lines were written before it was
+/// known.
 pub(super) const REPLY: &str = "haft-reply";
-/// How long a call waited for a person, in milliseconds; beside its answer.
+/// The time in milliseconds that a call waited for the user's approval, in the line of its result.
 pub(super) const WAITED: &str = "haftWaitedMs";
-/// The call was not permitted; beside its answer.
+/// Whether the call was denied, in the line of its result.
 pub(super) const REFUSED: &str = "haftRefused";
-/// Why it was not, where no person said so; beside its answer.
+/// The reason of a denial without asking the user, in the line of its result.
 pub(super) const REFUSED_BECAUSE: &str = "haftRefusedBecause";
-/// What hooks wanted a person to know of a call; beside its answer.
+/// The notices of hooks about a call, in the line of its result.
 pub(super) const NOTICES: &str = "haftNotices";
-/// The type of the line that says what a hook did. No message.
+/// The type of the line about a hook run. It is not a message.
 pub(super) const HOOK: &str = "haft-hook";
-/// More of what a hook printed is not kept.
+/// The maximum number of bytes of a hook's output in the transcript.
 const MOST_PRINTED: usize = 4 << 10;
 
-/// What a message of the user's is.
+/// The kind of a message in the user's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Said by a person.
+    /// A prompt of the user.
     Prompt,
-    /// Said by a program in their name.
+    /// A message of a program.
     Meta,
-    /// What the conversation came to so far.
+    /// A summary of the conversation.
     Summary,
 }
 
-/// What all lines of a session tell.
+/// The metadata in all lines of a session.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     pub(super) session: SessionId,
     pub(super) cwd: String,
     pub(super) branch: Option<String>,
     pub(super) version: String,
-    /// The subagent whose transcript it is.
+    /// The subagent whose transcript it is, if any.
     pub(super) agent: Option<String>,
 }
 
 impl Facts {
-    /// A line in the chain of messages.
+    /// Returns a line in the chain of messages.
     pub(super) fn message(
         &self,
         kind: &str,
@@ -87,7 +87,8 @@ impl Facts {
         Value::Object(line)
     }
 
-    /// A call whose tool is about to run. No message: it stands outside the chain.
+    /// Returns the line for a call whose tool is about to run. It is not a message: it is outside
+    /// the chain.
     pub(super) fn started(
         &self,
         call: CallId,
@@ -112,7 +113,7 @@ impl Facts {
 }
 
 impl Facts {
-    /// A value that the session keeps. No message either.
+    /// Returns the line for an entry of the session state. It is not a message.
     pub(super) fn kept(&self, name: &str, kept: &StateEntry) -> Value {
         json!({
             "type": KEPT,
@@ -124,23 +125,23 @@ impl Facts {
     }
 }
 
-/// What a hook did.
+/// A run of a hook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookRun {
-    /// The event and what was matched, such as `PreToolUse:Bash`.
+    /// The event and the matched value, such as `PreToolUse:Bash`.
     pub name: String,
-    /// `success`, `error` or `cancelled`.
+    /// The outcome: `success`, `error` or `cancelled`.
     pub outcome: &'static str,
-    /// Of a process that ended by itself.
+    /// The exit code, if the process exited normally.
     pub code: Option<i32>,
-    /// What it said.
+    /// The standard output.
     pub stdout: String,
-    /// Its standard error, or why it failed.
+    /// The standard error, or the reason of the failure.
     pub stderr: String,
 }
 
 impl Facts {
-    /// A hook has run. No message either.
+    /// Returns the line for a hook run. It is not a message.
     pub(super) fn hook(&self, run: &HookRun) -> Value {
         json!({
             "type": HOOK,
@@ -155,13 +156,13 @@ impl Facts {
     }
 }
 
-/// As much of it as is kept.
+/// Truncates the output of a hook.
 fn beginning(text: &str) -> &str {
     &text[..text.floor_char_boundary(MOST_PRINTED)]
 }
 
 impl Facts {
-    /// A reply is over, and this is what it came to. No message either.
+    /// Returns the line with the total usage of a reply. It is not a message.
     pub(super) fn reply(&self, request: &str, model: &str, usage: &Usage) -> Value {
         json!({
             "type": REPLY,
@@ -182,7 +183,7 @@ pub(super) fn repeat_name(repeat: Idempotency) -> &'static str {
     }
 }
 
-/// What else a line of the user's tells.
+/// Returns the further fields of a user message.
 pub(super) fn user(content: &[Content], kind: Kind) -> Map<String, Value> {
     let content = match content {
         [Content::Text { text }] => json!(text),
@@ -205,7 +206,7 @@ pub(super) fn user(content: &[Content], kind: Kind) -> Map<String, Value> {
     more
 }
 
-/// What else a line with a block of a reply tells.
+/// Returns the further fields of a block of a reply.
 pub(super) fn assistant(
     said: &ReplyBlock,
     asked: &str,
@@ -236,7 +237,7 @@ fn spent(usage: &Usage) -> Value {
         "cache_creation_input_tokens": usage.cache_write,
         "cache_read_input_tokens": usage.cache_read,
     });
-    // Those for an hour have another price.
+    // Tokens cached for an hour have a different price.
     if usage.cache_write_1h > 0 {
         spent["cache_creation"] = json!({
             "ephemeral_5m_input_tokens": usage.cache_write.saturating_sub(usage.cache_write_1h),
@@ -246,7 +247,7 @@ fn spent(usage: &Usage) -> Value {
     spent
 }
 
-/// What else the line with the answer to a call tells.
+/// Returns the further fields of a call's result.
 pub(super) fn answer(
     result: &haft_models::ToolResult,
     structured: Option<&Value>,
@@ -272,7 +273,7 @@ pub(super) fn answer(
         }
     };
     more.insert("toolUseResult".to_owned(), structured);
-    // Only where a person had to answer: what a program says at once takes no time.
+    // Only set if the user had to answer; programs answer immediately.
     if let Ok(waited @ 1..) = u64::try_from(waited.as_millis()) {
         more.insert(WAITED.to_owned(), waited.into());
     }
@@ -285,7 +286,7 @@ pub(super) fn answer(
     more
 }
 
-/// What else the line tells where a summary takes the place of what came before.
+/// Returns the further fields of a compaction boundary.
 pub(super) fn boundary(
     trigger: Trigger,
     pre_tokens: u64,
@@ -302,7 +303,7 @@ pub(super) fn boundary(
     ])
 }
 
-/// A path as transcripts write it.
+/// Returns a path as text.
 pub(super) fn written(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -1,8 +1,8 @@
-//! From lines to a conversation, whatever state they are in.
+//! Builds a conversation from the lines of a transcript in any state.
 //!
-//! Messages form a chain by `parentUuid`; a chain that was left (a prompt said anew, a summary) does not
-//! count. A reply stands in several lines of one message id, and results may stand between them; both
-//! are put together again. Lines that cannot be read are left out, and said so.
+//! Messages form a chain by `parentUuid`. Abandoned branches (after a rewind or a summary) are
+//! ignored. A reply consists of several lines with the same message id, possibly with results
+//! between them; both are reassembled. Unreadable lines are skipped and reported.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -20,26 +20,26 @@ use super::{
     line::{KEPT, STARTED, TERMS},
 };
 
-/// What a session's lines say.
+/// The data in the lines of a session.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// What was said.
+    /// The conversation.
     pub conversation: Conversation,
-    /// What was not as it should be, and what was done about it; for people.
+    /// Human-readable descriptions of errors and their repairs.
     pub repairs: Vec<String>,
-    /// Results that were made up for the calls of the last reply: they are to be recorded.
+    /// Results that were synthesized for open calls of the last reply. They must be recorded.
     pub made_up: Vec<ToolResult>,
     /// The last message of the chain.
     pub last: Option<Uuid>,
-    /// Which files were read and changed.
+    /// The files that were read and changed.
     pub files: Files,
-    /// What the session keeps beside its conversation, by name.
+    /// The entries of the session state, by name.
     pub kept: BTreeMap<String, StateEntry>,
-    /// Where the session was last.
+    /// The most recent working directory.
     pub cwd: Option<PathBuf>,
-    /// What it came to be permitted.
+    /// The permissions and tools that the session was granted.
     pub terms: Terms,
-    /// How many lines there are.
+    /// The number of lines.
     pub lines: u64,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Line {
     pub(super) kind: String,
     pub(super) uuid: Option<String>,
     pub(super) parent_uuid: Option<String>,
-    /// What stood before a summary, where `parent_uuid` says that nothing does.
+    /// The message before a summary; `parent_uuid` is null there.
     pub(super) logical_parent_uuid: Option<String>,
     is_sidechain: bool,
     pub(super) is_meta: bool,
@@ -61,7 +61,7 @@ pub(super) struct Line {
     pub(super) tool_use_id: Option<String>,
     repeat: Option<String>,
     block_index: Option<usize>,
-    /// None in the first line of a subagent without one.
+    /// Missing in the first line of a subagent without a name.
     name: Option<String>,
     kept: StateEntry,
     files: Files,
@@ -85,7 +85,8 @@ impl Line {
         !self.is_sidechain && ["user", "assistant"].contains(&self.kind.as_str())
     }
 
-    /// Did something come in here that no call asked for: a person's words, or news of a task?
+    /// Returns whether the message came in during a turn without being a result: a prompt of the
+    /// user or a task notice.
     pub(super) fn is_of_another_turn(&self) -> bool {
         if self.kind != "user" || self.answers().next().is_some() {
             return false;
@@ -102,7 +103,8 @@ impl Line {
         }
     }
 
-    /// What the lines of one reply share. The id of a message may come again in another reply.
+    /// Returns the id that the lines of one reply share. The id of a message may occur again in
+    /// another reply.
     pub(super) fn reply_id(&self) -> Option<&str> {
         let message = self.message.as_ref().filter(|_| self.kind == "assistant")?;
         let request = self.request_id.as_deref();
@@ -128,8 +130,8 @@ impl Line {
     }
 }
 
-/// Makes a conversation of a session's lines. `until`: only what stands before this message, and the
-/// message itself. `None`: there is no such message.
+/// Builds a conversation from the lines of a session. With `until` the conversation ends with that
+/// message. Returns `None` if there is no such message.
 pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     let mut loaded = Loaded {
         lines: lines.len() as u64,
@@ -149,7 +151,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     for line in lines.iter().filter(|line| line.kind == STARTED) {
         loaded.files.add(line.files.clone());
     }
-    // What was kept or permitted after that message belongs to someone who had read on.
+    // Later state and grants belong to the abandoned branch.
     let heard = match until.and(leaf) {
         Some(leaf) => &lines[..=leaf],
         None => &lines[..],
@@ -162,7 +164,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         return Some(loaded);
     };
     let taken = chain(&lines, leaf, &mut loaded.repairs);
-    // New lines go on from the last one that counts, which may be an answer beside the chain.
+    // New lines are appended to the last line in use, which may be a result outside the chain.
     let end = match until.is_some() {
         true => leaf,
         false => taken.iter().copied().max().unwrap_or(leaf),
@@ -186,7 +188,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     Some(loaded)
 }
 
-/// The lines that can be read.
+/// Parses the lines and skips unreadable ones.
 pub(super) fn parse(lines: &[String], repairs: &mut Vec<String>) -> Vec<Line> {
     let mut lines: Vec<Line> = lines
         .iter()
@@ -201,7 +203,7 @@ pub(super) fn parse(lines: &[String], repairs: &mut Vec<String>) -> Vec<Line> {
             }
         })
         .collect();
-    // The transcript of a subagent is all sidechain.
+    // All lines in a subagent's transcript are marked as sidechain.
     let is_said = |line: &&Line| ["user", "assistant"].contains(&line.kind.as_str());
     if lines.iter().filter(is_said).all(|line| line.is_sidechain) {
         lines.iter_mut().for_each(|line| line.is_sidechain = false);
@@ -209,7 +211,8 @@ pub(super) fn parse(lines: &[String], repairs: &mut Vec<String>) -> Vec<Line> {
     lines
 }
 
-/// The lines of the conversation that stand behind this message; `None`: it is not part of it.
+/// Returns the lines of the conversation after this message, or `None` if the conversation does not
+/// contain it.
 pub(super) fn chain_after<'a>(lines: &'a [Line], message: &str) -> Option<Vec<&'a Line>> {
     let leaf = lines
         .iter()
@@ -222,7 +225,7 @@ pub(super) fn chain_after<'a>(lines: &'a [Line], message: &str) -> Option<Vec<&'
     Some(taken[at + 1..].iter().map(|n| &lines[*n]).collect())
 }
 
-/// The lines that count, by number.
+/// Returns the numbers of the lines that belong to the conversation.
 pub(super) fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usize> {
     let by_uuid: HashMap<&str, usize> = lines
         .iter()
@@ -242,8 +245,8 @@ pub(super) fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> H
             }),
         };
     }
-    // The rest of replies that are taken, and what answers their calls: some writers hang these on
-    // branches of their own.
+    // Adds the other lines of these replies and the results of their calls: some programs write
+    // them on separate branches.
     let replies: HashSet<&str> = taken.iter().filter_map(|n| lines[*n].reply_id()).collect();
     let rest = lines.iter().enumerate().filter(|(_, line)| {
         !line.is_sidechain && line.reply_id().is_some_and(|id| replies.contains(id))
@@ -251,7 +254,8 @@ pub(super) fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> H
     taken.extend(rest.map(|(number, _)| number));
     let mut in_order: Vec<usize> = taken.iter().copied().collect();
     in_order.sort_unstable();
-    // Calls without an answer, with the line they stand in: ids may come again in another reply.
+    // The calls without a result, with the number of their line. Ids may occur again in another
+    // reply.
     let mut open: HashMap<&str, usize> = HashMap::new();
     for number in in_order {
         open.extend(lines[number].calls().map(|id| (id, number)));
@@ -271,10 +275,10 @@ pub(super) fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> H
     taken
 }
 
-/// The messages in these lines, each reply whole.
+/// Returns the messages in these lines, with each reply reassembled.
 fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
-    // Where each reply is, and the places of its blocks.
+    // The position of each reply, and the positions of its blocks.
     let mut replies: HashMap<&str, (usize, Vec<usize>)> = HashMap::new();
     let taken = lines
         .iter()
@@ -295,7 +299,8 @@ fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -
         };
         if let Some(id) = line.reply_id() {
             if let Some((reply, places)) = replies.get_mut(id) {
-                // Blocks are written when they end, which may be another order than that of the reply.
+                // Blocks are written when they end, possibly in a different order than in the
+                // reply.
                 let place = line.block_index.unwrap_or(places.len());
                 let at = places.partition_point(|before| *before <= place);
                 let content = &mut messages[*reply].content;
@@ -312,7 +317,7 @@ fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -
     messages
 }
 
-/// What the lines know of a call beside its result.
+/// Returns the started calls with their repeatability.
 fn known(lines: &[Line]) -> HashMap<&str, Option<&str>> {
     let mut started: HashMap<&str, Option<&str>> = HashMap::new();
     for line in lines {
@@ -321,7 +326,7 @@ fn known(lines: &[Line]) -> HashMap<&str, Option<&str>> {
                 started.insert(id, line.repeat.as_deref());
             }
         } else {
-            // A server that counts its calls anew: what was known is of another call.
+            // Some servers reuse the ids of calls: the earlier call is a different one.
             for id in line.calls() {
                 started.remove(id);
             }
@@ -330,7 +335,7 @@ fn known(lines: &[Line]) -> HashMap<&str, Option<&str>> {
     started
 }
 
-/// Gives each call without a result one that says what is known of it.
+/// Adds a result to each call without one. Its text says whether the call was started.
 fn answer_open_calls(
     messages: &mut Vec<Message>,
     started: &HashMap<&str, Option<&str>>,
@@ -348,7 +353,7 @@ fn answer_open_calls(
     let last_reply = messages
         .iter()
         .rposition(|message| message.role == Role::Assistant);
-    // Only answers to the last reply can be recorded where they belong.
+    // Only results of the last reply can be recorded at the right position.
     let at_the_end = |reply: usize| {
         Some(reply) == last_reply
             && messages[reply + 1..].iter().all(|message| {

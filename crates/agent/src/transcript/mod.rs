@@ -1,9 +1,10 @@
-//! A session on disk: one JSON object a line, only ever appended to.
+//! The transcript of a session on disk: one JSON object per line, append-only.
 //!
-//! A line is written before what it records can matter: the block with a call before the call is pushed,
-//! a `haft-started` line before its tool runs, the result as soon as the tool is done, in whatever order
-//! the calls of a reply end. So whenever the process dies, the lines say of each call whether it was
-//! never begun, was begun, or is over; [`load`] makes a conversation of that and says what it repaired.
+//! A line is written before its content can have an effect. The block with a call is written before
+//! the call is pushed, a `haft-started` line before its tool runs, and the result as soon as the
+//! tool is done, in any order of the calls. So whenever the process dies, the transcript shows for
+//! each call whether it was not started, was started, or is done. [`load`] builds a conversation
+//! from the lines and reports its repairs.
 
 mod dropped_turn;
 mod files;

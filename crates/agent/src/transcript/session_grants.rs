@@ -1,4 +1,4 @@
-//! What a session came to be permitted and offered while it ran.
+//! The permissions and tools that a session was granted while it ran.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -6,31 +6,32 @@ use haft_contract::{PermissionMode, RuleList};
 use haft_engine::{Scheduler, SessionContext, permissions::Scope, pool::PoolTool};
 use serde::{Deserialize, Serialize};
 
-/// What a session came to be permitted while it ran, beyond what flags and settings said at its start.
-/// Anyone who takes the session up again decides what of it still counts.
+/// The permissions and tools that a session was granted while it ran, in addition to those of flags
+/// and settings at its start. The code that resumes the session decides which of them still apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Terms {
-    /// The directory it started in; the rest means nothing elsewhere.
+    /// The directory where the session started. The other fields are meaningless in another
+    /// directory.
     pub start: PathBuf,
-    /// How much ran without asking. `None`: the start decides, as it does for the modes that are never
-    /// taken over, plan and bypassPermissions.
+    /// The permission mode. `None` if the mode at the start applies. Plan and bypassPermissions are
+    /// never restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
-    /// Rules that were made for the session.
+    /// The rules that were added to the session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<(RuleList, String)>,
-    /// Working directories that were added to it.
+    /// The working directories that were added to the session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<PathBuf>,
-    /// The tools that its model was sent, in their order, if that is not the order in which a new session would
-    /// send them: the provider's cache of what was said holds only behind the same tools.
+    /// The tools in the order in which the model received them, if a new session would use another
+    /// order. The provider's cache is valid only with the same order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
 }
 
 impl Terms {
-    /// What the session has now and had not at its start.
+    /// Returns the grants that the session has now but did not have at its start.
     pub(crate) fn between(start: &SessionContext, now: &SessionContext) -> Self {
         let plain = PermissionMode::Default;
         let mode = match now.mode {
@@ -46,7 +47,7 @@ impl Terms {
             rules: made.map(|rule| (rule.list, rule.text.clone())).collect(),
             directories: added
                 .filter(|directory| !start.directories.contains(directory))
-                // A worktree is the session's only as long as it is in it.
+                // The worktree belongs to the session only while the session is in it.
                 .filter(|directory| {
                     let worktree = now.worktree.as_ref();
                     worktree.is_none_or(|worktree| worktree.path != **directory)
@@ -57,7 +58,7 @@ impl Terms {
         }
     }
 
-    /// The same with the tools that the model was sent.
+    /// Adds the tools that the model received.
     pub(crate) fn with_tools(mut self, scheduler: &Scheduler) -> Self {
         let names = |tool: &Arc<PoolTool>| tool.spec().name.clone();
         let sent: Vec<String> = scheduler.offer().iter().map(names).collect();
@@ -68,7 +69,7 @@ impl Terms {
         self
     }
 
-    /// There is nothing that a new start would not have by itself.
+    /// Returns whether there is nothing to restore.
     pub(crate) fn is_empty(&self) -> bool {
         self.mode.is_none()
             && self.rules.is_empty()

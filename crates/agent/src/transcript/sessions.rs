@@ -20,49 +20,49 @@ use super::{
     tee_store::TeeStore,
 };
 
-/// A shorter beginning of an id names no session.
+/// The minimum length of an id prefix that identifies a session.
 const SHORTEST_PREFIX: usize = 4;
 
-/// The folder for sessions that were deleted and can still be brought back.
+/// The folder for deleted sessions, which can still be restored.
 const SET_ASIDE: &str = "deleted";
 
-/// Why a session cannot be had.
+/// The reason why a session is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// There is none of this name.
+    /// There is no session with this name.
     #[error("no session {0} in this project; list them to see which there are")]
     Unknown(String),
-    /// Several have this name.
+    /// Several sessions have this name.
     #[error("{count} sessions are called {name}; name one by its id: {ids}")]
     Ambiguous {
         /// The name.
         name: String,
-        /// How many.
+        /// The number of sessions.
         count: usize,
-        /// Which.
+        /// Their ids.
         ids: String,
     },
-    /// The id is taken.
+    /// A session with this id exists already.
     #[error("session {0} exists already; resume it, or choose another id")]
     Taken(SessionId),
-    /// It has no such message.
+    /// The session has no such message.
     #[error("session {session} has no message {message}")]
     NoMessage {
-        /// The session.
+        /// The id of the session.
         session: SessionId,
-        /// The message.
+        /// The id of the message.
         message: String,
     },
-    /// More would fall away than the turn that is meant to.
+    /// More than the intended turn would be dropped.
     #[error("Resume rejected by --resume-drops-turn: {0}")]
     DropsMore(String),
-    /// Its lines cannot be read or written.
+    /// The transcript cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A session that an agent can take up. Anyone who has one holds it: no one else can take it up meanwhile.
+/// The opened transcript of a session. While it exists, the session cannot be opened again.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) id: SessionId,
@@ -71,19 +71,19 @@ pub struct Session {
     pub(crate) origin: SessionOrigin,
 }
 
-/// Where a session comes from.
+/// The origin of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionOrigin {
-    /// It is new.
+    /// A new session.
     New,
-    /// It is taken up again.
+    /// A resumed session.
     Resumed,
-    /// It begins as a copy of another.
+    /// A copy of another session.
     Forked,
 }
 
 impl SessionOrigin {
-    /// Its name for hooks.
+    /// Returns the name in hook input.
     pub fn name(self) -> &'static str {
         match self {
             Self::New => "startup",
@@ -94,12 +94,12 @@ impl SessionOrigin {
 }
 
 impl Session {
-    /// A new one that is gone with the process.
+    /// Creates a session that exists only in memory.
     pub fn in_memory(id: SessionId) -> Self {
         Self::new(id, Arc::new(MemoryStore::default()))
     }
 
-    /// A new one in a store.
+    /// Creates a session in a store.
     pub fn new(id: SessionId, store: Arc<dyn Store>) -> Self {
         Self {
             id,
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    /// One that a store has lines of. `until`: only up to this message.
+    /// Resumes a session from a store. With `until` it ends with that message.
     pub fn resume(
         id: SessionId,
         store: Arc<dyn Store>,
@@ -124,18 +124,18 @@ impl Session {
         })
     }
 
-    /// Its id.
+    /// Returns the id.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// What was not as it should be in its lines, and what was done about it; for people.
+    /// Returns human-readable descriptions of errors in the transcript and their repairs.
     pub fn repairs(&self) -> &[String] {
         &self.loaded.repairs
     }
 
-    /// The same, whose new lines someone gets as they are written; of one that begins as a copy also
-    /// those it begins with.
+    /// Sets a callback for new lines. For a copy of another session it also receives the copied
+    /// lines.
     pub fn heard_by(
         mut self,
         hear: impl Fn(&str) + Send + Sync + 'static,
@@ -152,7 +152,7 @@ impl Session {
         Ok(self)
     }
 
-    /// What was said in it so far.
+    /// Returns the loaded data.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }
@@ -165,34 +165,34 @@ fn no_message(session: SessionId, until: Option<&str>) -> SessionError {
     }
 }
 
-/// The sessions in a project's folder: `ID.jsonl` each.
+/// The sessions in a project's folder: one file `ID.jsonl` each.
 #[derive(Debug, Clone)]
 pub struct Sessions {
     folder: PathBuf,
 }
 
-/// A session in a list.
+/// An entry of the session list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its id.
+    /// The id.
     pub id: SessionId,
-    /// What a person called it.
+    /// The title that the user set.
     pub title: Option<String>,
-    /// How it began.
+    /// The beginning of the first prompt.
     pub first_prompt: Option<String>,
-    /// When it was last written to.
+    /// The time of the last change.
     pub changed: SystemTime,
 }
 
 impl Sessions {
-    /// Those in this folder, which need not exist yet.
+    /// Returns the sessions in this folder, which need not exist yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
-    /// Those of every project, each project's by themselves; the folder holds one folder a project.
+    /// Returns the sessions of each project. `folder` contains one folder per project.
     pub fn of_all_projects(folder: &Path) -> io::Result<Vec<Self>> {
         let entries = match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -202,12 +202,12 @@ impl Sessions {
         Ok(paths.filter(|path| path.is_dir()).map(Self::new).collect())
     }
 
-    /// A new session. Nothing is written before there is something to write.
+    /// Creates a session. Its file is created when the first line is written.
     pub fn create(&self, id: SessionId) -> Result<Session, SessionError> {
         Ok(Session::new(id, Arc::new(self.store(id)?)))
     }
 
-    /// Takes a session up again. `until`: only up to this message.
+    /// Resumes a session. With `until` it ends with that message.
     pub fn resume(&self, id: SessionId, until: Option<&str>) -> Result<Session, SessionError> {
         let path = self.path(id);
         if !path.exists() {
@@ -216,12 +216,12 @@ impl Sessions {
         Session::resume(id, Arc::new(FileStore::open(path)?), until)
     }
 
-    /// Does someone write to it, be it this process or another?
+    /// Returns whether a process, possibly this one, has the session open for writing.
     pub fn is_in_use(&self, id: SessionId) -> bool {
         is_in_use(&self.path(id))
     }
 
-    /// Makes sure that of what stands behind the message `until` only the turn of this prompt falls away.
+    /// Checks that resuming after the message `until` drops only the turn of this prompt.
     pub fn drops_only(&self, id: SessionId, until: &str, prompt: &str) -> Result<(), SessionError> {
         let path = self.path(id);
         if !path.exists() {
@@ -230,7 +230,7 @@ impl Sessions {
         dropped_turn::check(&look(&path)?, until, prompt).map_err(SessionError::DropsMore)
     }
 
-    /// A new session that begins as a copy of another, which may be in use.
+    /// Creates a session as a copy of another, which may be in use.
     pub fn fork(
         &self,
         from: SessionId,
@@ -240,7 +240,7 @@ impl Sessions {
         self.fork_from(self, from, to, until)
     }
 
-    /// A new session here that begins as a copy of one among others, such as another project's.
+    /// Creates a session here as a copy of a session of another project.
     pub fn fork_from(
         &self,
         others: &Self,
@@ -272,7 +272,7 @@ impl Sessions {
         })
     }
 
-    /// All of them, the one that was last written to first.
+    /// Returns all sessions, most recently changed first.
     pub fn list(&self) -> io::Result<Vec<Listed>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -285,7 +285,7 @@ impl Sessions {
         Ok(found)
     }
 
-    /// Their transcripts, in no order; none is read.
+    /// Returns the paths of the transcripts in any order, without reading them.
     pub fn transcripts(&self) -> io::Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -295,12 +295,12 @@ impl Sessions {
         Ok(paths.filter(|path| id_of(path).is_some()).collect())
     }
 
-    /// The one that was last written to.
+    /// Returns the most recently changed session.
     pub fn newest(&self) -> io::Result<Option<Listed>> {
         Ok(self.list()?.into_iter().next())
     }
 
-    /// The one of this id, a clear beginning of it, or this title.
+    /// Finds a session by its id, an unambiguous prefix of the id, or its title.
     pub fn find(&self, name: &str) -> Result<SessionId, SessionError> {
         if let Ok(id) = name.parse().map(SessionId)
             && self.path(id).exists()
@@ -336,7 +336,7 @@ impl Sessions {
         }
     }
 
-    /// Gives a session a title. One that is at work is not touched.
+    /// Sets the title of a session. Fails if the session is in use.
     pub fn rename(&self, id: SessionId, title: &str) -> Result<(), SessionError> {
         let store = FileStore::open(self.path(id))?;
         let line = json!({"type": "custom-title", "customTitle": title, "sessionId": id});
@@ -344,8 +344,8 @@ impl Sessions {
         Ok(store.append(lines, &line.to_string())?)
     }
 
-    /// Removes a session with all that is kept of it: what was said, long results, and what undo needs. One
-    /// that is at work is not touched.
+    /// Deletes a session with its transcript, stored results and undo data. Fails if the session is
+    /// in use.
     pub fn delete(&self, id: SessionId) -> Result<(), SessionError> {
         let path = self.path(id);
         let store = FileStore::open(&path)?;
@@ -362,8 +362,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// Takes a session out of the list: what is kept of it moves to a folder beside the others, from where it can be
-    /// brought back by hand. One that is at work is not touched.
+    /// Archives a session: its files move to a separate folder, from which they can be restored by
+    /// hand. Fails if the session is in use.
     pub fn set_aside(&self, id: SessionId) -> Result<(), SessionError> {
         let path = self.path(id);
         let store = FileStore::open(&path)?;
@@ -373,7 +373,7 @@ impl Sessions {
             if folder.exists() {
                 fs::rename(&folder, aside.folder.join(id.to_string()))?;
             }
-            // As old as this, and not as what was said last.
+            // The modification time is the time of archiving, not that of the last message.
             let file = fs::File::options().append(true).open(&path)?;
             file.set_modified(SystemTime::now())?;
             fs::rename(&path, aside.path(id))
@@ -383,13 +383,13 @@ impl Sessions {
         Ok(())
     }
 
-    /// Those that were [set aside](Self::set_aside).
+    /// Returns the [archived](Self::set_aside) sessions.
     #[must_use]
     pub fn aside(&self) -> Self {
         Self::new(self.folder.join(SET_ASIDE))
     }
 
-    /// Where a session is kept.
+    /// Returns the path of a session's transcript.
     pub fn path(&self, id: SessionId) -> PathBuf {
         self.folder.join(format!("{id}.jsonl"))
     }
@@ -402,13 +402,13 @@ impl Sessions {
     }
 }
 
-/// The session whose transcript has this name, if it is one.
+/// Returns the id in the name of a transcript, if it is one.
 fn id_of(path: &Path) -> Option<SessionId> {
     let id = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
     Some(SessionId(id.parse().ok()?))
 }
 
-/// A session's file, if it is one.
+/// Returns the list entry of a transcript, if it is one.
 fn listed(path: &Path) -> Option<Listed> {
     let id = id_of(path)?;
     let changed = path.metadata().ok()?.modified().ok()?;
@@ -418,7 +418,7 @@ fn listed(path: &Path) -> Option<Listed> {
         first_prompt: None,
         changed,
     };
-    // Lines with results are long and many; only the few that can matter are parsed.
+    // Lines with results are long and frequent; only relevant lines are parsed.
     let file = fs::File::open(path).ok()?;
     let mut lines = ShortLines::new(BufReader::with_capacity(1 << 16, file));
     while let Some(line) = lines.next().ok()? {
@@ -440,7 +440,7 @@ fn listed(path: &Path) -> Option<Listed> {
     Some(listed)
 }
 
-/// What a person said in this line.
+/// Returns the beginning of the prompt in this line, if it is one.
 fn prompt_in(line: &Value) -> Option<String> {
     if line["type"] != "user" || line["isMeta"] == true || line["isSidechain"] == true {
         return None;

@@ -1,7 +1,7 @@
-//! Where the lines of a session are kept.
+//! Stores for the lines of a session.
 //!
-//! Small on purpose: a file today, a stream on another machine one day. Anyone who holds a [`Store`] holds
-//! the session: no second one is given out for the same session while it lives.
+//! The trait is small on purpose: today a file, later possibly a stream to another machine. A
+//! [`Store`] locks its session: no second store can be opened for it at the same time.
 
 use std::{
     fmt::Debug,
@@ -19,58 +19,58 @@ use rustix::{
     io::Errno,
 };
 
-/// How long a lock that is held is tried again.
+/// The time for which a locked file is retried.
 const LEFT_JUST_NOW: Duration = Duration::from_millis(300);
 
 /// The lines of one session.
 pub trait Store: Send + Sync + Debug {
-    /// Adds a line, if there are as many before it as the caller believes.
+    /// Appends a line, if the number of lines is the expected one.
     fn append(&self, expected: u64, line: &str) -> Result<(), StoreError>;
 
-    /// The lines from this one on, counted from 0. Bytes that are no UTF-8 are replaced.
+    /// Returns the lines from this index on. Invalid UTF-8 is replaced.
     fn read(&self, from: u64) -> Result<Vec<String>, StoreError>;
 
-    /// The file the lines are in, where there is one.
+    /// Returns the file that contains the lines, if any.
     fn path(&self) -> Option<&Path> {
         None
     }
 }
 
-/// Why lines cannot be read or written.
+/// The reason why lines cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Someone else wrote too.
+    /// Another writer has appended lines.
     #[error("the session has {actual} lines, not {expected}: something else writes to it")]
     Moved {
-        /// As the caller believed.
+        /// The expected number of lines.
         expected: u64,
-        /// As it is.
+        /// The actual number of lines.
         actual: u64,
     },
-    /// Another process has the session.
+    /// Another process has locked the session.
     #[error("{path} is in use by another process; end it, or fork the session", path = path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// There is one already.
+    /// The file exists already.
     #[error("{path} exists already", path = path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// The system refuses.
+    /// The operating system reported an error.
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// Lines in a file that only its owner reads. The file is made with its first line.
+/// Lines in a file that only its owner can read. The file is created with its first line.
 #[derive(Debug)]
 pub struct FileStore {
     path: PathBuf,
@@ -79,15 +79,15 @@ pub struct FileStore {
 
 #[derive(Debug, Default)]
 struct StoreState {
-    /// Locked for as long as it is open.
+    /// Locked as long as it is open.
     file: Option<File>,
     lines: u64,
-    /// The last line is cut off: a process died while it wrote.
+    /// Whether the last line is incomplete, because a process died while it was writing.
     torn: bool,
 }
 
 impl FileStore {
-    /// For a new session; there must be no such file yet.
+    /// Creates a store for a new session. The file must not exist yet.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
         match path.symlink_metadata() {
@@ -100,7 +100,7 @@ impl FileStore {
         }
     }
 
-    /// For a session that is taken up again.
+    /// Opens the store of a session that is resumed.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
         let file = OpenOptions::new().read(true).append(true).open(&path);
@@ -171,8 +171,8 @@ impl FileStore {
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
-    // A program that is being started holds what this process had open until it runs, locks of a session that
-    // was just left among them. That is over in a moment.
+    // A child process that is being started inherits open files until it executes its program,
+    // including the lock of a session that was just closed. This takes only a short time.
     let until = Instant::now() + LEFT_JUST_NOW;
     loop {
         let path = || path.to_path_buf();
@@ -193,7 +193,7 @@ fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Is it locked? Who wants to lock it at this very moment tries again.
+/// Returns whether the file is locked. A process that tries to lock it at the same time retries.
 pub(crate) fn is_in_use(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| {
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
@@ -217,7 +217,7 @@ impl Store for FileStore {
         bytes.extend(line.as_bytes());
         bytes.push(b'\n');
         if let Some(file) = &mut state.file {
-            // If it fails half way, the next line begins on a line of its own.
+            // If writing fails, the next line starts with a line break.
             let written = file.write_all(&bytes);
             state.torn = written.is_err();
             written.map_err(|source| self.failed(source))?;
@@ -236,7 +236,7 @@ impl Store for FileStore {
     }
 }
 
-/// The lines of a file that another process may be writing.
+/// Returns the lines of a file that another process may be writing.
 pub(crate) fn look(path: &Path) -> Result<Vec<String>, StoreError> {
     let bytes = fs::read(path).map_err(|source| StoreError::Io {
         path: path.to_path_buf(),
@@ -257,7 +257,7 @@ fn lines_of(bytes: &[u8], from: u64) -> Vec<String> {
         .collect()
 }
 
-/// Lines that are gone with the process.
+/// Lines that exist only in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     lines: Mutex<Vec<String>>,

@@ -1,10 +1,10 @@
-//! A store whose new lines someone else gets, too.
+//! A store that also passes each new line to a callback.
 
 use std::{fmt, path::Path, sync::Arc};
 
 use super::{Store, StoreError};
 
-/// Gets each line once it is written.
+/// Receives each line after it was written.
 pub(super) type Hear = dyn Fn(&str) + Send + Sync;
 
 pub(super) struct TeeStore {

@@ -1,4 +1,4 @@
-//! Writing a session down while it happens.
+//! Writes the transcript of a session while it runs.
 
 use std::{
     collections::HashMap,
@@ -19,11 +19,12 @@ use super::{
 };
 use crate::{ReplyBlock, Trigger, clock};
 
-/// Writes the lines of one session. Calls of a reply end in any order, so their tasks write too.
+/// Writes the lines of one session. It is shared by tasks, because the calls of a reply end in any
+/// order.
 #[derive(Debug)]
 pub struct Transcript {
     store: Arc<dyn Store>,
-    /// What the session keeps beside its conversation.
+    /// The session state, whose changes are recorded.
     remembered: Option<Arc<SessionState>>,
     state: Mutex<WriterState>,
 }
@@ -35,18 +36,18 @@ struct WriterState {
     /// The last message in the chain.
     last: Option<Uuid>,
     files: Files,
-    /// As last written.
+    /// The grants that were last written.
     terms: Terms,
-    /// The same since it was last asked for.
+    /// The files since the last call of [`Transcript::take_touched`].
     touched: Files,
-    /// The lines of answers that are written and not handed out yet, by the provider's id of the call.
+    /// The written results that were not returned yet: line ids by the provider's id of the call.
     answers: HashMap<String, Uuid>,
-    /// Why a line could not be written; reported once.
+    /// The first write error; reported once.
     trouble: Option<String>,
     told: bool,
 }
 
-/// What a session's lines came to so far.
+/// The position at the end of a session's lines.
 #[derive(Debug, Default)]
 pub(crate) struct SoFar {
     pub(crate) lines: u64,
@@ -56,7 +57,7 @@ pub(crate) struct SoFar {
 }
 
 impl Transcript {
-    /// Goes on from there.
+    /// Creates a writer that continues at this position.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         session: SessionId,
@@ -89,7 +90,7 @@ impl Transcript {
         }
     }
 
-    /// The transcript of a conversation that begins where this one ends.
+    /// Creates the writer of a new conversation in the same session process.
     pub(crate) fn successor(&self, store: Arc<dyn Store>, session: SessionId) -> Self {
         let facts = self.state().facts.clone();
         Self::new(
@@ -102,7 +103,7 @@ impl Transcript {
         )
     }
 
-    /// The transcript of another conversation, which is gone on with.
+    /// Creates the writer of another conversation that is resumed.
     pub(crate) fn of_another(
         &self,
         store: Arc<dyn Store>,
@@ -121,17 +122,17 @@ impl Transcript {
         )
     }
 
-    /// The file it is in, where there is one.
+    /// Returns the file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.store.path()
     }
 
-    /// Which files the session has read and changed.
+    /// Returns the files that the session has read and changed.
     pub fn files(&self) -> Files {
         self.state().files.clone()
     }
 
-    /// Which files calls have touched since this was last asked for.
+    /// Returns the files that calls have touched since the last call of this function.
     pub(crate) fn take_touched(&self) -> Files {
         std::mem::take(&mut self.state().touched)
     }
@@ -140,31 +141,31 @@ impl Transcript {
         &self.store
     }
 
-    /// Where the session is from now on.
+    /// Sets the directory and the branch for the following lines.
     pub(crate) fn set_place(&self, cwd: &Path, branch: Option<String>) {
         let mut state = self.state();
         state.facts.cwd = line::written(cwd);
         state.facts.branch = branch;
     }
 
-    /// The last message in the chain.
+    /// Returns the last message in the chain.
     pub fn last(&self) -> Option<Uuid> {
         self.state().last
     }
 
-    /// A new end of the chain, after the lines were read anew.
+    /// Sets the last message in the chain, after the lines were reloaded.
     pub(crate) fn set_last(&self, last: Option<Uuid>) {
         let mut state = self.state();
         state.last = last;
         state.answers.clear();
     }
 
-    /// Something in the user's name.
+    /// Writes a message in the user's name.
     pub(crate) fn user(&self, uuid: Uuid, content: &[Content], kind: Kind) {
         self.message("user", uuid, line::user(content, kind));
     }
 
-    /// A block of a reply.
+    /// Writes a block of a reply.
     pub(crate) fn said(
         &self,
         said: &ReplyBlock,
@@ -179,14 +180,14 @@ impl Transcript {
         );
     }
 
-    /// A reply is over whose blocks were written while it still came: what it cost was not known then.
+    /// Writes the total usage of a reply whose blocks were written before it was known.
     pub(crate) fn reply_ended(&self, request: &str, model: &str, usage: &Usage) {
         let mut state = self.state();
         let line = state.facts.reply(request, model, usage);
         state.write(&*self.store, &line);
     }
 
-    /// The answer to a call, unless it stands there already. Gives its line's id.
+    /// Writes the result of a call, unless it is already written. Returns the id of its line.
     pub(crate) fn answer(&self, result: &ToolResult, structured: Option<&Value>) -> Uuid {
         let written = self.state().answers.remove(&result.tool_use_id);
         written.unwrap_or_else(|| {
@@ -200,7 +201,7 @@ impl Transcript {
         })
     }
 
-    /// A summary takes the place of what came before.
+    /// Writes a compaction boundary.
     pub(crate) fn boundary(&self, uuid: Uuid, trigger: Trigger, pre_tokens: u64) {
         let mut state = self.state();
         let before = state.last.take();
@@ -208,7 +209,7 @@ impl Transcript {
         state.message(&*self.store, "system", uuid, more);
     }
 
-    /// What the session came to be permitted, if that is not written already.
+    /// Writes the grants of the session, if they have changed.
     pub(crate) fn set_terms(&self, terms: &Terms) {
         let mut state = self.state();
         if state.terms == *terms || (state.terms.is_empty() && terms.is_empty()) {
@@ -224,7 +225,7 @@ impl Transcript {
         state.write(&*self.store, &line);
     }
 
-    /// What a person calls the session from now on.
+    /// Writes the title of the session.
     pub fn set_title(&self, title: &str) {
         let mut state = self.state();
         let session = state.facts.session;
@@ -236,14 +237,14 @@ impl Transcript {
         state.write(&*self.store, &line);
     }
 
-    /// A hook has run.
+    /// Writes a hook run.
     pub fn hook_ran(&self, run: &HookRun) {
         let mut state = self.state();
         let line = state.facts.hook(run);
         state.write(&*self.store, &line);
     }
 
-    /// Records what has changed of what the session keeps beside its conversation.
+    /// Writes the changed entries of the session state.
     pub(crate) fn keep(&self) {
         self.write_kept(&mut self.state());
     }
@@ -255,12 +256,12 @@ impl Transcript {
         }
     }
 
-    /// A line that is no message.
+    /// Writes a line that is not a message.
     pub(crate) fn note(&self, line: &Value) {
         self.state().write(&*self.store, line);
     }
 
-    /// What went wrong with writing, the first time it is asked for.
+    /// Returns the write error, the first time that it is called after the error.
     pub(crate) fn trouble(&self) -> Option<String> {
         let mut state = self.state();
         let trouble = state.trouble.clone().filter(|_| !state.told);
@@ -322,14 +323,15 @@ impl CallObserver for Transcript {
             more.insert(line::NOTICES.to_owned(), metadata.notices.clone().into());
         }
         let mut state = self.state();
-        // Before the answer: the one who reads that it was done finds what was done.
+        // State is written before the result, so that a reader that sees the result also sees its
+        // effects.
         self.write_kept(&mut state);
         state.message(&*self.store, "user", uuid, more);
         state.answers.insert(result.tool_use_id, uuid);
     }
 }
 
-/// What the conversation takes of a finished call.
+/// Returns the result of a finished call for the conversation.
 pub(crate) fn result_of(finished: &CallResult) -> ToolResult {
     ToolResult {
         tool_use_id: finished.id.clone(),

@@ -1,8 +1,9 @@
-//! What sessions came to: tokens, calls, refusals and time, counted from their transcripts.
+//! Statistics of sessions: tokens, calls, denials and times, computed from their transcripts.
 //!
-//! Transcripts are read line by line (`short_lines`), and what is kept of them does not grow with what was said: a
-//! count for each model and tool, what is still open, and one number for each reply and call, so that what a fork
-//! copied is not counted twice. A line that makes no sense is counted as such and left out.
+//! Transcripts are read line by line (`short_lines`). The memory does not grow with the length of
+//! messages. It contains a counter per model and tool, the open replies and calls, and a hash per
+//! reply and call, so that lines copied by a fork are not counted twice. Unreadable lines are
+//! counted and skipped.
 
 mod short_lines;
 
@@ -23,22 +24,22 @@ use serde::{Deserialize, de::IgnoredAny};
 pub(super) use self::short_lines::{ShortLine, ShortLines};
 use super::line::{REPLY, STARTED};
 
-/// So many calls may be under way at once; the oldest counts as it is.
+/// The maximum number of open calls. Beyond it, the oldest one is counted without a result.
 const MOST_OPEN: usize = 1_024;
 
-/// The lines of a reply stand close together: so many replies back one is looked for.
+/// The maximum number of open replies. The lines of a reply are close together.
 const MOST_REPLIES: usize = 64;
 
-/// So many models and tools have a count of their own.
+/// The maximum number of models and of tools with their own counters.
 const MOST_NAMES: usize = 1_000;
 
-/// So much of a name is kept, in characters.
+/// The maximum length of a name in characters.
 const LONGEST_NAME: usize = 100;
 
-/// What the rest is called.
+/// The name of the counter for all other models or tools.
 const OTHERS: &str = "(others)";
 
-/// How refusals began before lines said what they are, here and elsewhere.
+/// The beginnings of denials in transcripts that do not mark them, by this program and others.
 const REFUSALS: [&str; 4] = [
     "Error: Permission to use ",
     "Error: The user did not permit",
@@ -46,68 +47,68 @@ const REFUSALS: [&str; 4] = [
     "Error: The user doesn't want to take this action",
 ];
 
-/// What sessions came to.
+/// Statistics of sessions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionStats {
-    /// How many sessions were read.
+    /// The number of sessions.
     pub sessions: u64,
-    /// How many subagents they had.
+    /// The number of subagents.
     pub subagents: u64,
-    /// What people said.
+    /// The number of the user's prompts.
     pub prompts: u64,
-    /// Requests that the provider did not answer.
+    /// The number of failed requests.
     pub failures: u64,
-    /// Lines that make no sense.
+    /// The number of unreadable lines.
     pub unreadable: u64,
-    /// When the first line was written, in milliseconds since 1970.
+    /// The time of the first line, in milliseconds since 1970.
     pub first: Option<u64>,
-    /// When the last one was.
+    /// The time of the last line, in milliseconds since 1970.
     pub last: Option<u64>,
-    /// By model.
+    /// The statistics by model.
     pub models: BTreeMap<String, ModelStats>,
-    /// By tool.
+    /// The statistics by tool.
     pub tools: BTreeMap<String, ToolStats>,
 }
 
-/// What one model said.
+/// Statistics of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelStats {
-    /// How many replies.
+    /// The number of replies.
     pub replies: u64,
-    /// What they took.
+    /// The tokens.
     pub usage: Usage,
 }
 
-/// What one tool did.
+/// Statistics of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolStats {
-    /// How often it was called.
+    /// The number of calls.
     pub calls: u64,
-    /// Calls that failed; refused ones not among them.
+    /// The number of failed calls, without denied ones.
     pub errors: u64,
-    /// Calls that were not permitted.
+    /// The number of denied calls.
     pub refusals: u64,
-    /// How long its calls took, waiting for people left out.
+    /// The total run time of its calls, without waiting for the user.
     pub time: Duration,
-    /// How long people were waited for.
+    /// The total time of waiting for the user.
     pub waited: Duration,
 }
 
-/// Counts one session after the other.
+/// Computes the statistics of one session after the other.
 #[derive(Debug, Default)]
 pub struct StatsReader {
     stats: SessionStats,
-    /// Replies and answers that were counted.
+    /// Hashes of the replies and results that were counted.
     seen: HashSet<u64>,
 }
 
 impl StatsReader {
-    /// One that has read nothing.
+    /// Creates a reader with empty statistics.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Counts the session of this transcript and the subagents beside it.
+    /// Adds the session of this transcript and its subagents.
     pub fn read(&mut self, transcript: &Path) -> io::Result<()> {
         self.read_file(transcript)?;
         self.stats.sessions += 1;
@@ -120,7 +121,7 @@ impl StatsReader {
             .collect();
         files.sort_unstable();
         for file in files {
-            // One that goes away meanwhile is no failure.
+            // A file that disappears meanwhile is not an error.
             if self.read_file(&file).is_ok() {
                 self.stats.subagents += 1;
             }
@@ -128,13 +129,13 @@ impl StatsReader {
         Ok(())
     }
 
-    /// What everything came to.
+    /// Returns the statistics.
     pub fn finish(self) -> SessionStats {
         self.stats
     }
 
     fn read_file(&mut self, path: &Path) -> io::Result<()> {
-        // A pipe would never end.
+        // Reading a pipe would never end.
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::other("it is no file"));
         }
@@ -200,7 +201,7 @@ impl StatsReader {
                 let call = OpenCall {
                     id: id.to_string(),
                     name: name_of(name),
-                    // The same call in a fork stands in a line of the same id.
+                    // In a fork the same call is in a line with the same id.
                     number: hash_of(("call", &line.uuid, id)),
                     said: time,
                     started: None,
@@ -223,7 +224,7 @@ impl StatsReader {
             }
             answers = true;
             let id = block.tool_use_id.as_deref().unwrap_or_default();
-            // Servers that count their calls anew give an id again: the last is meant.
+            // Some servers reuse the ids of calls: the last one is meant.
             let found = open.calls.iter().rposition(|call| call.id == id);
             if let Some(call) = found.and_then(|at| open.calls.remove(at)) {
                 let is_error = block.is_error.unwrap_or_default();
@@ -245,7 +246,7 @@ impl StatsReader {
         }
     }
 
-    /// What a reply has cost so far: later lines of it know more.
+    /// Updates the usage of a reply: later lines are more accurate.
     fn reply(
         &mut self,
         open: &mut OpenParts,
@@ -256,7 +257,7 @@ impl StatsReader {
         let (Some(id), Some(usage)) = (id, usage) else {
             return;
         };
-        // Made up by a program, not said by a model.
+        // Written by a program, not by a model.
         if model == Some("<synthetic>") {
             return;
         }
@@ -306,7 +307,8 @@ impl StatsReader {
         if answer.is_refused {
             return;
         }
-        // Before its tool began, hooks were run and a person was asked; other programs do not say when that was over.
+        // Before its tool started, hooks ran and the user was asked. Other programs do not record
+        // the start.
         let (from, waited) = match call.started {
             Some(started) => (Some(started), Duration::ZERO),
             None => (call.said, waited),
@@ -318,7 +320,7 @@ impl StatsReader {
     }
 }
 
-/// What is still under way in a transcript.
+/// The replies and calls of a transcript that are not complete.
 #[derive(Default)]
 struct OpenParts {
     replies: VecDeque<OpenReply>,
@@ -363,7 +365,7 @@ fn name_of(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }
 
-/// The count of this name. Names are what a transcript says, so there may be any number of them.
+/// Returns the counter of a name. Names come from transcripts, so their number must be limited.
 fn entry<T: Default>(counts: &mut BTreeMap<String, T>, name: String) -> &mut T {
     let name = match counts.len() >= MOST_NAMES && !counts.contains_key(&name) {
         true => OTHERS.to_owned(),
@@ -372,14 +374,14 @@ fn entry<T: Default>(counts: &mut BTreeMap<String, T>, name: String) -> &mut T {
     counts.entry(name).or_default()
 }
 
-/// Milliseconds since 1970, of a moment as lines say it.
+/// Converts a timestamp to milliseconds since 1970.
 fn milliseconds(text: &str) -> Option<u64> {
     let time = CalendarTime::of_millisecond(text)?;
     let seconds = u64::try_from(time.to_unix_seconds()?).ok()?;
     Some(seconds * 1_000 + u64::try_from(time.millisecond).ok()?)
 }
 
-/// What of a line is counted.
+/// The counted fields of a line.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StatLine<'a> {
@@ -413,7 +415,7 @@ struct StatLine<'a> {
 }
 
 impl StatLine<'_> {
-    /// Was the call that this answers refused?
+    /// Returns whether the call of this result was denied.
     fn is_refusal(&self, has_started: bool) -> bool {
         self.haft_refused.unwrap_or_else(|| {
             let text = match &self.tool_use_result {

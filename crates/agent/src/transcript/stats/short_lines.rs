@@ -1,23 +1,23 @@
-//! The lines of a transcript, one at a time, with long texts cut: whatever a line holds, reading it takes a bounded
-//! amount of memory.
+//! Reads the lines of a transcript one at a time with long strings truncated, so that the memory is
+//! bounded for any content.
 //!
-//! Results of tools make lines long, and nothing that is counted stands in a long text. So a text of JSON loses what is
-//! past its first part while it is read; what is left is still JSON.
+//! Tool results make lines long, and no counted data is in a long string. So each JSON string is
+//! truncated while it is read; the rest of the line is still valid JSON.
 
 use std::io::{self, BufRead};
 
-/// So much of each text of a line is kept, in bytes.
+/// The maximum length of a string in bytes.
 const KEPT: usize = 1_024;
 
-/// A line that is longer even then is not read.
+/// The maximum length of a line after its strings were truncated.
 const LONGEST: usize = 4 << 20;
 
-/// One line.
+/// A line.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::transcript) enum ShortLine<'a> {
-    /// Its bytes, long texts cut.
+    /// The bytes of the line with truncated strings.
     Cut(&'a [u8]),
-    /// Too much of it is no text.
+    /// The line is too long even with truncated strings.
     TooLong,
 }
 
@@ -27,15 +27,15 @@ pub(in crate::transcript) struct ShortLines<R> {
     line: Vec<u8>,
 }
 
-/// Where in a line the reader is.
+/// The state of the reader within a line.
 #[derive(Default)]
 struct Place {
     in_text: bool,
-    /// How much of the text was read.
+    /// The number of bytes of the string that were read.
     read: usize,
-    /// So many bytes of an escape are to come.
+    /// The number of bytes of an escape sequence that follow.
     escape: u8,
-    /// The rest of the text is dropped.
+    /// Whether the rest of the string is dropped.
     dropping: bool,
     too_long: bool,
 }
@@ -46,7 +46,7 @@ impl<R: BufRead> ShortLines<R> {
         Self { input, line }
     }
 
-    /// The next line, without its end. `None` at the end of the file.
+    /// Returns the next line without its end, or `None` at the end of the file.
     pub(in crate::transcript) fn next(&mut self) -> io::Result<Option<ShortLine<'_>>> {
         self.line.clear();
         let mut place = Place::default();
@@ -90,7 +90,7 @@ impl<R: BufRead> ShortLines<R> {
 }
 
 impl Place {
-    /// Is this byte kept?
+    /// Returns whether this byte is part of the truncated line.
     fn keeps(&mut self, byte: u8) -> bool {
         if !self.in_text {
             if byte == b'"' {
@@ -104,7 +104,7 @@ impl Place {
         }
         self.read += 1;
         if self.escape > 0 {
-            // `\u` has four more.
+            // `\u` is followed by four digits.
             self.escape = match byte {
                 b'u' if self.escape == 5 => 4,
                 _ if self.escape == 5 => 0,
@@ -119,7 +119,7 @@ impl Place {
                 return true;
             }
             b'\\' => self.escape = 5,
-            // Not inside a character, nor between the two halves of an escaped one.
+            // The string must not be cut inside a character or between two escaped surrogates.
             _ if byte.is_ascii() && self.read > KEPT => self.dropping = true,
             _ => {}
         }
