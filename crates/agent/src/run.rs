@@ -127,7 +127,7 @@ impl Agent {
     async fn go(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
-        // If hooks provide an initial prompt, the caller that started the session sends it.
+        // An initial prompt from hooks is ignored here: the code that starts the session sends it.
         self.start(to).await;
         to.sink.on_event(&AgentEvent::Began(self.began()));
         if let Some(why) = self.session.held_up.take() {

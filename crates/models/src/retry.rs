@@ -37,17 +37,17 @@ pub struct RetryPolicy {
     pub first_delay: Duration,
     /// The longest wait that the doubling reaches.
     pub longest_delay: Duration,
-    /// The fraction of a wait that is randomly subtracted, so that many clients do not retry at the
-    /// same time.
+    /// The largest fraction of a wait that is randomly subtracted, so that many clients do not
+    /// retry at the same time.
     pub jitter: f64,
-    /// The longest wait that a provider may ask for. If it asks for more, the request fails…
+    /// The longest wait that a provider may ask for. If it asks for more, the request fails.
     pub longest_asked: Duration,
-    /// …unless this is set.
+    /// Whether to wait as long as a provider asks, even longer than `longest_asked`.
     pub wait_as_asked: bool,
     /// The maximum number of retries if no server listens and none has ever answered. A server that
     /// is starting up needs seconds; a mistyped address stays wrong.
     pub max_refused: u32,
-    /// The maximum number of failures by an overloaded provider. Set it if there is a fallback
+    /// The number of overload errors after which the request fails. Set it if there is a fallback
     /// model.
     pub max_overloaded: Option<u32>,
 }

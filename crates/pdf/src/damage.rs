@@ -21,8 +21,9 @@ use crate::tree::ListedPage;
 /// before `endstream`, others do not, and encrypted streams are slightly longer in the file.
 const SLACK: usize = 34;
 
-/// Checks that the file ends like a PDF: after the last object there must be `startxref` and a
-/// number. In a truncated file they are missing, or belong to an earlier revision of the file.
+/// Returns evidence that the end of the file is missing. After the last object there must be
+/// `startxref` and a number. In a truncated file they are missing, or belong to an earlier revision
+/// of the file.
 pub(crate) fn of_end(bytes: &[u8]) -> Option<String> {
     let closed = memmem::rfind(bytes, b"startxref").filter(|start| {
         let number = bytes[start + b"startxref".len()..].trim_ascii_start();
@@ -48,15 +49,15 @@ fn has_object(bytes: &[u8]) -> bool {
     })
 }
 
-/// Checks that all listed pages are in the file.
+/// Returns evidence that listed pages are missing in the file.
 pub(crate) fn of_page_tree(pages: &[ListedPage<'_>]) -> Option<String> {
     let lost = pages.iter().filter(|page| page.dict.is_none()).count();
     let listed = pages.len();
     (lost > 0).then(|| format!("of the {listed} pages it lists, {lost} cannot be found"))
 }
 
-/// Checks that no part of a page is missing. For a page with text, only the parts that may contain
-/// more text are checked: many files have small errors and can be read well.
+/// Returns evidence that a part of a page is missing. For a page with text, only the parts that may
+/// contain more text are checked: many files have small errors and can be read well.
 pub(crate) fn of_page(
     document: &Pdf,
     page: &ListedPage<'_>,
@@ -130,7 +131,7 @@ fn parts<'a>(document: &'a Pdf, dict: &Dict<'a>, key: &str) -> Vec<PagePart<'a>>
     }
 }
 
-/// Checks that a font with its mappings to text is not lost.
+/// Returns evidence that a font or its mapping to text is missing.
 fn of_font<'a>(document: &'a Pdf, fonts: &Dict<'a>, name: &str) -> Option<String> {
     let is_lost =
         |part: &PagePart<'a>| matches!(part.resolve(document), None | Some(Object::Null(_)));
@@ -146,7 +147,7 @@ fn of_font<'a>(document: &'a Pdf, fonts: &Dict<'a>, name: &str) -> Option<String
         .find_map(|part| is_lost(&part).then(|| part.missing()).flatten())
 }
 
-/// Checks that the stream can be decoded to its end.
+/// Returns evidence that the stream cannot be decoded to its end.
 fn of_stream(stream: &Stream<'_>) -> Option<String> {
     let is_picture = |filter: &Filter| {
         use Filter::{CcittFaxDecode, DctDecode, Jbig2Decode, JpxDecode};
@@ -171,7 +172,7 @@ fn of_stream(stream: &Stream<'_>) -> Option<String> {
     }
 }
 
-/// Checks that the stream is not shorter than its declared length.
+/// Returns evidence that the stream is shorter than its declared length.
 fn shortness(stream: &Stream<'_>) -> Option<String> {
     let length = usize::try_from(stream.dict().get::<i32>("Length")?).ok()?;
     let found = stream.raw_data().len();

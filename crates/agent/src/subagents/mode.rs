@@ -25,7 +25,6 @@ pub(super) fn both(parent: PermissionMode, wanted: Option<&str>) -> Mode {
     let (mode, asks) = match (parent, wanted.unwrap_or(parent)) {
         // DontAsk never asks, and Plan asks about every change. The combination is plan mode
         // without asking.
-        // permit is neither.
         (Plan, DontAsk) | (DontAsk, Plan) => (Plan, false),
         (parent, wanted) if looseness(wanted) < looseness(parent) => (wanted, true),
         (parent, _) => (parent, true),
