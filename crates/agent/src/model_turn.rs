@@ -40,10 +40,12 @@ pub(crate) struct Round<'a> {
 pub(crate) struct Done {
     /// The reply; empty if it is void.
     pub(crate) reply: Reply,
+    /// The calls of the reply with their results, in order.
     pub(crate) answers: Vec<Answer>,
     pub(crate) end: End,
     /// The time spent waiting for the model.
     pub(crate) api: Duration,
+    /// The time to the first block of the reply.
     pub(crate) first_token: Option<Duration>,
     /// The positions of messages whose images the provider rejects, with the note that replaces
     /// them.
@@ -54,11 +56,13 @@ pub(crate) struct Done {
 
 /// The end of a turn.
 pub(crate) enum End {
+    /// The reply is complete.
     Complete,
+    /// The run was interrupted.
     Interrupted,
     /// The engine has a defect.
     Fault(String),
-    /// The request failed. The reply is valid up to that point, because its calls have run.
+    /// The request failed. If the reply is not void, its complete calls have run.
     Failed(ModelError),
 }
 
@@ -66,6 +70,7 @@ pub(crate) enum End {
 pub(crate) struct Answer {
     /// The input as the model wrote it.
     pub(crate) input: Value,
+    /// The result.
     pub(crate) finished: CallResult,
 }
 
@@ -73,10 +78,14 @@ pub(crate) struct Answer {
 struct Listening<'a> {
     round: &'a Round<'a>,
     working: &'a Working,
+    /// The requested model, which the transcript contains.
     asked: String,
     assembler: Assembler,
+    /// The provider's id of the message, or a random one.
     message_id: String,
+    /// Our id of the request.
     request_id: String,
+    /// The model, under the name that the provider reports.
     model: String,
     usage: haft_models::Usage,
     /// The positions of blocks that were not reported yet, by index.
@@ -88,6 +97,7 @@ struct Listening<'a> {
     unwritten: Vec<ReplyBlock>,
     /// Whether a complete call was handed out, so that the reply can no longer become void.
     stands: bool,
+    /// The ids of the calls that were pushed to the scheduler.
     pushed: HashSet<String>,
     refused_images: Vec<(Vec<usize>, String)>,
     withheld: WithheldText,
@@ -177,6 +187,7 @@ impl Round<'_> {
 }
 
 impl Listening<'_> {
+    /// Handles one event of the reply.
     async fn hear(&mut self, event: ModelEvent, turn: &mut CallBatch<'_>) {
         if !self.withholds(&event) {
             self.round.sink.on_event(&AgentEvent::Model(event.clone()));
@@ -297,6 +308,7 @@ impl Listening<'_> {
         self.unwritten.push(said);
     }
 
+    /// Writes the pending blocks to the transcript.
     fn write(&mut self, stop: Option<&haft_models::StopReason>) {
         for said in self.unwritten.drain(..) {
             self.round
@@ -305,6 +317,7 @@ impl Listening<'_> {
         }
     }
 
+    /// Pushes a call to the scheduler, unless it was pushed already.
     fn push(&mut self, id: String, name: String, input: Value, turn: &mut CallBatch<'_>) {
         if self.pushed.insert(id.clone()) {
             turn.push(ToolUse { id, name, input });
@@ -399,6 +412,7 @@ impl Listening<'_> {
         (reply, answers, end)
     }
 
+    /// Records and reports the result of a call.
     fn answered(&self, input: Value, finished: CallResult) -> Answer {
         self.working.tell_started(self.round.sink);
         let result = result_of(&finished);

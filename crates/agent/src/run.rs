@@ -24,13 +24,19 @@ use crate::{
 /// The totals of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// The time spent waiting for the model.
     pub(crate) api: Duration,
     /// Whether a compaction failed or was blocked, so that it is not retried in this run.
     pub(crate) compaction_refused: bool,
+    /// The time to the first block of the first reply.
     first_token: Option<Duration>,
+    /// The tokens of this run's replies.
     usage: Usage,
+    /// The number of replies.
     turns: u32,
+    /// The calls that were denied.
     denials: Vec<Denial>,
+    /// The stop reason of the last reply.
     stop: Option<StopReason>,
 }
 
@@ -39,10 +45,13 @@ pub(crate) struct Course {
     /// The user's last message, which a compaction preserves.
     pub(crate) last: Vec<Content>,
     repeats: Repeats,
+    /// The number of turns with tool calls.
     tool_rounds: u32,
+    /// The number of consecutive times that Stop hooks continued the run.
     pub(crate) stop_blocks: u32,
+    /// The number of consecutive replies that the provider paused.
     pub(crate) pauses: u32,
-    /// Whether the conversation was summarized because the provider rejected it as too long.
+    /// Whether the conversation was already summarized because it was too long for the model.
     pub(crate) shortened: bool,
 }
 
@@ -87,6 +96,7 @@ impl Agent {
         Box::pin(self.run_from(prompt, sink))
     }
 
+    /// Executes a run with all its turns, and returns its result.
     async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> RunResult {
         let running = self.control.begin();
         let to = RunContext::new(sink, &running.cancel);
@@ -105,6 +115,7 @@ impl Agent {
         self.ended(left, tally, started.elapsed())
     }
 
+    /// Builds the result of a run.
     fn ended(&self, left: Left, tally: Tally, duration: Duration) -> RunResult {
         RunResult {
             subtype: left.subtype,
@@ -124,6 +135,7 @@ impl Agent {
         }
     }
 
+    /// Starts the session if necessary, adds the prompt, and runs turns until the run ends.
     async fn go(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
         self.note_place();
@@ -460,7 +472,10 @@ impl Agent {
 /// A reply that was added to the conversation.
 struct Taken {
     end: End,
+    /// The calls of the reply with their results.
     answers: Vec<Answer>,
+    /// The text of the reply.
     text: String,
+    /// The stop reason of the reply.
     stop: Option<StopReason>,
 }

@@ -24,14 +24,19 @@ const MOST_PAUSES: u32 = 16;
 /// The end of a run: how and why it ended.
 pub(crate) struct Left {
     pub(crate) subtype: Subtype,
+    /// The reason why the loop ended.
     pub(crate) reason: EndReason,
+    /// The final text.
     pub(crate) text: String,
     pub(crate) api_error: Option<ModelError>,
+    /// Human-readable errors.
     pub(crate) errors: Vec<String>,
+    /// The deferred call that ended the run.
     pub(crate) deferred: Option<Denial>,
 }
 
 impl Left {
+    /// Returns a successful end.
     pub(crate) fn well(reason: EndReason, text: impl Into<String>) -> Self {
         Self {
             subtype: Subtype::Success,
@@ -43,6 +48,7 @@ impl Left {
         }
     }
 
+    /// Returns the end of a run whose last call was deferred.
     pub(crate) fn deferred(call: Denial) -> Self {
         Self {
             deferred: Some(call),
@@ -50,6 +56,7 @@ impl Left {
         }
     }
 
+    /// Returns the end of a failed run.
     pub(crate) fn badly(subtype: Subtype, reason: EndReason, error: impl Into<String>) -> Self {
         Self {
             subtype,
@@ -60,6 +67,7 @@ impl Left {
 }
 
 impl Agent {
+    /// Returns the end of the run if the budget is exhausted.
     pub(crate) fn over_budget(&self) -> Option<Left> {
         let most = self.limits.max_budget_usd?;
         let spent = self.client.total_cost();
@@ -172,6 +180,8 @@ impl Agent {
         })
     }
 
+    /// Adds the interrupt marker to the conversation and returns the end of the run. `tools` is set
+    /// if calls were running.
     pub(crate) fn interrupted(&mut self, tools: bool, to: RunContext<'_>) -> Left {
         let (reason, marker) = match tools {
             true => (EndReason::AbortedTools, INTERRUPTED_TOOLS),
