@@ -63,7 +63,7 @@ impl FinalAnswer {
                 continue;
             }
             match &state.given {
-                // Calls of other agents do not count.
+                // An answer of another agent's call is ignored.
                 Some((id, value)) if !finished.is_error && *id == finished.id => {
                     return Some(value.to_string());
                 }

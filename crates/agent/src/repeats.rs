@@ -2,7 +2,7 @@
 //!
 //! A turn makes no progress if every call in it was made before with exactly the same result. Any
 //! new call, and any call with a new result (a test run after an edit), is progress and resets the
-//! count. So cycles of several calls are detected like single ones.
+//! counter. So cycles of several calls are detected like single ones.
 
 use std::{
     collections::HashSet,

@@ -14,7 +14,7 @@ pub struct Prompt {
     pub uuid: Option<Uuid>,
     /// The origin of the prompt, as its sender stated it; returned with the result.
     pub origin: Option<Value>,
-    /// The files and folders that the prompt mentions, as they were written.
+    /// The files and folders that the prompt mentions, in the user's notation.
     pub mentions: Vec<String>,
 }
 

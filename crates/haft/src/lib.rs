@@ -26,10 +26,10 @@
 //! serde_json = "1"
 //! ```
 //!
-//! [`Haft`] is a session of tools, for programs that have their own agent loop. An [`AgentSession`]
-//! is a complete agent with a model, settings, subagents, slash commands and background tasks. It
-//! takes plain data ([`SessionConfig`]), has one input ([`SessionInput`]), and emits one ordered
-//! stream of events ([`SessionEvent`]).
+//! [`Haft`] is a session of tools; your program has its own agent loop. An [`AgentSession`] is a
+//! complete agent with a model, settings, subagents, slash commands and background tasks. It takes
+//! plain data ([`SessionConfig`]), has one input ([`SessionInput`]), and emits one ordered stream
+//! of events ([`SessionEvent`]).
 //!
 //! # Features
 //!

@@ -1,7 +1,7 @@
 //! The models that a provider offers: read from its list, in any of the usual formats, and sorted
 //! by family.
 //!
-//! No model names are built in, only family names. A family is a word in a model's name (`sonnet`).
+//! No model names are built in, only family names. A family is part of a model's name (`sonnet`).
 //! The newest model of a family is found by the version in the name, then by dates.
 
 use haft_contract::calendar::CalendarTime;
@@ -193,7 +193,7 @@ impl Version {
     }
 }
 
-/// Returns the words and numbers of a name, without the folders before it.
+/// Returns all words and numbers of a name, without the folders before it.
 fn words(id: &str) -> impl Iterator<Item = &str> {
     let name = id.rsplit('/').next().unwrap_or(id);
     let words = name.split(|mark: char| !mark.is_ascii_alphanumeric());

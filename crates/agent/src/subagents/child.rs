@@ -28,7 +28,7 @@ const NOTE: &str = "You work for another agent, which handed you one task. It se
 your last message: put all that it needs into it, with full paths where files are meant.";
 
 impl Spawner {
-    /// Creates the agent. Also returns the tools of its own MCP servers, which are still
+    /// Creates the agent. Also returns the tools of its MCP servers, which are still
     /// connecting.
     pub(super) fn child(
         &self,

@@ -145,7 +145,7 @@ impl Member {
         heard
     }
 
-    /// Called after a run. Returns the messages that arrived too late for it. If there are none,
+    /// Called after a run. Returns the messages that arrived too late for it. Without any,
     /// the subagent accepts no more messages.
     pub(super) fn end(&self) -> Option<Prompt> {
         let mut late = None;

@@ -45,7 +45,7 @@ pub(super) fn place(folder: &Path, id: &str) -> PathBuf {
     folder.join("subagents").join(format!("agent-{id}.jsonl"))
 }
 
-/// Receives the lines of transcripts as they are written, with the file that contains them.
+/// Receives each line of a transcript after it was written, with its file.
 pub(super) type Mirror = dyn Fn(&Path, &str) + Send + Sync;
 
 /// Writes the metadata file that other readers expect next to a transcript.

@@ -34,7 +34,7 @@ pub(super) struct Work {
     pub(super) notices: Option<Arc<BackgroundTasks>>,
     /// Released when the task is done.
     pub(super) permit: OwnedSemaphorePermit,
-    /// Tools of its own MCP servers that are still connecting.
+    /// Tools of its MCP servers that are still connecting.
     pub(super) tools: Option<AwaitedTools>,
 }
 

@@ -52,7 +52,7 @@ fn wanted(pool: &Pool, kind: &AgentDefinition, available: impl Fn(&ToolSpec) -> 
 /// Checks that at least one of the tools that a kind lists is available.
 pub(super) fn are_available(kept: &Pool, kind: &AgentDefinition) -> Result<(), String> {
     let wanted = kind.tools.as_deref().unwrap_or_default();
-    // The tools of its own servers are not known yet.
+    // The tools of its MCP servers are not known yet.
     if kept.iter().len() == 0 && !wanted.is_empty() && kind.mcp_servers.is_empty() {
         return Err(format!(
             "the agent {} is to have only the tools {}, and none of them is available to it here",

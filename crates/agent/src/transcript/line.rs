@@ -1,4 +1,4 @@
-//! The lines of a transcript, as they are written.
+//! The format of the lines of a transcript.
 
 use std::{path::Path, time::Duration};
 

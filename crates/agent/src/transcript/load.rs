@@ -131,7 +131,7 @@ impl Line {
 }
 
 /// Builds a conversation from the lines of a session. With `until` the conversation ends with that
-/// message. Returns `None` if there is no such message.
+/// message. Returns `None` if `until` is unknown.
 pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     let mut loaded = Loaded {
         lines: lines.len() as u64,

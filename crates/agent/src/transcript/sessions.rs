@@ -30,7 +30,7 @@ const SET_ASIDE: &str = "deleted";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// There is no session with this name.
+    /// No session has this name.
     #[error("no session {0} in this project; list them to see which there are")]
     Unknown(String),
     /// Several sessions have this name.

@@ -79,7 +79,7 @@ pub struct FileStore {
 
 #[derive(Debug, Default)]
 struct StoreState {
-    /// Locked as long as it is open.
+    /// Locked while it is open.
     file: Option<File>,
     lines: u64,
     /// Whether the last line is incomplete, because a process died while it was writing.

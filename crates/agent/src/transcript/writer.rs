@@ -122,7 +122,7 @@ impl Transcript {
         )
     }
 
-    /// Returns the file, if there is one.
+    /// Returns the file, if any.
     pub fn path(&self) -> Option<&Path> {
         self.store.path()
     }

@@ -1,9 +1,9 @@
 //! Builds the body of a request from parts that are already serialized.
 //!
-//! At most four cache markers are set: on the stable part of the system prompt (or on the last tool
-//! if there is no stable part), on the end of the system prompt, on the last message and on the
-//! last user message before it. The previous request ended with that user message. So it is found
-//! in the cache, even if more blocks were added than the provider searches backwards.
+//! At most four cache markers are set: on the stable part of the system prompt (or, without one, on
+//! the last tool), on the end of the system prompt, on the last message and on the last user
+//! message before it. The previous request ended with that user message. So it is found in the
+//! cache, even if more blocks were added than the provider searches backwards.
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -42,7 +42,7 @@ pub struct HttpOptions {
     /// The longest time without any byte after a response has begun. Keep-alives are bytes.
     pub silence: Duration,
     /// The longest time until the first byte, and after that between pieces of content (keep-alives
-    /// do not count as content). A local server may need minutes to process the conversation before
+    /// are not content). A local server may need minutes to process the conversation before
     /// it answers.
     pub patience: Duration,
     /// The maximum length of a response in bytes.

@@ -69,7 +69,7 @@ fn balanced(text: &str, cut_off: bool) -> Option<String> {
         return None;
     }
     if !open.is_empty() {
-        // A number or a word at the end may be incomplete.
+        // A number or a literal at the end may be incomplete.
         if out.ends_with(char::is_alphanumeric) {
             return None;
         }

@@ -111,8 +111,8 @@ fn is_column(lines: &[&TextLine]) -> bool {
     lines.len() >= COLUMN_LINES && chars >= lines.len() * COLUMN_CHARS
 }
 
-/// Returns the number of characters. Characters of scripts without spaces count as two because they
-/// are twice as wide.
+/// Returns the number of characters. Each character of a script without spaces has the weight 2,
+/// because it is twice as wide.
 fn weight(text: &str) -> usize {
     text.chars()
         .map(|character| if character > '\u{2e7f}' { 2 } else { 1 })
@@ -196,7 +196,7 @@ fn rows(mut lines: Vec<TextLine>) -> String {
     lines.join("\n")
 }
 
-/// Joins a word that was hyphenated at the end of a line.
+/// Joins words that were hyphenated at the end of a line.
 fn join_divided_words(lines: &mut [String]) {
     for index in 1..lines.len() {
         let (before, after) = lines.split_at_mut(index);
