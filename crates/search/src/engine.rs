@@ -1,4 +1,4 @@
-//! The handle a session keeps for all its searches.
+//! The search engine that a session creates once and uses for all its searches.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -10,8 +10,8 @@ use crate::grep::{self, GrepQuery, GrepReport, MatcherCache};
 use crate::index::TreeStore;
 use crate::{IndexSettings, IndexStatus, SearchError, Stop};
 
-/// More threads than this fight over the kernel's directory locks instead of searching; ripgrep
-/// stops here too.
+/// More threads than this contend for the kernel's directory locks instead of searching faster;
+/// ripgrep has the same limit.
 const MAX_THREADS: usize = 12;
 
 /// Answers `Grep` and `Glob`. Cheap to create: nothing is read before the first call.
@@ -19,17 +19,17 @@ const MAX_THREADS: usize = 12;
 pub struct SearchEngine {
     threads: usize,
     matchers: MatcherCache,
-    /// What is kept between calls.
+    /// The trees and indexes cached between calls. `None` if the settings disable them.
     trees: Option<TreeStore>,
 }
 
 impl SearchEngine {
-    /// One that uses all cores and keeps what it knows in memory.
+    /// Creates an engine that uses all cores and caches what it learns in memory.
     pub fn new() -> Self {
         Self::with(IndexSettings::default().with_environment())
     }
 
-    /// One that keeps between calls what the settings say.
+    /// Creates an engine that caches between calls what the settings allow.
     pub fn with(settings: IndexSettings) -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = cores.min(MAX_THREADS);
@@ -40,7 +40,7 @@ impl SearchEngine {
         }
     }
 
-    /// Searches file contents. Blocks; run it on a thread that may.
+    /// Searches file contents. Blocks; call it on a thread that may block.
     pub fn grep(&self, query: &GrepQuery, stop: &Stop) -> Result<GrepReport, SearchError> {
         grep::run(
             query,
@@ -51,50 +51,51 @@ impl SearchEngine {
         )
     }
 
-    /// Says what is wrong with a query, as [`Self::grep`] would, without searching.
+    /// Returns the error that [`Self::grep`] would return for an invalid query, without searching.
     pub fn check_grep(&self, query: &GrepQuery) -> Result<(), SearchError> {
         grep::check(query, &self.matchers)
     }
 
-    /// Says what is wrong with a query, as [`Self::glob`] would, without walking.
+    /// Returns the error that [`Self::glob`] would return for an invalid query, without walking.
     pub fn check_glob(&self, query: &GlobQuery) -> Result<(), SearchError> {
         glob::check(query)
     }
 
-    /// Lists files by name. Blocks; run it on a thread that may.
+    /// Lists files by name. Blocks; call it on a thread that may block.
     pub fn glob(&self, query: &GlobQuery, stop: &Stop) -> Result<GlobReport, SearchError> {
         glob::run(query, stop, self.threads, self.trees.as_ref())
     }
 }
 
-/// Which file it is, and when its content was changed.
+/// Identifies a file and the version of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
-    /// Number of the device.
+    /// The device number.
     pub device: u64,
-    /// Number of the file on it.
+    /// The inode number on that device.
     pub inode: u64,
-    /// In nanoseconds since 1970.
+    /// The modification time, in nanoseconds since 1970.
     pub modified_ns: i128,
 }
 
 impl SearchEngine {
-    /// The whole content of a file, by its path without links, that was put in place by a rename just
-    /// now: the next search need not read it. Only speed depends on it.
+    /// Passes the engine the whole content of a file that was just renamed into place, so that the
+    /// next search need not read the file. `path` must be free of links. This only affects speed.
     pub fn wrote(&self, path: &Path, content: &[u8], identity: &FileIdentity) {
         if let Some(trees) = &self.trees {
             trees.wrote(path, content, identity);
         }
     }
 
-    /// Reads the tree of a directory, a path without links, with the index that earlier sessions left:
-    /// what a search there would begin with. `None` if nothing is kept.
+    /// Reads the tree below `root`, together with the index that earlier sessions stored, and
+    /// returns its state: what a search there would start from. `root` must be free of links.
+    /// Returns `None` if nothing is cached.
     pub fn inspect(&self, root: &Path) -> Option<IndexStatus> {
         let trees = self.trees.as_ref()?;
         trees.inspect(root)
     }
 
-    /// What is kept between calls, a tree each.
+    /// Returns the state of every tree that is cached between calls.
     pub fn index_status(&self) -> Vec<IndexStatus> {
         self.trees
             .as_ref()
@@ -109,17 +110,18 @@ impl Default for SearchEngine {
     }
 }
 
-/// One engine for all who search in the same place, made by the first who knows how. Clones share it.
+/// One engine shared by all callers that search in the same place. The first caller that knows the
+/// settings creates it. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct SharedEngine(Arc<OnceLock<Arc<SearchEngine>>>);
 
 impl SharedEngine {
-    /// The engine, if it is made.
+    /// Returns the engine if it was created.
     pub fn get(&self) -> Option<Arc<SearchEngine>> {
         self.0.get().cloned()
     }
 
-    /// The engine, made with these settings if there is none.
+    /// Returns the engine, and creates it with these settings if it does not exist yet.
     pub fn get_or_make(&self, settings: IndexSettings) -> Arc<SearchEngine> {
         let make = || Arc::new(SearchEngine::with(settings));
         Arc::clone(self.0.get_or_init(make))

@@ -1,12 +1,12 @@
-//! Why a query gave no result at all.
+//! The errors that stop a query from giving any result.
 //!
-//! The texts are read by a model, so each says what was wrong and what to do next. Trouble with
-//! single files is no error: it is listed in the report's `skipped`.
+//! The texts are read by a model, so each says what was wrong and what to do next. A problem with a
+//! single file is not an error: it is listed in the report's `skipped`.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a query gave no result at all.
+/// The reason why a query gave no result at all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each says what it means")]

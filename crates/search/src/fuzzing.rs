@@ -1,4 +1,5 @@
-//! What fuzz targets check of the index: a wrong plan or a wrong list would hide a match.
+//! Properties of the index that fuzz targets check: a wrong query plan or posting list would hide a
+//! match.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use crate::GrepQuery;
 use crate::grep::matcher_of;
 use crate::index::fuzzed::{Segment, SegmentBuilder, TrigramCollector, TrigramQuery, decode, plan};
 
-/// A text in which the pattern matches has what the plan of the pattern asks for.
+/// Panics if the pattern matches in the text although its trigram plan rules the text out.
 pub fn check_plan(pattern: &str, text: &[u8], case_insensitive: bool, multiline: bool) {
     let planned = plan(pattern, case_insensitive, multiline);
     let query = GrepQuery {
@@ -20,7 +21,7 @@ pub fn check_plan(pattern: &str, text: &[u8], case_insensitive: bool, multiline:
     let Ok(matcher) = matcher_of(&query) else {
         return;
     };
-    // As it is searched: whole, or by lines.
+    // As in a search: the whole text in multiline mode, otherwise line by line.
     let parts: Vec<&[u8]> = match multiline {
         true => vec![text],
         false => text.split(|byte| *byte == b'\n').collect(),
@@ -44,7 +45,8 @@ pub fn check_plan(pattern: &str, text: &[u8], case_insensitive: bool, multiline:
     );
 }
 
-/// What is put into a list comes out of it; bytes that were never a list do no harm.
+/// Panics if a posting list does not return what was put into it. Bytes that were never a list must
+/// not cause a panic.
 pub fn check_postings(bytes: &[u8]) {
     let [texts, rest @ ..] = bytes else { return };
     let texts = usize::from(*texts) * 31 + 1;
@@ -55,7 +57,7 @@ pub fn check_postings(bytes: &[u8]) {
                 .all(|number| number < texts.next_multiple_of(64))
         );
     }
-    // Three bytes say which text has which trigram.
+    // Every three bytes name a text (two bytes) and a trigram it contains (one byte).
     let pairs: BTreeSet<(usize, u32)> = rest
         .chunks_exact(3)
         .map(|it| {
@@ -89,7 +91,7 @@ pub fn check_postings(bytes: &[u8]) {
     }
 }
 
-/// An open file of these bytes that has no name.
+/// Returns an open, unnamed file with these bytes.
 fn tempfile_of(bytes: &[u8]) -> std::fs::File {
     use rustix::fs::{MemfdFlags, memfd_create};
     use std::io::Write;

@@ -1,8 +1,9 @@
-//! Directories and files opened by name inside an opened directory, so that no link is followed.
+//! Directories and files that are opened by name inside an open directory, so that no link is
+//! followed.
 //!
-//! Where a path leads can change between two looks at it; what an opened directory is cannot. So a
-//! search opens its root once, by a path without links, and reaches everything else from there:
-//! whatever is put in the place of a directory or file meanwhile, nothing outside is read.
+//! The target of a path can change between two checks; an open directory cannot. So a search opens
+//! its root once, by a path without links, and reaches everything else from there. If a directory
+//! or file is replaced during the search, nothing outside the root is read.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
@@ -21,7 +22,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, stat
 use rustix::fs::{RawDir, ResolveFlags, SeekFrom, openat2};
 use rustix::io::Errno;
 
-/// What a name in a directory stands for.
+/// The kind of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A directory.
@@ -56,13 +57,13 @@ impl EntryKind {
 #[derive(Debug)]
 pub(crate) struct Directory(OwnedFd);
 
-/// For going through a directory; its names need not be readable.
+/// Flags for a directory that is only traversed; it need not be readable.
 #[cfg(target_os = "linux")]
 const PASSING: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PASSING: OFlags = OFlags::RDONLY;
 
-/// For reading a file, without waiting, should a pipe have taken its place.
+/// Flags for reading a file. `NONBLOCK` avoids waiting if a pipe has taken the file's place.
 const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -75,18 +76,18 @@ const BELOW: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_MAGICLINKS);
 
 impl Directory {
-    /// Opens the directory at a path without links, to list it. A link in any part is an error.
+    /// Opens the directory at a path without links, for listing. A link in any part is an error.
     pub(crate) fn at(real: &Path) -> io::Result<Self> {
         Self::stepwise(real, OFlags::RDONLY)
     }
 
-    /// The same, only to open what is in it.
+    /// Like [`Self::at`], but only to open entries in it.
     pub(crate) fn through(real: &Path) -> io::Result<Self> {
         Self::stepwise(real, PASSING)
     }
 
-    /// Opens the directory at a path, to list it, if there is no link in the path and it is written
-    /// as it would be with all links followed.
+    /// Opens the directory at a path for listing. Returns `None` if the path contains a link or is
+    /// not in canonical form.
     #[cfg(target_os = "linux")]
     pub(crate) fn without_links(path: &Path) -> Option<Self> {
         let names = path.as_os_str().as_bytes().strip_prefix(b"/")?;
@@ -122,7 +123,7 @@ impl Directory {
         Ok(reached)
     }
 
-    /// Opens a directory below this one, by a path of which no part may be a link, to list it.
+    /// Opens a directory below this one for listing. No part of the path may be a link.
     #[cfg(target_os = "linux")]
     pub(crate) fn enter_below(&self, path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() {
@@ -139,7 +140,8 @@ impl Directory {
         )?))
     }
 
-    /// The same for a regular file; `None` as in [`Self::open`].
+    /// Opens a regular file below this one. No part of the path may be a link. Returns `None` in
+    /// the same cases as [`Self::open`].
     #[cfg(target_os = "linux")]
     pub(crate) fn open_below(&self, path: &Path) -> io::Result<Option<File>> {
         match openat2(&self.0, path, FILE, Mode::empty(), BELOW) {
@@ -154,39 +156,39 @@ impl Directory {
         }
     }
 
-    /// What is below this one by this path. Only to be compared with what is known already: a part of
-    /// the path may have become a link.
+    /// Returns the `stat` of a path below this directory, without following a final link. Only for
+    /// comparison with known values, because an inner part of the path may have become a link.
     #[cfg(target_os = "linux")]
     pub(crate) fn look_below(&self, path: &Path) -> Option<Stat> {
         statat(&self.0, path, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
-    /// The same, of what a link leads to.
+    /// Like [`Self::look_below`], but follows links.
     #[cfg(target_os = "linux")]
     pub(crate) fn look_through_below(&self, path: &Path) -> Option<Stat> {
         statat(&self.0, path, AtFlags::empty()).ok()
     }
 
-    /// What the directory itself is.
+    /// Returns the `stat` of the directory itself.
     #[cfg(target_os = "linux")]
     pub(crate) fn stat(&self) -> io::Result<Stat> {
         Ok(rustix::fs::fstat(&self.0)?)
     }
 
-    /// For calls that take nothing else.
+    /// Returns the file descriptor, for system calls that need it.
     #[cfg(target_os = "linux")]
     pub(crate) fn fd(&self) -> &OwnedFd {
         &self.0
     }
 
-    /// Opens a directory in this one, to list it.
+    /// Opens a directory in this one for listing.
     pub(crate) fn enter(&self, name: &OsStr) -> io::Result<Self> {
         let flags = directory(OFlags::RDONLY);
         Ok(Self(openat(&self.0, name, flags, Mode::empty())?))
     }
 
-    /// Opens a regular file in this one. `None`: there is none by that name now, but perhaps a link,
-    /// a pipe or a device.
+    /// Opens a regular file in this directory. Returns `None` if no regular file has that name; a
+    /// link, a pipe or a device may have it.
     pub(crate) fn open(&self, name: &OsStr) -> io::Result<Option<File>> {
         let file = match openat(&self.0, name, FILE, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -196,17 +198,18 @@ impl Directory {
         Ok(file.metadata()?.is_file().then_some(file))
     }
 
-    /// Calls `each` with every name but `.` and `..`.
+    /// Calls `each` with every name except `.` and `..`.
     #[cfg(target_os = "linux")]
     pub(crate) fn list(&self, mut each: impl FnMut(OsString, EntryKind)) -> io::Result<()> {
-        // What is open is read itself: opening it once more takes as long as reading a few names.
+        // The open descriptor itself is read: opening the directory again takes as long as reading
+        // a few names.
         rustix::fs::seek(&self.0, SeekFrom::Start(0))?;
         let mut buffer = [MaybeUninit::uninit(); 32 << 10];
         let mut entries = RawDir::new(&self.0, &mut buffer);
         while let Some(entry) = entries.next() {
             let entry = match entry {
                 Ok(entry) => entry,
-                // It was removed meanwhile.
+                // The directory was removed during the listing.
                 Err(Errno::NOENT) => break,
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
@@ -216,7 +219,7 @@ impl Directory {
         Ok(())
     }
 
-    /// The same.
+    /// Calls `each` with every name except `.` and `..`.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn list(&self, mut each: impl FnMut(OsString, EntryKind)) -> io::Result<()> {
         for entry in Dir::read_from(&self.0)? {
@@ -240,12 +243,14 @@ impl Directory {
         }
     }
 
-    /// What is there by this name, a link itself; `None` where there is nothing any more.
+    /// Returns the `stat` of a name, without following a link. Returns `None` if it does not exist
+    /// or cannot be read.
     pub(crate) fn look(&self, name: &OsStr) -> Option<Stat> {
         statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
-    /// The same; an error where it is not known what is there, as in a directory that may be listed and not entered.
+    /// Like [`Self::look`], but returns an error if the state of the name cannot be determined, as
+    /// in a directory that can be listed but not entered.
     pub(crate) fn look_surely(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Some(found)),
@@ -254,12 +259,12 @@ impl Directory {
         }
     }
 
-    /// What is there by this name, links followed.
+    /// Returns the `stat` of a name, following links.
     pub(crate) fn look_through(&self, name: &OsStr) -> Option<Stat> {
         statat(&self.0, name, AtFlags::empty()).ok()
     }
 
-    /// Where a link leads, as it is written.
+    /// Returns the target of a link as written in it.
     pub(crate) fn link(&self, name: &OsStr) -> Option<PathBuf> {
         let target = readlinkat(&self.0, name, Vec::new()).ok()?;
         Some(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
@@ -274,7 +279,7 @@ pub(crate) fn kind_of(found: &Stat) -> Option<EntryKind> {
     EntryKind::of(FileType::from_raw_mode(found.st_mode))
 }
 
-/// When it last changed. A file system without times has the oldest.
+/// Returns the modification time. A file system without times reports the Unix epoch.
 #[expect(clippy::unnecessary_cast, reason = "the types differ between systems")]
 pub(crate) fn modified(found: &Stat) -> SystemTime {
     let (seconds, rest) = (found.st_mtime as i64, found.st_mtime_nsec as u64);

@@ -1,20 +1,20 @@
-//! Files that a search must not look at, whatever the ignore files say.
+//! Files that a search must not read, regardless of ignore files.
 
 use std::{fmt, path::Path, sync::Arc};
 
-/// Files and directories to leave out; none by default.
+/// The files and directories to exclude; none by default.
 #[derive(Clone, Default)]
 pub struct LeaveOut(Option<Arc<Asked>>);
 
 type Asked = dyn Fn(&Path) -> bool + Send + Sync;
 
 impl LeaveOut {
-    /// Those for which this says so; it is asked with absolute paths.
+    /// Excludes the paths for which the function returns true. It is called with absolute paths.
     pub fn when(is_left_out: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(is_left_out)))
     }
 
-    /// Nothing is left out.
+    /// Returns whether nothing is excluded.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -1,22 +1,23 @@
 //! Grep and glob as an engine that lives as long as the session.
 //!
-//! The promise is exactness: `Grep` finds what `rg --hidden` finds (version control directories
-//! left out), in an order that is the same on every run, and whatever was not searched is named in
-//! the report. The first call in a tree is answered by one parallel walk that searches as it goes;
-//! then the tree is kept, followed through the kernel's events and indexed behind the calls (`index`,
-//! on Linux), and later calls search only what can match. Where anything is in doubt, a call walks.
+//! The engine is exact: `Grep` finds what `rg --hidden` finds (without version control
+//! directories), in an order that is the same on every run, and the report names everything that
+//! was not searched. The first call in a tree is answered by one parallel walk that searches as it
+//! goes. Then the tree is cached, updated from the kernel's change events and indexed in the
+//! background (`index`, on Linux), and later calls search only the files that can match. In any
+//! doubt, a call walks.
 //!
-//! Everything is synchronous: the caller picks the thread and passes a [`Stop`], which is honoured
-//! within milliseconds and leaves a partial result marked as such.
+//! Everything is synchronous: the caller chooses the thread and passes a [`Stop`]. A stop takes
+//! effect within milliseconds and leaves a partial result that is marked as partial.
 //!
-//! - [`engine`](SearchEngine): the handle a session keeps.
-//! - `grep`: query, regex, one file's search, and what is kept of it.
-//! - `glob`: pattern, and the list of files it names.
-//! - `root` and `walk`: where a search begins, and which files exist for it by ripgrep's rules.
-//! - `index`: trees that are kept between calls, their index in memory and on disk.
-//! - `handle`: directories and files opened one inside the other.
-//! - `leave_out`: what must not be looked at.
-//! - `stop`, `skip`, `error`: ending early, what was left out, what was wrong.
+//! - [`engine`](SearchEngine): the handle that a session owns.
+//! - `grep`: the query, the regex, the search of one file, and the collected results.
+//! - `glob`: the pattern, and the list of matching files.
+//! - `root` and `walk`: the start of a search, and the files that exist for it by ripgrep's rules.
+//! - `index`: trees that are cached between calls, and their index in memory and on disk.
+//! - `handle`: directories and files opened relative to one another.
+//! - `leave_out`: paths that must not be read.
+//! - `stop`, `skip`, `error`: ending early, what was not searched, and invalid queries.
 
 #![warn(missing_docs)]
 

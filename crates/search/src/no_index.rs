@@ -1,4 +1,4 @@
-//! Where the kernel's events cannot be drained, nothing is kept between calls.
+//! Stands for `index` on systems without a drainable event queue: nothing is cached between calls.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ pub(crate) fn file_place(_: &Path, _: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Never made.
+/// A store that is never created.
 pub(crate) enum NoTrees {}
 
 pub(crate) use NoTrees as TreeStore;

@@ -1,4 +1,4 @@
-//! Where a search begins, opened before anything is searched.
+//! The root of a search, opened before anything is searched.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::SearchError;
 use crate::handle::Directory;
 
-/// The place, opened: what is searched is this very directory or file.
+/// The open root: exactly this directory or file is searched.
 #[derive(Debug)]
 pub(crate) struct Root {
-    /// After all links.
+    /// The path with all links resolved.
     pub(crate) real: PathBuf,
     pub(crate) opened: Opened,
 }
@@ -21,14 +21,14 @@ pub(crate) enum Opened {
     File(File),
 }
 
-/// Opens what the path leads to, links followed. If `judged` says where it led when it was
-/// permitted, it must lead there still.
+/// Opens the target of a path, following links. If `judged` is set, it is the real path that the
+/// permission check resolved, and the path must still resolve to it.
 pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<Root, SearchError> {
     if path.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(SearchError::NulByte { field: "path" });
     }
     let owned = || path.to_path_buf();
-    // Most paths have no link in them, and one call of the kernel finds that out.
+    // Most paths contain no link, and one system call detects that.
     #[cfg(target_os = "linux")]
     if let Some(directory) = Directory::without_links(path) {
         if judged.is_some_and(|judged| judged != path) {
@@ -43,7 +43,7 @@ pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<Root, SearchErr
         return Err(SearchError::PathNotAbsolute { path: owned() });
     }
     let failed = |source: io::Error| match source.kind() {
-        // `a.txt/b` is "not a directory" to the system and simply missing to a reader.
+        // The system reports `a.txt/b` as "not a directory", but for a reader it is simply missing.
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             SearchError::PathMissing { path: owned() }
         }

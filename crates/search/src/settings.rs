@@ -1,33 +1,35 @@
-//! How an engine keeps what it knows between calls.
+//! Settings of what an engine caches between calls.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::index;
 
-/// How an engine keeps what it knows between calls. The answers are the same whatever is set.
+/// Settings of what an engine caches between calls. They do not change any answer.
 #[derive(Clone, Debug)]
 pub struct IndexSettings {
-    /// Keep trees and indexes at all. Only on Linux.
+    /// Cache trees and indexes. Has an effect only on Linux.
     pub enabled: bool,
-    /// Where index files are kept for later sessions; `None` keeps none.
+    /// The directory for index files, for later sessions; `None` stores none.
     pub cache_folder: Option<PathBuf>,
-    /// How many bytes of file contents may be held; an eighth of the memory by default, at most
-    /// 256 MB.
+    /// The maximum number of bytes of file contents to cache. By default an eighth of the machine's
+    /// memory, at most 256 MB.
     pub memory: Option<usize>,
-    /// Contents are let go when no one has searched for so long.
+    /// Cached contents are freed when there was no search for this long.
     pub contents_kept: Duration,
     /// Compares each answer with that of a plain walk, and panics if they differ.
     pub verify: bool,
-    /// Fewer files than this are not indexed: searching them is as fast.
+    /// Trees with fewer files than this are not indexed: searching them is as fast.
     pub few_files: usize,
-    /// How many files may be watched themselves, because they may be written under names outside the
-    /// tree; others are looked at before each answer. By default half of what a user may watch.
+    /// The maximum number of files that get their own watch, because they may be written under
+    /// names outside the tree. Other files are checked before each answer. By default half of what
+    /// the kernel allows a user.
     pub watched_files: Option<usize>,
-    /// Of so many candidates each is looked at before its text is used, though it is watched: it may
-    /// be mapped by another program. Of more, looking would take longer than searching.
+    /// Up to this many candidates, each file is checked with `stat` before its cached text is used,
+    /// even if it is watched: another program may write to it through a memory map. With more
+    /// candidates, the checks would take longer than the search.
     pub looked_at: usize,
-    /// Builds everything within the calls instead of behind them: slow, for tests.
+    /// Builds everything within the calls instead of in the background: slow, for tests.
     pub at_once: bool,
 }
 
@@ -48,13 +50,13 @@ impl Default for IndexSettings {
 }
 
 impl IndexSettings {
-    /// The same, but `HAFT_SEARCH_INDEX=off` and `HAFT_SEARCH_VERIFY=1` in the environment count.
+    /// Applies `HAFT_SEARCH_INDEX=off` and `HAFT_SEARCH_VERIFY=1` from the environment.
     #[must_use]
     pub fn with_environment(self) -> Self {
         self.with_variables(|name| std::env::var(name).ok())
     }
 
-    /// The same with variables from elsewhere.
+    /// Like [`Self::with_environment`], but reads the variables with `variable`.
     #[must_use]
     pub fn with_variables(mut self, variable: impl Fn(&str) -> Option<String>) -> Self {
         let is = |name: &str, value: &str| variable(name).is_some_and(|it| it == value);
@@ -71,16 +73,17 @@ impl IndexSettings {
 /// An index on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// How large it is.
+    /// The size of the file in bytes.
     pub bytes: u64,
-    /// When it was last used.
+    /// The time at which the file was last used.
     pub used: SystemTime,
 }
 
 impl IndexSettings {
-    /// The index that sessions in this directory, a path without links, have left.
+    /// Returns the index file that sessions in this directory have stored. `root` must be free of
+    /// links.
     pub fn file_of(&self, root: &Path) -> Option<IndexFile> {
         let path = index::file_place(self.cache_folder.as_deref()?, root)?;
         let found = path.metadata().ok()?;
@@ -92,27 +95,27 @@ impl IndexSettings {
     }
 }
 
-/// What is kept of a tree.
+/// The state of a cached tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexStatus {
-    /// Where it begins.
+    /// The root directory of the tree.
     pub root: PathBuf,
-    /// Queries are answered by it.
+    /// True if queries are answered from it.
     pub is_ready: bool,
-    /// Why it is not kept, if it is not.
+    /// The reason why the tree is not cached, if it was refused.
     pub refused: Option<&'static str>,
-    /// All its directories are watched; otherwise they are looked at before each answer.
+    /// True if all its directories are watched; otherwise everything is checked before each answer.
     pub is_watched: bool,
-    /// How many files are watched themselves.
+    /// The number of files that have their own watch.
     pub watched_files: usize,
-    /// How many files are searched.
+    /// The number of searchable files.
     pub files: usize,
-    /// How many of them the index knows.
+    /// The number of indexed files.
     pub indexed: usize,
-    /// How much memory the index takes.
+    /// The memory that the index takes, in bytes.
     pub index_bytes: usize,
-    /// How much memory contents take, those of all trees.
+    /// The memory that cached contents of all trees take, in bytes.
     pub held_bytes: usize,
-    /// What contents may take.
+    /// The limit for cached contents, in bytes.
     pub memory: usize,
 }

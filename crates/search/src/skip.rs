@@ -1,44 +1,43 @@
-//! What a search left out, and why: a short list to show, and true counts.
+//! The files that a search could not read, with the reasons: a short list to show, and exact totals.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// How many samples a report stores. The counts always cover everything.
+/// The maximum number of samples in a report. The counts always cover everything.
 const MAX_SAMPLES: usize = 50;
 
-/// One thing that was not searched, or not wholly.
+/// A file or directory that was not searched, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skip {
-    /// `None` where the operating system's error names no path.
+    /// The path. `None` if the operating system's error names none.
     pub path: Option<PathBuf>,
-    /// Why.
+    /// The reason.
     pub reason: SkipReason,
 }
 
-/// Why something was not searched, or not wholly.
+/// The reason why something was not searched, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// A NUL byte was met at about this offset; nothing after it was searched.
+    /// A NUL byte was found near this offset; nothing after it was searched.
     Binary {
-        /// In bytes, from 0.
+        /// The offset in bytes, starting at 0.
         offset: u64,
     },
-    /// The operating system's words.
+    /// The operating system reported an error.
     Unreadable {
-        /// As it said them.
+        /// The text of the error.
         message: String,
     },
-    /// A multiline search holds a whole file in memory, and this one is larger than is fit for
-    /// that.
+    /// A multiline search reads a whole file into memory, and this file is too large for that.
     TooLarge {
-        /// How large it is.
+        /// The size of the file in bytes.
         bytes: u64,
     },
-    /// Part of an ignore file was not understood, so its other rules applied without that part.
+    /// A part of an ignore file is invalid; its other rules were applied.
     IgnoreFile {
-        /// What is wrong with it.
+        /// The description of the problem.
         message: String,
     },
 }
@@ -58,29 +57,30 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// The report's list, sorted by path.
+/// The skipped files of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// How many files were binary.
+    /// The number of binary files.
     pub binary: usize,
-    /// How many could not be read.
+    /// The number of unreadable files and directories.
     pub unreadable: usize,
-    /// How many were too large for a multiline search.
+    /// The number of files that were too large for a multiline search.
     pub too_large: usize,
-    /// How many ignore files were not understood in part.
+    /// The number of ignore files that are partly invalid.
     pub ignore_files: usize,
-    /// Binary files come last, being the least of a surprise; at most 50 in all.
+    /// At most 50 samples, sorted by path; binary files come last, because they are the least
+    /// surprising.
     pub samples: Vec<Skip>,
 }
 
 impl Skipped {
-    /// How many there were in all, which may be more than `samples` holds.
+    /// Returns the number of all skipped files, which may be more than the length of `samples`.
     pub fn total(&self) -> usize {
         self.binary + self.unreadable + self.too_large + self.ignore_files
     }
 }
 
-/// Filled by the threads of one search.
+/// Collects the skips of all threads of a search.
 #[derive(Debug, Default)]
 pub(crate) struct SkipLog(Mutex<Vec<Skip>>);
 
@@ -96,13 +96,13 @@ impl SkipLog {
             .push(skip);
     }
 
-    /// All of it, in no order.
+    /// Returns all skips, in no order.
     pub(crate) fn into_all(self) -> Vec<Skip> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves out what lies behind `last`, so that a search that ended at its limit reports the
-    /// same on every run.
+    /// Builds the report's list. Paths after `last` are left out, so that a search that ended at
+    /// its limit reports the same on every run.
     pub(crate) fn into_skipped(self, last: Option<&Path>) -> Skipped {
         let mut skips = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last {

@@ -1,10 +1,10 @@
-//! Ending a search early: a deadline, a cancel signal, and the record that one of them was met.
+//! Ends a search early: a deadline, a cancel signal, and the record of which one took effect.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// When a search must end although it is not finished.
+/// The conditions under which a search must end before it has finished.
 #[derive(Clone)]
 pub struct Stop {
     deadline: Option<Instant>,
@@ -12,7 +12,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// The search runs to its end.
+    /// Never ends the search early.
     pub fn never() -> Self {
         Self {
             deadline: None,
@@ -20,17 +20,17 @@ impl Stop {
         }
     }
 
-    /// Ends the search when `timeout` has passed, counted from now.
+    /// Ends the search when `timeout` has passed from now.
     pub fn after(timeout: Duration) -> Self {
-        // A timeout too long to be an instant is no timeout.
+        // A timeout beyond the range of `Instant` means no timeout.
         Self {
             deadline: Instant::now().checked_add(timeout),
             cancelled: None,
         }
     }
 
-    /// Also ends the search once `cancelled` answers true. It is asked often and from several
-    /// threads, so it must be cheap; once true it must stay true.
+    /// Also ends the search when `cancelled` returns true. The function is called often and from
+    /// several threads, so it must be cheap; once true, it must stay true.
     #[must_use]
     pub fn or_when(mut self, cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.cancelled = Some(Arc::new(cancelled));
@@ -55,27 +55,29 @@ impl fmt::Debug for Stop {
     }
 }
 
-/// Whether everything the query asked for was searched.
+/// Reports whether everything that the query covers was searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// Everything was.
+    /// Everything was searched.
     Complete,
-    /// It ended before; why.
+    /// The search ended early, for this reason.
     Stopped(SearchStop),
 }
 
-/// Why a search ended before it had seen everything.
+/// The reason why a search ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchStop {
-    /// Its time was over.
+    /// The deadline passed.
     Timeout,
-    /// It was cancelled.
+    /// The search was cancelled.
     Cancelled,
-    /// The asked number of rows was reached; the rows are final, only what follows them is unknown.
+    /// The requested number of rows was reached. The rows are final; only what follows them is
+    /// unknown.
     Limit,
 }
 
-/// A [`Stop`] shared by the threads of one search; remembers the first reason any of them met.
+/// A [`Stop`] shared by the threads of one search. It records the first reason that took effect in
+/// any of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     stop: Stop,
@@ -96,7 +98,7 @@ impl Watch {
         }
         match self.stop.reason() {
             Some(reason) => {
-                // Losing the race to another thread is fine: its reason stands.
+                // If another thread was faster, its reason stays.
                 let _ = self.met.set(reason);
                 true
             }
@@ -104,13 +106,13 @@ impl Watch {
         }
     }
 
-    /// Whether a thread met a stop, without looking for one.
+    /// Returns whether a thread has stopped, without checking the conditions.
     pub(crate) fn has_stopped(&self) -> bool {
         self.met.get().is_some()
     }
 
-    /// Only what a thread acted upon counts: a deadline passing after the last file was read
-    /// changes nothing.
+    /// Returns the completion of the search. Only a stop that a thread acted on counts: if the
+    /// deadline passes after the last file was read, the search is complete.
     pub(crate) fn completion(&self) -> Completion {
         self.met
             .get()

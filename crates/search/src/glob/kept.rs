@@ -1,5 +1,5 @@
-//! A list of the files of a tree that is kept: no directory is read, and no file looked at that is
-//! watched itself.
+//! Glob over an indexed tree. It reads no directory, and calls `stat` only for files that are not
+//! watched themselves.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use crate::skip::SkipLog;
 use crate::stop::{Stop, Watch};
 use crate::walk::NameRules;
 
-/// Answers a query from what is kept; `NotKnown` if that cannot be done exactly.
+/// Answers a query from the indexed tree. Returns `NotKnown` if the index cannot answer exactly.
 pub(super) fn run(
     query: &GlobQuery,
     plan: &GlobPlan,
@@ -69,13 +69,13 @@ pub(super) fn run(
                         EntryKind::File if has_looked || entry.watch.is_some() => {
                             Some(entry.mark.modified())
                         }
-                        // It may have been written under another name.
+                        // The file may have been written through another name (a hard link).
                         EntryKind::File => {
                             let now = tree.top.look_below(&tree.path_in(entry));
                             let file = now.filter(|it| kind_of(it) == Some(EntryKind::File));
                             file.as_ref().map(modified)
                         }
-                        // What it leads to may be anywhere.
+                        // The link's target may be anywhere, so it has no watch.
                         EntryKind::Link => {
                             let target = tree.top.look_through_below(&tree.path_in(entry));
                             let file = target.filter(|it| kind_of(it) == Some(EntryKind::File));

@@ -1,8 +1,8 @@
-//! Glob: which files have a name that fits a pattern.
+//! Glob: lists the files whose path matches a pattern.
 //!
-//! - `pattern`: what a pattern means, and where its search begins.
-//! - `kept`: the list of a tree that is kept between calls.
-//! - here: the walk, and the list it gives.
+//! - `pattern`: the meaning of a pattern, and the directory its search starts in.
+//! - `kept`: answers from a tree that is indexed between calls.
+//! - this module: the walk, and the report made from it.
 
 #[cfg(target_os = "linux")]
 mod kept;
@@ -30,31 +30,32 @@ use crate::walk::{Tree, Visitor};
 use crate::{SearchError, root};
 use pattern::Pattern;
 
-/// One listing. [`GlobQuery::new`] asks for every visible file; set the fields for anything else.
+/// One listing. [`GlobQuery::new`] requests every visible file; set the fields for anything else.
 #[derive(Clone, Debug)]
 pub struct GlobQuery {
-    /// `**`, `*`, `?`, `[..]`, `{a,b}`. Without a `/` it fits a file name at any depth, with one it
-    /// is a path from `base`, so `./*.rs` stays at the top. An absolute pattern, or one that starts
-    /// with `../`, moves the base.
+    /// `**`, `*`, `?`, `[..]`, `{a,b}`. A pattern without a `/` matches a file name at any depth.
+    /// A pattern with a `/` is a path from `base`, so `./*.rs` matches only at the top. An absolute
+    /// pattern, or one that starts with `../`, moves the base.
     pub pattern: String,
-    /// Absolute path of the directory to look in.
+    /// The absolute path of the directory to search.
     pub base: PathBuf,
-    /// Where the base led when the search was permitted, if that was judged: it must lead there.
+    /// The real path that the permission check resolved `base` to, if it did. The search fails if
+    /// `base` now resolves to another path.
     pub judged: Option<PathBuf>,
-    /// What the user's global excludes are relative to (the session's directory).
+    /// The directory that the user's global excludes are relative to (the session's directory).
     pub current_dir: PathBuf,
-    /// Leave out what ignore files name. The pattern never brings such a file back.
+    /// Leave out files that ignore files exclude. The pattern never brings such a file back.
     pub respect_ignore: bool,
     /// Include names that start with a dot.
     pub hidden: bool,
-    /// How many paths to give; `None` is all.
+    /// The maximum number of paths to return; `None` for all.
     pub limit: Option<usize>,
-    /// What must not be looked at.
+    /// Files and directories that the search must not read.
     pub leave_out: LeaveOut,
 }
 
 impl GlobQuery {
-    /// Files below `base` whose paths fit the pattern.
+    /// Requests the files below `base` whose paths match the pattern.
     pub fn new(pattern: impl Into<String>, base: impl Into<PathBuf>) -> Self {
         let base = base.into();
         let (pattern, current_dir) = (pattern.into(), base.clone());
@@ -71,22 +72,23 @@ impl GlobQuery {
     }
 }
 
-/// Regular files, and links to such, newest first; those of the same time in path order.
+/// The regular files that match, and links to regular files, newest first; files with the same time
+/// are in path order.
 #[derive(Clone, Debug)]
 pub struct GlobReport {
-    /// Absolute paths (below the base as it was given), at most `limit` of them.
+    /// Absolute paths (below the base as passed in), at most `limit`.
     pub paths: Vec<PathBuf>,
-    /// How many files fit in all; of those seen, if the walk was stopped.
+    /// The number of matching files; if the walk was stopped, of those seen until then.
     pub total: usize,
-    /// There are more than `paths` holds.
+    /// True if there are more matching files than `paths` contains.
     pub truncated: bool,
-    /// What was not looked at.
+    /// Files and directories that could not be searched.
     pub skipped: Skipped,
-    /// Whether everything was.
+    /// Reports whether the whole tree was searched.
     pub completion: Completion,
 }
 
-/// What a query asks for: nothing is wrong with it.
+/// A valid query: its pattern is parsed and its base directory open.
 struct GlobPlan {
     base: PathBuf,
     real: PathBuf,
@@ -100,7 +102,7 @@ fn sound(query: &GlobQuery) -> Result<GlobPlan, SearchError> {
     }
     let (base, rest) = split_pattern(&query.pattern, &query.base);
     let pattern = Pattern::new(&rest)?;
-    // What the pattern moved was not judged.
+    // The permission check covered only the query's base, so the pattern must not move it.
     let judged = query.judged.as_deref();
     if judged.is_some() && base != query.base {
         return Err(SearchError::LeadsElsewhere { path: base });
@@ -131,7 +133,7 @@ pub(crate) fn run(
     #[cfg(target_os = "linux")]
     if let Some(trees) = trees
         && query.respect_ignore
-        // Under another name the tree has other rules.
+        // If the path contains a link, other ignore rules apply to the tree.
         && plan.real == plan.base
         && let Some(asked) = trees.holder(&plan.real, &query.current_dir)
     {
@@ -150,7 +152,7 @@ pub(crate) fn run(
     Ok(walk(query, plan, stop, threads))
 }
 
-/// Compares an answer with that of a plain walk, as for a grep.
+/// Compares a report with that of a plain walk and panics if they differ, as grep does.
 #[cfg(target_os = "linux")]
 fn verify(query: &GlobQuery, report: &GlobReport, threads: usize) -> Result<(), SearchError> {
     if report.completion != Completion::Complete {

@@ -1,4 +1,4 @@
-//! What a glob pattern means, and where its search begins.
+//! The meaning of a glob pattern, and the directory its search starts in.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use crate::SearchError;
 
 const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
 
-/// macOS and Windows take `README` and `readme` for one file.
+/// On macOS and Windows, `README` and `readme` are the same file.
 const CASE_INSENSITIVE: bool = cfg!(any(target_os = "macos", windows));
 
-/// Splits off the part of a pattern that only says where to look: an absolute pattern gives its
-/// longest directory without a wildcard, and every leading `../` takes one directory off `base`.
-/// The rest is a pattern for [`GlobQuery`](crate::GlobQuery), relative to the returned base.
-/// Anyone who checks which directories may be read must check the returned one.
+/// Splits a pattern into the directory to search and the rest. For an absolute pattern the
+/// directory is its longest prefix without a wildcard; every leading `../` removes one directory
+/// from `base`. The rest is a pattern for [`GlobQuery`](crate::GlobQuery), relative to the returned
+/// base. A caller that checks which directories may be read must check the returned one.
 pub fn split_pattern(pattern: &str, base: &Path) -> (PathBuf, String) {
     if Path::new(pattern).is_absolute() {
         let plain = pattern.find(SPECIAL).unwrap_or(pattern.len());
@@ -52,7 +52,7 @@ pub fn split_pattern(pattern: &str, base: &Path) -> (PathBuf, String) {
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     set: GlobSet,
-    /// The directories every fitting path begins with.
+    /// The directory names that every matching path starts with.
     fixed: Arc<[String]>,
 }
 
@@ -82,15 +82,15 @@ impl Pattern {
         Ok(Self { set, fixed })
     }
 
-    /// `path` is relative to the base.
+    /// Returns whether the pattern matches `path`, which is relative to the base.
     pub(super) fn fits(&self, path: &Path) -> bool {
         self.set.is_match(path)
     }
 
-    /// False for an entry off the pattern's fixed way, so `src/a/**` never lists the rest of the
-    /// tree.
+    /// Returns false for an entry outside the pattern's fixed directory prefix, so `src/a/**` never
+    /// lists the rest of the tree.
     ///
-    /// `depth` is 1 for what is in the base.
+    /// `depth` is 1 for entries directly in the base.
     pub(super) fn may_lead_to(&self, depth: usize, name: &OsStr) -> bool {
         CASE_INSENSITIVE
             || depth
@@ -100,7 +100,7 @@ impl Pattern {
     }
 }
 
-/// Rewrites a pattern so that it speaks of the whole path below the base.
+/// Rewrites a pattern so that it matches the whole path below the base.
 fn whole_path_glob(pattern: &str) -> String {
     let mut rest = pattern;
     while let Some(after) = rest.strip_prefix("./") {
@@ -112,7 +112,7 @@ fn whole_path_glob(pattern: &str) -> String {
         format!("**/{rest}")
     };
     if glob.is_empty() || glob.ends_with('/') {
-        // A directory by itself is not a file; what is meant is what it holds.
+        // A directory is not a file; the pattern means the files in it.
         glob.push_str("**");
     }
     glob

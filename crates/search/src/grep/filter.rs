@@ -1,4 +1,4 @@
-//! The globs and the file type of a query, and help for a type no one knows.
+//! The globs and the file type of a query, and suggestions for an unknown file type.
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
@@ -32,7 +32,7 @@ fn invalid(glob: &str, error: &ignore::Error) -> SearchError {
 
 pub(super) fn types(query: &GrepQuery) -> Result<Types, SearchError> {
     let Some(name) = &query.file_type else {
-        // The same as ripgrep's unselected defaults, without compiling some hundred globs.
+        // Like ripgrep's unselected defaults, but without compiling some hundred globs.
         return Ok(Types::empty());
     };
     let mut builder = TypesBuilder::new();
@@ -46,8 +46,8 @@ pub(super) fn types(query: &GrepQuery) -> Result<Types, SearchError> {
     })
 }
 
-/// Models often give an extension where the type has another name (`tsx` for `ts`), so that is
-/// looked up first.
+/// Suggests types for an unknown name. Models often pass an extension where the type has another
+/// name (`tsx` for `ts`), so extensions are compared first.
 fn near_types(builder: &TypesBuilder, name: &str) -> String {
     let wanted = name.trim_start_matches(['*', '.']).to_lowercase();
     let extension = format!("*.{wanted}");
@@ -77,7 +77,7 @@ fn near_types(builder: &TypesBuilder, name: &str) -> String {
     }
 }
 
-/// How many characters must change to make one word the other.
+/// Returns the edit distance of two words in characters.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

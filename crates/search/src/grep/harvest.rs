@@ -1,13 +1,14 @@
-//! What is kept of all files, whichever order the threads search them in.
+//! Collects the results of all files, in whatever order the threads search them.
 //!
-//! In content mode with a limit the first N rows in path order are asked for. As soon as N rows are
-//! known from any files, nothing behind the last of these files can be shown: that path is the
-//! *end*, which only ever moves forward in the tree, and whatever lies behind it is neither walked
-//! nor searched nor kept. Every file before the final end is searched, so the answer does not
-//! depend on the threads.
+//! In content mode with a limit, the report has the first N rows in path order. As soon as N rows
+//! are known from any files, nothing after the last of these files can be shown. The path of that
+//! file is the *end*. The end only ever moves towards the start of the tree, and files after it are
+//! neither walked nor searched nor stored. Every file before the final end is searched, so the
+//! result does not depend on the threads.
 //!
-//! `K` says which file it is, in path order: its path in a walk, its place in the list of files where
-//! there is one, since comparing paths takes longer than searching a short file.
+//! `K` identifies a file and sorts in path order. In a walk it is the path; over an indexed tree it
+//! is the file's index in the candidate list, because comparing paths takes longer than searching a
+//! short file.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -23,7 +24,7 @@ use crate::skip::SkipLog;
 use crate::stop::{Completion, SearchStop};
 
 pub(super) struct Harvest<K> {
-    /// One row more than the page's last, to know whether there are more.
+    /// One row more than the last of the page, which shows whether there are more.
     rows_needed: usize,
     kept: Mutex<Kept<K>>,
     has_end: AtomicBool,
@@ -61,12 +62,12 @@ impl<K: Ord + Clone> Harvest<K> {
         self.rows_needed
     }
 
-    /// Nothing at or below this path can be shown any more.
+    /// Returns whether neither this file nor any after it can be shown any longer.
     pub(super) fn is_beyond<Q: Ord + ?Sized>(&self, file: &Q) -> bool
     where
         K: Borrow<Q>,
     {
-        // The flag spares the lock in the usual case that there is no end yet.
+        // The flag avoids the lock in the usual case that there is no end yet.
         self.has_end.load(Ordering::Acquire)
             && self
                 .end
@@ -103,7 +104,8 @@ impl<K: Ord + Clone> Harvest<K> {
         }
     }
 
-    /// Called once, when all threads are done. `path_of` says which file it is.
+    /// Builds the report. Called once, after all threads have finished. `path_of` returns the path
+    /// of a file.
     pub(super) fn report(
         &self,
         query: &GrepQuery,
@@ -119,7 +121,7 @@ impl<K: Ord + Clone> Harvest<K> {
                 let total = files.len();
                 let page_end = page_end(query);
                 if page_end < total {
-                    // Only the page is put in order.
+                    // Only the page needs to be sorted.
                     files.select_nth_unstable(page_end);
                     files.truncate(page_end);
                 }
@@ -177,8 +179,8 @@ impl<K: Ord + Clone> Harvest<K> {
     }
 }
 
-/// Drops the last files as long as those before them have enough rows. The breaks between files are
-/// left out of the account, so a little too much is kept, never too little.
+/// Drops the last files as long as the files before them have enough rows. The breaks between files
+/// are not counted, so it may keep a few rows too many, but never too few. Returns the new end.
 fn drop_surplus<K: Ord + Clone>(
     files: &mut BTreeMap<K, Vec<Row>>,
     total: &mut usize,
@@ -232,7 +234,7 @@ fn page_of_rows<K>(files: BTreeMap<K, Vec<Row>>, query: &GrepQuery) -> (Found, b
                 more = true;
                 break;
             }
-            // A page that ends with the break before a file has seen nothing of that file.
+            // A page that ends with the break before a file has shown nothing of that file.
             if row.kind != RowKind::Break && !counted {
                 tally.files += 1;
                 counted = true;

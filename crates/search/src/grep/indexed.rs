@@ -1,6 +1,6 @@
-//! A grep over a tree that is kept: only the files that the index cannot rule out are searched.
+//! Grep over an indexed tree: only the files that the index cannot rule out are searched.
 //!
-//! What is found goes through the same scanner and the same harvest as in a plain walk.
+//! The scanner and the collection of results are the same as in a plain walk.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,16 +25,16 @@ use crate::skip::{SkipLog, SkipReason};
 use crate::stop::{Stop, Watch};
 use crate::walk::NameRules;
 
-/// So many files a thread takes at once.
+/// The number of files a thread takes at a time.
 const BLOCK: usize = 48;
 
-/// Less than so many bytes are searched before another thread has begun.
+/// Each further thread is started only for this many bytes of work.
 const WORTH_A_THREAD: u64 = 768 << 10;
 
-/// So many bytes are searched while the tree must stay as it is.
+/// The number of bytes searched before the read lock on the tree is released.
 const AT_ONCE: usize = 1 << 20;
 
-/// Answers a query from what is kept; `NotKnown` if that cannot be done exactly.
+/// Answers a query from the indexed tree. Returns `NotKnown` if the index cannot answer exactly.
 pub(super) fn run(
     query: &GrepQuery,
     built: &GrepPlan,
@@ -104,7 +104,7 @@ pub(super) fn run(
             SkipReason::IgnoreFile { .. } => skip.path.as_deref().and_then(Path::parent),
             _ => skip.path.as_deref(),
         };
-        // What is wrong above the root is said whatever is left out below it.
+        // Problems above the root are always reported, whatever is excluded below it.
         let is_below = directory.is_some_and(|path| path.starts_with(&query.path));
         if !is_below || !directory.is_some_and(|path| search.left_out.holds(path)) {
             skips.add(skip.path.as_deref(), skip.reason.clone());
@@ -138,21 +138,21 @@ struct Search<'a> {
     holder: &'a Holder,
     candidates: &'a Candidates,
     top: &'a Directory,
-    /// By place among the candidates.
+    /// Files are identified by their index among the candidates.
     harvest: &'a Harvest<usize>,
     skips: &'a SkipLog,
     watch: &'a Watch,
     left_out: LeftOut<'a>,
     spares_looks: bool,
     next: AtomicUsize,
-    /// What follows cannot be shown any more, or there is no time.
+    /// Set when nothing further can be shown, or the time is up.
     is_over: AtomicBool,
-    /// The files have other numbers by now.
+    /// Set when the files have been renumbered.
     is_lost: AtomicBool,
 }
 
 impl Search<'_> {
-    /// One thread, until there is nothing left to do.
+    /// Runs one thread until no work is left.
     fn work(&self, mut scanner: Scanner) {
         loop {
             let mut from = self.next.fetch_add(BLOCK, Ordering::Relaxed);
@@ -176,8 +176,8 @@ impl Search<'_> {
         }
     }
 
-    /// Nothing from here on can be shown any more, or there is no time. Then no further block need be
-    /// begun; those that others are at come before.
+    /// Returns whether nothing from this candidate on can be shown, or the time is up. Then no
+    /// further block needs to be started; blocks that other threads are searching come before it.
     fn ends_before(&self, place: usize) -> bool {
         let ends = self.watch.must_stop() || self.harvest.is_beyond(&place);
         if ends {
@@ -186,7 +186,8 @@ impl Search<'_> {
         ends
     }
 
-    /// Searches the files whose text is known, and says which must be read. How far it came.
+    /// Searches the files whose text is cached and adds the others to `to_read`. Returns the index
+    /// of the first candidate that was not processed.
     fn search_held(
         &self,
         kept: &KeptTree,
@@ -233,7 +234,7 @@ impl Search<'_> {
         Ok(places.end)
     }
 
-    /// Searches files that must be read, and keeps their texts.
+    /// Searches files that must be read, and caches their texts.
     fn search_files(&self, scanner: &mut Scanner, files: &[(usize, Candidate)]) {
         let mut read = Vec::new();
         for (place, file) in files {
@@ -256,7 +257,7 @@ impl Search<'_> {
         }
     }
 
-    /// Searches one file; what was read of it.
+    /// Searches one file. Returns the text that was read, so that it can be cached.
     fn search_file(
         &self,
         scanner: &mut Scanner,
@@ -298,7 +299,8 @@ impl Search<'_> {
     }
 }
 
-/// A file that cannot be read to its end is for the searcher to report, from its beginning.
+/// Reads a file into memory. If that fails, the file is rewound, and the searcher reports the
+/// error.
 fn read_text(file: &mut File) -> Option<ReadText> {
     let read = ReadText::of(file, LONGEST_HELD);
     if read.is_err() {
@@ -307,7 +309,8 @@ fn read_text(file: &mut File) -> Option<ReadText> {
     read.ok().flatten()
 }
 
-/// What must not be looked at, asked for a file and the directories it is in.
+/// The excluded paths, checked for a file and every directory above it up to the root. Caches the
+/// result for each directory.
 struct LeftOut<'a> {
     leave_out: &'a LeaveOut,
     root: &'a Path,

@@ -1,4 +1,4 @@
-//! The regex, built with the very settings ripgrep 15 uses, so that the same lines match.
+//! The regex, built with exactly the settings that ripgrep 15 uses, so that the same lines match.
 
 use std::path::PathBuf;
 #[cfg(target_os = "linux")]
@@ -19,23 +19,23 @@ use crate::SearchError;
 #[cfg(target_os = "linux")]
 use crate::index::{TrigramQuery, plan};
 
-/// So many are kept.
+/// The number of built patterns, types and overrides to cache.
 const MOST_KEPT: usize = 8;
 
-/// Regexes of the last queries: a call is checked before it is answered, and building one that knows
-/// all letters of the world takes longer than most answers.
+/// The regexes of the most recent queries. A call is checked before it is answered, and building a
+/// regex that covers all Unicode letters takes longer than most answers.
 #[derive(Debug, Default)]
 pub(crate) struct MatcherCache {
     patterns: Mutex<Vec<(MatcherKey, Arc<BuiltPattern>)>>,
-    /// By their names. Each compiles some hundred globs to choose from.
+    /// File types by name. Building one compiles some hundred globs.
     types: Mutex<Vec<(String, Arc<Types>)>>,
     overrides: Mutex<Vec<(GlobsKey, Arc<Override>)>>,
 }
 
-/// The regex of a query, and what is derived from it when it is needed.
+/// The regex of a query, and what is derived from it on demand.
 #[derive(Debug)]
 pub(super) struct BuiltPattern {
-    /// Shared, because its working memory is.
+    /// Shared, because the regex's working memory is shared with it.
     exact: Arc<RegexMatcher>,
     #[cfg(target_os = "linux")]
     narrowing: OnceLock<Narrowing>,
@@ -58,18 +58,18 @@ impl BuiltPattern {
         Arc::clone(&self.exact)
     }
 
-    /// What a text must have for the pattern to match in it.
+    /// Returns the trigrams that a text must contain for the pattern to match in it.
     #[cfg(target_os = "linux")]
     pub(super) fn needed(&self, query: &GrepQuery) -> &TrigramQuery {
         let plan = || plan(&query.pattern, query.case_insensitive, query.multiline);
         self.needed.get_or_init(plan)
     }
 
-    /// What rules out lines faster than the pattern.
+    /// Returns the prefilter, which rules out lines faster than the pattern.
     #[cfg(target_os = "linux")]
     pub(super) fn narrowing(&self, query: &GrepQuery) -> Narrowing {
         let build = || Narrowing {
-            // A pattern with a word that is worth looking for is fast by itself.
+            // A pattern that contains a searchable literal is fast without a prefilter.
             lines: match self.needed(query) {
                 TrigramQuery::Any => LineFilter::build(query).map(Arc::new),
                 _ => None,
@@ -81,7 +81,7 @@ impl BuiltPattern {
 }
 
 type MatcherKey = (String, bool, bool);
-/// The globs, and what they are relative to.
+/// The globs, and the directory they are relative to.
 type GlobsKey = (Vec<String>, PathBuf);
 
 impl MatcherCache {
@@ -94,7 +94,7 @@ impl MatcherCache {
         remembered(&self.patterns, &key, || build(query).map(BuiltPattern::new))
     }
 
-    /// The files of the type that a query names.
+    /// Returns the files of the type that a query names.
     pub(super) fn types(&self, query: &GrepQuery) -> Result<Arc<Types>, SearchError> {
         match &query.file_type {
             Some(name) => remembered(&self.types, name, || filter::types(query)),
@@ -102,7 +102,7 @@ impl MatcherCache {
         }
     }
 
-    /// The globs of a query.
+    /// Returns the compiled globs of a query.
     pub(super) fn overrides(&self, query: &GrepQuery) -> Result<Arc<Override>, SearchError> {
         if query.globs.is_empty() {
             return filter::overrides(query).map(Arc::new);
@@ -112,7 +112,7 @@ impl MatcherCache {
     }
 }
 
-/// What was built for the same key before, or is built now.
+/// Returns what was built for the same key before, or builds it.
 fn remembered<K: Clone + PartialEq, T>(
     kept: &Mutex<Vec<(K, Arc<T>)>>,
     key: &K,
@@ -148,7 +148,7 @@ pub(super) fn build(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
     } else {
         builder.line_terminator(Some(b'\n'));
     }
-    // A NUL byte marks a file as binary, so a pattern asking for one could never match.
+    // A NUL byte marks a file as binary, so a pattern that contains one could never match.
     builder.ban_byte(Some(b'\0'));
     builder
         .build_many(&[&query.pattern])

@@ -1,10 +1,10 @@
-//! Grep: which lines, files or counts match a regular expression.
+//! Grep: finds lines, files or counts that match a regular expression.
 //!
-//! - `query`: what is asked; `report`: what is answered.
+//! - `query`: the request; `report`: the result.
 //! - `matcher` and `filter`: the regex, the globs and the file type, built as ripgrep builds them.
-//! - `narrow` and `relaxed`: what rules lines out faster than the pattern itself.
-//! - `scan`: one file, start to end; `rows`: what of a match is shown; `text`: the matches in a text.
-//! - `harvest`: what is kept of all files, and where the search may end early.
+//! - `narrow` and `relaxed`: prefilters that rule out lines faster than the pattern itself.
+//! - `scan`: searches one file; `rows`: the rows shown for a match; `text`: the matches in a text.
+//! - `harvest`: collects the results of all files, and decides where the search may end early.
 
 mod filter;
 mod harvest;
@@ -54,7 +54,7 @@ use harvest::Harvest;
 use matcher::BuiltPattern;
 use scan::{Naming, Scanner};
 
-/// What a query asks for, built: nothing is wrong with it.
+/// A valid query: its patterns are compiled and its root is open.
 struct GrepPlan {
     matcher: Arc<BuiltPattern>,
     overrides: Arc<Override>,
@@ -81,7 +81,7 @@ pub(crate) fn check(query: &GrepQuery, matchers: &MatcherCache) -> Result<(), Se
     GrepPlan::of(query, matchers).map(drop)
 }
 
-/// The regex of a query, for tests of what is derived from it.
+/// Builds the regex of a query, for tests of what is derived from it.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn matcher_of(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
     matcher::build(query)
@@ -97,7 +97,7 @@ pub(crate) fn run(
     let built = GrepPlan::of(query, matchers)?;
     #[cfg(target_os = "linux")]
     if let Some(trees) = trees
-        // Under another name the tree has other rules.
+        // If the path contains a link, other ignore rules apply to the tree.
         && built.root.real == query.path
         && matches!(built.root.opened, Opened::Directory(_))
         && let Some(asked) = trees.holder(&query.path, &query.current_dir)
@@ -117,8 +117,8 @@ pub(crate) fn run(
     Ok(walk(query, built, stop, threads))
 }
 
-/// Compares an answer with that of a plain walk. Should others change the tree meanwhile, two walks
-/// differ as well.
+/// Compares a report with that of a plain walk and panics if they differ. If two plain walks differ
+/// as well, another process changed the tree, and the difference is ignored.
 #[cfg(target_os = "linux")]
 fn verify(query: &GrepQuery, report: &GrepReport, threads: usize) -> Result<(), SearchError> {
     if let Completion::Stopped(SearchStop::Timeout | SearchStop::Cancelled) = report.completion {
@@ -196,7 +196,7 @@ fn search_file(
     open: impl FnOnce() -> io::Result<Option<File>>,
     naming: Naming,
 ) {
-    // Asked again, because the rows found since the walk listed this file may have moved the end
+    // Checked again, because rows found since the walk listed this file may have moved the end
     // before it.
     if harvest.is_beyond(path) {
         return;

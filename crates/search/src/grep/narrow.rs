@@ -1,8 +1,8 @@
-//! Which lines of a text a pattern without a rare word may match in.
+//! A prefilter that finds candidate lines for a pattern without a rare literal.
 //!
-//! Every match of `\b[a-z]{2}\d{3}\b` has two small letters and three digits in a row. Such a *run* of
-//! classes is found many times faster than a regex goes through a text, since many bytes are compared
-//! at once. Where the run is, the pattern itself decides, line by line.
+//! Every match of `\b[a-z]{2}\d{3}\b` contains two lower-case letters and three digits in a row.
+//! Such a *run* of byte classes is found many times faster than a regex scans a text, because many
+//! bytes are compared at once. On the lines that contain the run, the pattern itself decides.
 
 use grep_matcher::{LineMatchKind, LineTerminator, Match, Matcher};
 use grep_regex::{RegexCaptures, RegexMatcher};
@@ -11,34 +11,35 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use super::GrepQuery;
 
-/// So many classes are looked for in a row.
+/// The maximum length of a run, in classes.
 const LONGEST: usize = 8;
-/// So many are kept of a pattern to choose from.
+/// The maximum number of runs of a pattern to choose from.
 const MOST_RUNS: usize = 40;
-/// So many further runs are asked for.
+/// The maximum number of further runs that a line must contain.
 const MOST_OTHERS: usize = 2;
-/// Nested deeper than this it is not worth the trouble.
+/// Patterns nested deeper than this are not analysed.
 const DEEPEST: usize = 200;
-/// A run at more places than this is no help.
+/// The highest frequency at which a run is still useful: the estimated share of positions it occurs
+/// at.
 const MOST_OFTEN: f64 = 0.012;
-/// The same for its rarest class alone.
+/// Like [`MOST_OFTEN`], but for the rarest class of the run alone.
 const MOST_OFTEN_ONE: f64 = 0.1;
-/// A class of more ranges is not looked for in blocks.
+/// A class with more ranges than this is not compared in blocks.
 const MOST_RANGES: usize = 3;
-/// So many places are looked at together.
+/// The number of positions compared at a time.
 const BLOCK: usize = 64;
 
-/// The runs that every match of a pattern has.
+/// The runs that every match of a pattern contains.
 #[derive(Debug)]
 pub(super) struct LineFilter {
     rarest: Run,
-    /// Further ones that the same line must have; each is quick to look for.
+    /// Further runs that the same line must contain; each is quick to find.
     others: Vec<Run>,
 }
 
 impl LineFilter {
-    /// `None`: there is no run that is rare enough, the pattern looks beyond its line, or it is a text
-    /// that is found faster as such.
+    /// Builds the filter. Returns `None` if no run is rare enough, if the pattern depends on the
+    /// text beyond its line, or if it is a set of literals, which the regex engine finds faster.
     pub(super) fn build(query: &GrepQuery) -> Option<Self> {
         let parsed = ParserBuilder::new()
             .utf8(false)
@@ -55,7 +56,7 @@ impl LineFilter {
         }
         let mut runs = read(&parsed, 0).all();
         if !query.multiline {
-            // No match goes beyond its line.
+            // No match extends beyond its line.
             for class in runs.iter_mut().flatten() {
                 class.remove(b'\n');
             }
@@ -85,7 +86,8 @@ impl LineFilter {
         })
     }
 
-    /// A place in the first line that may match. The text begins with a line.
+    /// Returns a position in the first line that may match. The text must start at the start of a
+    /// line.
     pub(super) fn next(&self, text: &[u8]) -> Option<usize> {
         let mut from = 0;
         loop {
@@ -103,31 +105,33 @@ impl LineFilter {
     }
 }
 
-/// Where the line begins and ends that this place is in.
+/// Returns the start and end of the line that contains this position.
 fn line_at(text: &[u8], at: usize) -> (usize, usize) {
     let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |it| it + 1);
     let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |it| at + it);
     (start, end)
 }
 
-/// Classes in a row.
+/// A sequence of byte classes.
 #[derive(Debug)]
 struct Run {
-    /// In which places of the run a byte may be: one bit each.
+    /// For each byte, a bit mask of the places in the run where it may occur.
     places: Box<[u8; 256]>,
     length: usize,
-    /// Places of the run that are looked at in blocks, the rarest first, and what is in them.
+    /// The places of the run that are compared in blocks, the rarest first, with the ranges of
+    /// their bytes.
     in_blocks: Vec<(usize, Vec<ByteRange>)>,
-    /// The rarest place, if there is only one byte that may be there.
+    /// The rarest place, if only one byte may occur there.
     byte: Option<(usize, u8)>,
-    /// There are characters of several bytes in the middle of it: a line with any such may match.
+    /// A class inside the run accepts multi-byte characters: any line that contains one may match.
     is_wide: bool,
 }
 
 impl Run {
     fn of(run: &[ByteClass]) -> Option<Self> {
         let mut run = run.to_vec();
-        // Of a character of several bytes, one of these is beside its neighbour.
+        // At either end of the run a multi-byte character is adjacent to its neighbour with one of
+        // its own bytes, so any of these bytes is accepted there.
         for end in [0, run.len().checked_sub(1)?] {
             if std::mem::take(&mut run[end].is_wide) {
                 (0x80..=u8::MAX).for_each(|byte| run[end].add(byte));
@@ -164,7 +168,7 @@ impl Run {
         })
     }
 
-    /// Where the first one begins, or what may be one.
+    /// Returns the position of the first run, or of a multi-byte character that may be part of one.
     fn find(&self, text: &[u8]) -> Option<usize> {
         if let Some((place, byte)) = self.byte
             && !self.is_wide
@@ -185,7 +189,8 @@ impl Run {
         (start..text.len()).find(|at| self.is_at(text, *at))
     }
 
-    /// Whether a run begins in a block, or may. Written so that many bytes are compared at once.
+    /// Returns whether a run starts in this block, or may start in it. Written so that many bytes
+    /// are compared at once.
     fn is_worth_a_look(&self, window: &[u8]) -> bool {
         let (blocks, _) = window.as_chunks::<BLOCK>();
         if self.is_wide && blocks.first().is_none_or(|block| !block.is_ascii()) {
@@ -224,7 +229,7 @@ impl Run {
     }
 }
 
-/// Bytes in a row.
+/// A range of consecutive byte values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ByteRange {
     first: u8,
@@ -232,7 +237,7 @@ struct ByteRange {
 }
 
 impl ByteRange {
-    /// All bits if the byte is one of them.
+    /// Returns a mask with all bits set if the byte is in the range, otherwise 0.
     fn mask(self, byte: u8) -> u8 {
         match byte.wrapping_sub(self.first) <= self.more {
             true => u8::MAX,
@@ -241,19 +246,19 @@ impl ByteRange {
     }
 }
 
-/// Whether a line matches can be said without the lines around it.
+/// Returns whether a line can be matched without the lines around it.
 pub(super) fn stays_in_line(hir: &Hir) -> bool {
     let looks = hir.properties().look_set();
     !looks.contains_anchor_haystack() && !looks.contains_anchor_crlf()
 }
 
-/// Bytes that may be in one place.
+/// The bytes that may occur at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct ByteClass {
     bytes: [u64; 4],
-    /// How often such a byte is in texts of programs, roughly.
+    /// The estimated frequency of these bytes in source code.
     often: f64,
-    /// There may be a character of several bytes instead.
+    /// A multi-byte character may occur here instead.
     is_wide: bool,
 }
 
@@ -343,15 +348,15 @@ fn often(byte: u8) -> f64 {
     }
 }
 
-/// What is known of a part of a pattern.
+/// The knowledge about a part of a pattern.
 #[derive(Clone, Debug, Default)]
 struct Part {
-    /// Every match begins with these classes, and ends with those.
+    /// Every match starts with the classes in `first` and ends with those in `last`.
     first: Vec<ByteClass>,
     last: Vec<ByteClass>,
-    /// `first` is all there is.
+    /// `first` describes the whole match.
     is_exact: bool,
-    /// Runs inside.
+    /// Runs inside the match.
     inner: Vec<Vec<ByteClass>>,
 }
 
@@ -380,7 +385,7 @@ impl Part {
         let between = rarest_of(&[&*self.last, &*next.first].concat());
         let mut inner = [self.inner, next.inner].concat();
         inner.push(between);
-        // Not without bound; any will do.
+        // Bounded; any selection of runs is correct.
         inner.truncate(MOST_RUNS);
         let mut first = self.first;
         if self.is_exact {
@@ -414,7 +419,7 @@ impl Part {
         }
     }
 
-    /// All runs that every match has.
+    /// Returns all runs that every match contains.
     fn all(self) -> Vec<Vec<ByteClass>> {
         let mut all = self.inner;
         all.extend([self.first, self.last]);
@@ -423,7 +428,7 @@ impl Part {
     }
 }
 
-/// The rarest run in this one.
+/// Returns the rarest part of a run, at most `LONGEST` classes long.
 fn rarest_of(run: &[ByteClass]) -> Vec<ByteClass> {
     let often = |run: &[ByteClass]| run.iter().map(ByteClass::often).product::<f64>();
     let parts = run.windows(run.len().clamp(1, LONGEST));
@@ -473,7 +478,7 @@ fn of_repetition(repetition: &Repetition, depth: usize) -> Part {
     part
 }
 
-/// A pattern that is asked only about lines that may match.
+/// A matcher that applies the pattern only to lines that may match.
 pub(super) struct Narrowed<'a> {
     exact: &'a RegexMatcher,
     lines: Option<&'a LineFilter>,
@@ -481,7 +486,7 @@ pub(super) struct Narrowed<'a> {
 }
 
 impl<'a> Narrowed<'a> {
-    /// At least one of the two says which lines those are.
+    /// At least one of the two filters must be present: they select those lines.
     pub(super) fn new(
         exact: &'a RegexMatcher,
         lines: Option<&'a LineFilter>,
@@ -494,7 +499,7 @@ impl<'a> Narrowed<'a> {
         }
     }
 
-    /// A place in the first line that may match.
+    /// Returns a position in the first line that may match.
     fn next(&self, text: &[u8]) -> Option<usize> {
         let Some(lines) = self.lines else {
             let Ok(found) = self.relaxed?.find_candidate_line(text) else {
@@ -519,7 +524,7 @@ impl<'a> Narrowed<'a> {
     }
 }
 
-/// Everything is as the pattern says, but where the searcher looks for a line.
+/// Behaves exactly like the pattern, except where the searcher asks for a candidate line.
 impl Matcher for Narrowed<'_> {
     type Captures = RegexCaptures;
     type Error = grep_matcher::NoError;

@@ -1,62 +1,63 @@
-//! What a grep asks for.
+//! The request of a grep.
 
 use std::path::PathBuf;
 
 use crate::LeaveOut;
 
-/// One search. [`GrepQuery::new`] asks for the matching files; set the fields for anything else.
+/// One search. [`GrepQuery::new`] requests the matching files; set the fields for anything else.
 #[derive(Clone, Debug)]
 pub struct GrepQuery {
     /// A regular expression in Rust syntax.
     pub pattern: String,
-    /// Absolute path of the file or directory to search. A file is searched even if an ignore file
-    /// names it.
+    /// The absolute path of the file or directory to search. A file is searched even if an ignore
+    /// file excludes it.
     pub path: PathBuf,
-    /// Where that path led when the search was permitted, if that was judged: it must lead there.
+    /// The real path that the permission check resolved `path` to, if it did. The search fails if
+    /// `path` now resolves to another path.
     pub judged: Option<PathBuf>,
-    /// What globs with a `/` are relative to (the session's directory); ripgrep's current
-    /// directory.
+    /// The directory that globs with a `/` are relative to (the session's directory); ripgrep uses
+    /// its current directory.
     pub current_dir: PathBuf,
-    /// As ripgrep's `-g`: `!` excludes, the last match wins, and an included file is searched
-    /// although ignored.
+    /// Like ripgrep's `-g`: `!` excludes, the last match wins, and an included file is searched
+    /// even if it is ignored.
     pub globs: Vec<String>,
-    /// As ripgrep's `-t`.
+    /// Like ripgrep's `-t`.
     pub file_type: Option<String>,
-    /// What a row of the answer is.
+    /// The kind of rows in the result.
     pub mode: GrepMode,
-    /// Upper and lower case are the same.
+    /// Upper and lower case are treated as the same.
     pub case_insensitive: bool,
     /// A match may span lines, and `.` matches a line end.
     pub multiline: bool,
-    /// How many rows to give after `offset`; `None` is all.
+    /// The maximum number of rows to return after `offset`; `None` for all.
     pub head_limit: Option<usize>,
-    /// How many rows to leave out first.
+    /// The number of rows to skip first.
     pub offset: usize,
-    /// What must not be looked at.
+    /// Files and directories that the search must not read.
     pub leave_out: LeaveOut,
 }
 
-/// What a row of the answer is.
+/// The kind of rows in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrepMode {
-    /// Lines, with context lines around them and a break between groups; every one of these counts
-    /// as a row.
+    /// Lines, with context lines around them and a break between groups; each of these is a row.
     Content {
-        /// At most this many lines before each match.
+        /// The maximum number of context lines before each match.
         before: usize,
-        /// At most this many lines after it.
+        /// The maximum number of context lines after each match.
         after: usize,
         /// Only the part of a line that matches.
         only_matching: bool,
     },
     /// Paths, newest first.
     FilesWithMatches,
-    /// Paths in order, each with its number of matching lines (of matches, in multiline mode).
+    /// Paths in order, each with the number of matching lines (in multiline mode, of matches).
     Count,
 }
 
 impl GrepQuery {
-    /// Lines below `path`, or in it, that the pattern matches.
+    /// Requests the files below `path`, or `path` itself if it is a file, in which the pattern
+    /// matches.
     pub fn new(pattern: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
@@ -80,7 +81,7 @@ impl GrepQuery {
     }
 }
 
-/// Takes a list of globs apart at blanks and commas. Neither splits inside braces or after a
+/// Splits a list of globs at whitespace and commas. Neither splits inside braces or after a
 /// backslash, so `*.{ts,tsx} !my\ file` is two globs.
 pub fn split_globs(list: &str) -> Vec<String> {
     let mut globs = vec![String::new()];

@@ -1,8 +1,8 @@
 //! A pattern without its word boundaries, which matches wherever the pattern does.
 //!
-//! By Unicode's rules of words a regex cannot be searched for by its fast engine in a text with letters
-//! beyond ASCII: the slow one takes ten times as long. What the relaxed pattern does not match in
-//! needs no slow search, and of the lines it matches in, most have no such letter.
+//! The fast regex engine cannot evaluate Unicode word boundaries in a text with non-ASCII letters;
+//! the slow engine takes ten times as long. A text that the relaxed pattern does not match needs no
+//! slow search, and most of the lines it does match contain no such letter.
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ParserBuilder;
@@ -11,11 +11,12 @@ use regex_syntax::hir::{Hir, HirKind, Look, print::Printer};
 use super::GrepQuery;
 use super::narrow::stays_in_line;
 
-/// Nested deeper than this it is not worth the trouble.
+/// Patterns nested deeper than this are not relaxed.
 const DEEPEST: usize = 200;
 
-/// The relaxed pattern of a query. `None`: it has no such boundaries, looks beyond its line, or matches
-/// nearly everywhere without them.
+/// Builds the relaxed pattern of a query. Returns `None` if the pattern has no Unicode word
+/// boundary, if it depends on the text beyond its line, or if it could match the empty string
+/// without its boundaries.
 pub(super) fn build(query: &GrepQuery) -> Option<RegexMatcher> {
     let parsed = ParserBuilder::new()
         .utf8(false)
@@ -50,7 +51,7 @@ pub(super) fn build(query: &GrepQuery) -> Option<RegexMatcher> {
     builder.build_many(&[&pattern]).ok()
 }
 
-/// Without anything that depends on where in a text it stands, but the ends of lines.
+/// Removes every assertion about the surrounding text except the starts and ends of lines.
 fn relax(hir: &Hir, depth: usize) -> Option<Hir> {
     if depth > DEEPEST {
         return None;

@@ -1,4 +1,4 @@
-//! What a grep answers.
+//! The result of a grep.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,94 +6,96 @@ use std::sync::Arc;
 use crate::skip::Skipped;
 use crate::stop::Completion;
 
-/// A row's text is cut here, for display only: the search always sees the whole line.
+/// The length in characters at which a row's text is cut, for display only: the search always sees
+/// the whole line.
 pub const MAX_COLUMNS: usize = 500;
 
-/// The asked rows, and how much of the tree they speak for.
+/// The requested rows, and how much of the tree was searched for them.
 #[derive(Clone, Debug)]
 pub struct GrepReport {
     /// The rows after `offset`, at most `head_limit` of them.
     pub found: Found,
-    /// There are rows behind those in `found`.
+    /// True if there are rows after those in `found`.
     pub more: bool,
-    /// Everything counted, shown or not. These are the true totals only if the search was complete:
-    /// [`Self::totals`].
+    /// The counts of everything found, shown or not. These are the true totals only if the search
+    /// was complete; see [`Self::totals`].
     pub tally: Tally,
-    /// What was not searched.
+    /// Files that were not searched, or only in part.
     pub skipped: Skipped,
-    /// Whether everything was.
+    /// Reports whether the whole tree was searched.
     pub completion: Completion,
-    /// As asked.
+    /// The `head_limit` of the query.
     pub head_limit: Option<usize>,
-    /// As asked.
+    /// The `offset` of the query.
     pub offset: usize,
 }
 
 impl GrepReport {
-    /// The totals over the whole tree, or `None` when it was not searched to its end.
+    /// Returns the totals over the whole tree, or `None` if the search ended early.
     pub fn totals(&self) -> Option<Tally> {
         (self.completion == Completion::Complete).then_some(self.tally)
     }
 }
 
-/// One kind of row for each mode.
+/// The rows, of the kind that belongs to the query's mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// In path order, then line order.
     Rows(Vec<Row>),
-    /// Newest first, those of the same time in path order.
+    /// Newest first; files with the same time are in path order.
     Files(Vec<PathBuf>),
     /// In path order.
     Counts(Vec<FileCount>),
 }
 
-/// What was counted. When rows ended at the limit this covers the rows up to the end of the page.
+/// The counts of a grep. If the rows ended at the limit, these cover the rows up to the end of the
+/// page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Files with at least one row.
     pub files: usize,
-    /// Rows in all, before `offset` and limit.
+    /// The number of rows, before `offset` and limit are applied.
     pub rows: usize,
-    /// Content: rows that are a match. Count: the sum of the counts. `None` for files, where one
-    /// match ends a file.
+    /// In content mode, the rows that are a match. In count mode, the sum of the counts. `None` in
+    /// files mode, where the search of a file ends at its first match.
     pub matches: Option<u64>,
 }
 
 /// One printed line of content mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The file; for a [`RowKind::Break`], the one that follows.
+    /// The file; for a [`RowKind::Break`], the file that follows.
     pub path: Arc<Path>,
-    /// From 1; only matches and context have one.
+    /// The line number, starting at 1. `None` for breaks and notices.
     pub line: Option<u64>,
-    /// What it is.
+    /// The kind of the line.
     pub kind: RowKind,
-    /// Without its line end; bytes that are not UTF-8 are replaced; at most [`MAX_COLUMNS`]
-    /// characters.
+    /// The text without its line end, at most [`MAX_COLUMNS`] characters. Invalid UTF-8 is
+    /// replaced.
     pub text: String,
-    /// How long the text was, in characters, if it was cut.
+    /// The length of the whole text in characters, if it was cut.
     pub full_length: Option<usize>,
 }
 
-/// What a printed line is.
+/// The kind of a printed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
-    /// It matches.
+    /// A line that matches.
     Match,
-    /// It stands near a match.
+    /// A line near a match.
     Context,
-    /// Between groups of lines that do not touch; printed as `--`.
+    /// A break between groups of lines that are not adjacent; printed as `--`.
     Break,
-    /// A remark about the file, printed as `path: text`: it is binary, so its further matches are
-    /// not shown.
+    /// A remark about the file, printed as `path: text`: the file is binary, so its further matches
+    /// are not shown.
     Notice,
 }
 
-/// How often a file matches.
+/// The number of matches in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCount {
     /// The file.
     pub path: PathBuf,
-    /// Lines, or matches in multiline mode.
+    /// The number of matching lines; in multiline mode, of matches.
     pub count: u64,
 }

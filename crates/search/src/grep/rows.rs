@@ -1,4 +1,4 @@
-//! Which rows a match gives, by the rules of ripgrep's standard printer.
+//! The rows of a match, by the rules of ripgrep's standard printer.
 
 use std::io;
 use std::path::Path;
@@ -12,11 +12,11 @@ use super::scan::{Finding, Pulse};
 use super::{MAX_COLUMNS, Row, RowKind};
 use crate::skip::SkipReason;
 
-/// How far behind a multi-line match ripgrep lets a look-ahead such as `$` see when it finds the
-/// match again.
+/// The number of bytes after a multi-line match that ripgrep shows to a look-ahead such as `$` when
+/// it finds the match again.
 const LOOK_AHEAD: usize = 128;
 
-/// Says which file it is. Asked with the first row, so a file without any costs nothing.
+/// Returns the path of the file. Called with the first row, so a file without rows costs nothing.
 pub(super) type PathSource<'a> = dyn Fn() -> Arc<Path> + 'a;
 
 /// Collects the rows of one file.
@@ -30,7 +30,7 @@ pub(super) struct RowSink<'a> {
     rows: Vec<Row>,
     matches: u64,
     binary: Option<u64>,
-    /// The matches inside the lines at hand; kept to reuse its memory.
+    /// The matches inside the current lines; a field only to reuse its memory.
     spans: Vec<Match>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> RowSink<'a> {
         }
     }
 
-    /// One row for every match, or for every line's share of a match that spans lines.
+    /// Adds one row for every match, or for every line's part of a match that spans lines.
     fn push_spans(&mut self, found: &SinkMatch<'_>, spans: &[Match], across_lines: bool) {
         if !across_lines {
             for span in spans {
@@ -101,7 +101,7 @@ impl<'a> RowSink<'a> {
                 if from < to {
                     self.push(RowKind::Match, Some(number), &found.bytes()[from..to]);
                 }
-                // A match that goes on in the next line is needed there again.
+                // A match that continues on the next line is needed again there.
                 if first.end() > end {
                     break;
                 }
@@ -111,7 +111,8 @@ impl<'a> RowSink<'a> {
         }
     }
 
-    /// In a named file, matches behind the first NUL byte are announced but not shown.
+    /// Returns whether the search is past the first NUL byte of a named file. Matches after it are
+    /// announced but not shown.
     fn is_past_binary(&self, searcher: &Searcher) -> bool {
         self.binary.is_some() && searcher.binary_detection().convert_byte().is_some()
     }
@@ -178,8 +179,8 @@ impl Sink for RowSink<'_> {
     }
 }
 
-/// Finds the single matches inside the lines the searcher reports, relative to the first of these
-/// lines.
+/// Finds the individual matches inside the lines that the searcher reports. Positions are relative
+/// to the first of these lines.
 pub(super) fn each_match(
     searcher: &Searcher,
     matcher: &RegexMatcher,
@@ -191,7 +192,8 @@ pub(super) fn each_match(
     let end = if searcher.multi_line_with_matcher(matcher) {
         buffer.len().min(lines.end + LOOK_AHEAD)
     } else {
-        // Within one line the line end must not be seen, or `$` and `\s` would meet it.
+        // In single-line mode the line end is hidden from the regex, because `$` and `\s` would
+        // match it.
         lines.start
             + found
                 .bytes()
@@ -213,7 +215,8 @@ pub(super) fn each_match(
         .map_err(io::Error::other)
 }
 
-/// A line as text, without its end and cut at the display width, and how long it was if it was cut.
+/// Converts a line to text: without its line end and cut at the display width. Returns the whole
+/// length too if the text was cut.
 fn shown(bytes: &[u8]) -> (String, Option<usize>) {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);

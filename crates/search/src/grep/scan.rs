@@ -1,12 +1,12 @@
-//! One file, start to end, with ripgrep's searcher.
+//! Searches one file from start to end with ripgrep's searcher.
 //!
-//! A scanner belongs to one thread: it keeps the buffers and the regex's working memory between
-//! files. Files are read, never mapped: a mapped file that shrinks would end the whole process.
+//! A scanner belongs to one thread: it reuses the buffers and the regex's working memory for all
+//! files. Files are read, never mapped: if a mapped file shrinks, the whole process is killed.
 //!
-//! Whether a match before a NUL byte is seen depends on how much is read at a time, and the
-//! searcher's buffer grows with the longest line it met. So that an answer does not depend on which
-//! thread searched which file before, a searcher whose buffer has grown is replaced before the next
-//! file. (ripgrep keeps it, and so varies.)
+//! Whether a match before a NUL byte is found depends on how much is read at a time, and the
+//! searcher's buffer grows with the longest line so far. The result must not depend on which files
+//! a thread searched before, so a searcher whose buffer has grown is replaced before the next file.
+//! (ripgrep does not replace it, so its results vary.)
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -24,59 +24,60 @@ use super::{GrepMode, GrepQuery, Row};
 use crate::skip::SkipReason;
 use crate::stop::Watch;
 
-/// A stop is looked for once in this many matches, because asking the clock costs more than a short
-/// line.
+/// A stop is checked only once in this many matches, because reading the clock costs more than a
+/// short line.
 const MATCHES_PER_CHECK: u32 = 32;
 
-/// A searcher of texts in memory uses none, but has one of this size.
+/// The buffer size of a searcher for texts in memory, which needs none but must have one.
 const NO_BUFFER: usize = 1;
 
-/// What a new searcher reads at most at once.
+/// The maximum number of bytes that a new searcher reads at a time.
 const FRESH_BUFFER: usize = 64 * 1024;
 
-/// The searcher looks at this many bytes for a byte order mark before it reads on.
+/// The number of bytes in which the searcher looks for a byte order mark before it reads on.
 const MARK: usize = 3;
 
-/// No search holds more than this of one file: a line, or in multiline mode the file.
+/// The maximum number of bytes of one file that a search holds in memory: a line, or in multiline
+/// mode the whole file.
 const MAX_HELD: usize = 512 * 1024 * 1024;
 
-/// How a file came to be searched, which decides what happens when it is binary.
+/// The reason why a file is searched. It decides what happens if the file is binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Naming {
-    /// Found by the walk: a NUL byte ends its search.
+    /// Found by the walk: the search of a file ends at a NUL byte.
     Walked,
-    /// Named by the caller: searched to its end, because filtering it out would contradict the
-    /// caller.
+    /// Named by the caller: searched to its end, because skipping it would contradict the caller.
     Named,
 }
 
-/// What one file gave.
+/// The results of one file.
 #[derive(Debug, Default)]
 pub(super) struct Finding {
-    /// Content mode only.
+    /// Filled only in content mode.
     pub(super) rows: Vec<Row>,
     pub(super) matches: u64,
-    /// Only asked for, and only kept, where it decides the order.
+    /// The modification time. Filled only in files mode, where it decides the order.
     pub(super) modified: Option<SystemTime>,
-    /// Why the file was not searched, or not wholly.
+    /// The reason why the file was not searched, or only in part.
     pub(super) skipped: Option<SkipReason>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Scanner {
-    /// For texts in memory: it has no buffer to speak of.
+    /// For texts in memory: it has almost no buffer.
     searcher: Searcher,
-    /// For what is read, made with the first such file: its buffer takes longer to make than most
-    /// answers from memory.
+    /// For files that are read. Created for the first such file, because allocating its buffer
+    /// takes longer than most answers from memory.
     reading: Option<Searcher>,
     builder: SearcherBuilder,
     detection: BinaryDetection,
-    /// Shared, because its working memory is: all threads and calls use what one has found out.
+    /// Shared, because its working memory is shared: the regex engine's caches serve all threads
+    /// and calls.
     matcher: Arc<RegexMatcher>,
-    /// What says faster of most lines that they do not match.
+    /// Rules out most lines faster than the pattern.
     narrowing: Narrowing,
     mode: GrepMode,
-    /// More rows than this of one file are never shown.
+    /// More rows of one file are never shown.
     max_rows: usize,
     watch: Watch,
 }
@@ -98,8 +99,8 @@ impl Scanner {
         }
         let searcher = builder.clone().heap_limit(Some(NO_BUFFER)).build();
         if !query.multiline {
-            // In multiline mode this would change how a file is read, so there its size is checked
-            // instead.
+            // In multiline mode this limit would change how a file is read, so there the file's
+            // size is checked instead.
             builder.heap_limit(Some(MAX_HELD));
         }
         Self {
@@ -115,16 +116,17 @@ impl Scanner {
         }
     }
 
-    /// The same, with what rules out lines of texts that have been read before.
+    /// Adds a prefilter, which is applied to cached texts only.
     #[cfg(target_os = "linux")]
     pub(super) fn with_narrowing(mut self, narrowing: Narrowing) -> Self {
         self.narrowing = narrowing;
         self
     }
 
-    /// What was found before an error counts, as it does when ripgrep prints while it reads.
+    /// Searches one file. Matches found before a read error count, as in ripgrep, which prints
+    /// while it reads.
     ///
-    /// `open` gives the very file to search; nothing where there is none any more.
+    /// `open` returns the file to search, or `None` if it no longer exists.
     pub(super) fn search(
         &mut self,
         path: &Path,
@@ -135,7 +137,7 @@ impl Scanner {
         self.search_content(&path, || Ok(open()?.map(Content::File)), naming)
     }
 
-    /// The same, of a content that may have been read before.
+    /// Like [`Self::search`], but the content may have been read before.
     pub(super) fn search_content<'c>(
         &mut self,
         path: &PathSource<'_>,
@@ -182,13 +184,13 @@ impl Scanner {
         }
         *finding = attempt;
         if naming == Naming::Named {
-            // Searched to its end, so nothing was left out.
+            // A named file is searched to its end, so nothing was left out.
             finding.skipped = None;
         }
         if self.mode == GrepMode::FilesWithMatches && finding.matches > 0 {
             finding.modified = content.modified()?;
         }
-        // Once stopped, the error is our own.
+        // After a stop, the error comes from the stop itself.
         if self.watch.has_stopped() {
             Ok(())
         } else {
@@ -209,7 +211,8 @@ impl Scanner {
             max_rows: self.max_rows,
             watch: &self.watch,
         };
-        // Where each line is by itself all there is, it matters how the text is cut for reading.
+        // Without a line terminator in the regex, the result could depend on how the text is cut
+        // for reading, so the text is then read through the same reader as a file.
         let slice = match content {
             Content::Held(held) if is_multi_line || self.matcher.line_terminator().is_some() => {
                 held.plain()
@@ -229,7 +232,7 @@ impl Scanner {
             },
             watch: &self.watch,
             read: 0,
-            // A multi-line search holds the whole file, so there a large buffer changes nothing.
+            // A multi-line search reads the whole file, so there a larger buffer changes nothing.
             buffer_matters: !is_multi_line,
             buffer: Buffer::Fresh,
         };
@@ -244,7 +247,7 @@ impl Scanner {
     }
 }
 
-/// Searches a text that has no NUL byte and no mark. It need not be looked at for them again.
+/// Searches a text without NUL bytes and byte order mark. It need not be checked for them again.
 fn search_plain(
     searcher: &mut Searcher,
     narrowing: &Narrowing,
@@ -274,15 +277,15 @@ fn search_plain(
     })
 }
 
-/// What says faster of most lines than the pattern that they do not match.
+/// Prefilters that rule out most lines faster than the pattern.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Narrowing {
     pub(super) lines: Option<Arc<LineFilter>>,
-    /// For texts beyond ASCII. What it does not match in, the pattern does not either.
+    /// For texts beyond ASCII. Where it does not match, the pattern does not match either.
     pub(super) relaxed: Option<Arc<RegexMatcher>>,
 }
 
-/// Which sink to fill.
+/// The parameters of the sink to fill.
 #[derive(Clone, Copy)]
 struct Filling<'a> {
     path: &'a PathSource<'a>,
@@ -293,7 +296,7 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Makes the sink that the mode asks for, has it filled, and says what it holds.
+    /// Creates the sink for the mode, lets `search` fill it, and returns its contents.
     fn run(
         self,
         search: impl FnOnce(EitherSink<'_, '_>) -> io::Result<()>,
@@ -321,26 +324,26 @@ enum EitherSink<'s, 'a> {
     Count(&'s mut CountSink<'a>),
 }
 
-/// Something to search.
+/// The content to search.
 pub(super) enum Content<'a> {
     File(File),
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no index there"))]
     Held(HeldText<'a>),
 }
 
-/// What was read of a file before.
+/// The cached content of a file.
 pub(super) struct HeldText<'a> {
-    /// All of it, or as much as a search could look at.
+    /// The whole content, or as much as a search can see.
     pub(super) bytes: &'a [u8],
-    /// It has no NUL byte and no byte order mark, so that it is searched as it is.
+    /// True if the text has no NUL byte and no byte order mark, so that it is searched unchanged.
     pub(super) is_plain: bool,
     pub(super) is_ascii: bool,
-    /// Of the whole file.
+    /// The size of the whole file.
     pub(super) size: u64,
     pub(super) modified: SystemTime,
 }
 
-/// A text that is searched as it is.
+/// A text that is searched unchanged.
 #[derive(Clone, Copy)]
 struct PlainText<'a> {
     bytes: &'a [u8],
@@ -381,18 +384,18 @@ impl Content<'_> {
 
 enum Input<'a> {
     File(&'a File),
-    /// What is left of it.
+    /// The part that was not read yet.
     Held(&'a [u8]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Buffer {
     Fresh,
-    /// By an earlier file; the attempt ended at once.
+    /// The buffer has grown in an earlier file; the attempt ended immediately.
     Grown,
 }
 
-/// Makes a file without any match stoppable, and notices a buffer that has grown.
+/// Makes a file without matches stoppable, and detects a buffer that has grown.
 struct Reader<'a> {
     input: Input<'a>,
     watch: &'a Watch,
@@ -416,14 +419,14 @@ impl Read for Reader<'_> {
         };
         self.read += count;
         if !self.buffer_matters && self.read > MAX_HELD {
-            // It has grown since its size was looked at.
+            // The file has grown since its size was checked.
             return Err(io::Error::other("it is growing while it is searched"));
         }
         Ok(count)
     }
 }
 
-/// Looks for a stop now and then.
+/// Checks for a stop once in [`MATCHES_PER_CHECK`] matches.
 pub(super) struct Pulse<'a> {
     watch: &'a Watch,
     matches: u32,
@@ -483,8 +486,8 @@ impl Sink for CountSink<'_> {
         self.count += if searcher.multi_line_with_matcher(self.matcher) {
             let mut matches = 0;
             each_match(searcher, self.matcher, found, |_| matches += 1)?;
-            // Looking again at the lines alone may miss what the whole file matched; it was one
-            // match at least.
+            // Searching the reported lines again on their own may miss what the whole file matched;
+            // it was at least one match.
             matches.max(1)
         } else {
             1

@@ -1,7 +1,8 @@
-//! The single matches in a text that someone else has read.
+//! Finds the individual matches in a text that the caller has read.
 //!
-//! Grep says which lines match; a replacement needs to know what in them. Both ask the same regex
-//! in the same way: one line at a time without its line feed, or in multiline mode the whole text.
+//! Grep reports which lines match; a replacement needs the positions inside them. Both use the same
+//! regex in the same way: one line at a time without its line feed, or in multiline mode the whole
+//! text.
 
 use std::ops::Range;
 
@@ -13,18 +14,19 @@ use crate::SearchError;
 
 const NEVER_FAILS: &str = "a compiled regex cannot fail";
 
-/// A pattern as Grep understands it, for texts in memory.
+/// A pattern with the semantics of Grep, for texts in memory.
 #[derive(Clone, Debug)]
 pub struct TextMatcher {
     matcher: RegexMatcher,
     multiline: bool,
 }
 
-/// The groups of one match; the first is the match itself. A group that took no part has no range.
+/// The groups of one match; the first is the match itself. A group that did not take part has no
+/// range.
 pub type MatchGroups = [Option<Range<usize>>];
 
 impl TextMatcher {
-    /// Builds the pattern; says what is wrong with it as Grep does.
+    /// Builds the pattern; returns the same errors as Grep.
     pub fn new(pattern: &str, multiline: bool) -> Result<Self, SearchError> {
         let query = GrepQuery {
             multiline,
@@ -40,7 +42,7 @@ impl TextMatcher {
     pub fn each(&self, text: &[u8], mut each: impl FnMut(&MatchGroups)) {
         let mut captures = self.matcher.new_captures().expect(NEVER_FAILS);
         if self.multiline {
-            // What lies behind the last line feed is no line.
+            // The empty rest after the last line feed is not a line.
             let ends_open = text.last().is_some_and(|last| *last != b'\n');
             self.each_in(text, 0, &mut captures, &mut |groups| {
                 if ends_open || groups[0] != Some(text.len()..text.len()) {
@@ -77,9 +79,9 @@ impl TextMatcher {
         searched.expect(NEVER_FAILS);
     }
 
-    /// Takes a replacement apart: `$1` and `${name}` stand for groups, `$$` for a dollar.
+    /// Parses a replacement: `$1` and `${name}` refer to groups, `$$` is a dollar sign.
     pub fn template(&self, replacement: &str) -> Vec<TemplatePart> {
-        // Each group is filled in by its number behind a byte that no text has.
+        // Each group is interpolated as its number after a byte that never occurs in UTF-8.
         let count = self.matcher.capture_count();
         let numbers: Vec<u8> = (0..count).flat_map(group_number).collect();
         let index = |name: &str| self.matcher.capture_index(name);

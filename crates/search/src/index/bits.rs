@@ -1,6 +1,6 @@
-//! A set of small numbers.
+//! A bit set of small numbers.
 
-/// Numbers below a length that is fixed when the set is made.
+/// A set of numbers below a length that is fixed when the set is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -23,7 +23,7 @@ impl Bits {
         bits
     }
 
-    /// Numbers beyond the length are left out.
+    /// Adds a number. Numbers beyond the length are ignored.
     pub(crate) fn insert(&mut self, number: usize) {
         if let Some(word) = self.words.get_mut(number / 64) {
             *word |= 1 << (number % 64);

@@ -1,4 +1,5 @@
-//! Puts files into the index, behind the calls: at low priority, some thousand at a time.
+//! The background thread of a tree: it adds files to the index after a call was answered, at low
+//! priority, some thousand at a time.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -20,32 +21,34 @@ use super::watch::{WatchNumber, Watcher};
 use crate::handle::Directory;
 use crate::walk::NameRules;
 
-/// Few files with less text than this are searched faster than they are looked up.
+/// The amount of text in bytes below which a few files are searched faster than indexed.
 const LITTLE_TEXT: u64 = 3 << 20;
-/// So much text goes into one segment at most.
+/// The maximum number of bytes of text in one segment.
 const MOST_BYTES: u64 = 96 << 20;
-/// More segments are made into fewer.
+/// If there are more segments than this, the smaller half is indexed again.
 const MOST_SEGMENTS: usize = 24;
 
-/// Looking at fewer files each time costs nothing.
+/// Checking fewer unwatched files than this at each call costs almost nothing.
 const MANY_UNWATCHED: usize = 30;
 
-/// A call that is the only one of its process must not start what it cannot finish.
+/// The delay before the thread starts to work. If a process makes only one call, the thread must
+/// not start work that it cannot finish.
 const BEFORE_START: Duration = Duration::from_millis(250);
 
 impl Unread {
-    /// Is it worth to index them?
+    /// Returns whether these files are worth indexing.
     pub(crate) fn is_much(self, few_files: usize) -> bool {
         self.files >= few_files || self.bytes >= LITTLE_TEXT
     }
 
-    /// Is there anything to do?
+    /// Returns whether there are files to index or to watch.
     pub(crate) fn needs_work(self, few_files: usize) -> bool {
         self.is_much(few_files) || self.unwatched >= MANY_UNWATCHED
     }
 }
 
-/// Sees to it that a thread brings the index up to date and lets texts go when they are not used.
+/// Ensures that a thread brings the index up to date, and frees the cached texts when they have not been
+/// used for `contents_kept`.
 pub(crate) fn start(holder: &Arc<Holder>, wants_index: bool) {
     let mut work = holder.work();
     work.is_wanted = true;
@@ -62,20 +65,20 @@ pub(crate) fn start(holder: &Arc<Holder>, wants_index: bool) {
     work.has_thread = spawned.is_ok();
 }
 
-/// Says that texts are in use.
+/// Records that cached texts are in use.
 pub(crate) fn touch(holder: &Arc<Holder>) {
     let mut work = holder.work();
     work.last_asked = Instant::now();
     let has_thread = work.has_thread;
     drop(work);
     if !has_thread && holder.budget.used() > 0 {
-        // Someone must let them go later.
+        // A thread must free them later.
         start(holder, true);
     }
 }
 
 fn run(holder: &Holder) {
-    // Only this thread's, on Linux.
+    // On Linux this sets the priority of this thread only.
     let _ = rustix::process::setpriority_process(None, 10);
     wait(holder, BEFORE_START, |_| true);
     loop {
@@ -87,17 +90,17 @@ fn run(holder: &Holder) {
         if !holder.has_ended() {
             holder.read();
         }
-        // First what is known already.
+        // Known files are watched first.
         for some in [watch_some, index_some, watch_some] {
             while wants_index && !holder.has_ended() && some(holder) == Progress::Made {}
         }
         if !holder.has_ended() {
             super::file::save(holder);
         }
-        // Until there is more to do, or nothing was asked for long.
+        // Wait for more work, or until nothing was requested for `contents_kept`.
         loop {
             let idle = holder.work().last_asked.elapsed();
-            // With nothing to let go there is nothing to wait for.
+            // Without cached texts there is nothing to free, so there is no need to wait.
             if holder.has_ended() || idle >= holder.contents_kept || holder.budget.used() == 0 {
                 break;
             }
@@ -137,7 +140,7 @@ fn wait(holder: &Holder, at_most: Duration, goes_on: impl Fn(&super::holder::Wor
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Made,
-    /// All is indexed that is worth it.
+    /// Everything worth indexing is indexed.
     Done,
 }
 
@@ -149,26 +152,26 @@ struct Job {
     mark: Mark,
 }
 
-/// What came of one.
+/// The result of indexing one file.
 struct Indexed {
     entry: EntryNumber,
     version: u32,
     mark: Mark,
-    /// Its number in the segment, or it is to be searched always.
+    /// The file's number in the segment. `None` if the file must always be searched.
     text: Option<usize>,
     held: Option<Held>,
     is_settled: bool,
-    /// Of the file itself, begun before it was read.
+    /// The watch of the file itself, started before the file was read.
     watch: Option<WatchNumber>,
 }
 
-/// What a batch of jobs needs.
+/// A batch of files to index or to watch.
 struct Batch {
     jobs: Vec<Job>,
     top: Arc<Directory>,
-    /// Gone when the tree was read again meanwhile.
+    /// Dropped if the tree was read again in the meantime.
     watcher: Weak<Watcher>,
-    /// So many files may be watched.
+    /// The number of files that may still be watched.
     room: usize,
     epoch: u64,
 }
@@ -188,7 +191,7 @@ impl Batch {
         }
     }
 
-    /// Watches a file, if that can be done.
+    /// Watches a file, unless the limit is reached.
     fn watch(
         &mut self,
         watch: impl FnOnce(&Watcher) -> io::Result<WatchNumber>,
@@ -208,7 +211,7 @@ impl Batch {
         }
     }
 
-    /// Gives the tree back what was found out, if its files still have these numbers.
+    /// Enters the results into the tree, unless its files have been renumbered since.
     fn hand_in(self, holder: &Holder, enter: impl FnOnce(&mut KeptTree)) {
         if let Stage::Ready(kept) = &mut *holder.lock()
             && kept.epoch == self.epoch
@@ -223,8 +226,8 @@ impl Batch {
     }
 }
 
-/// Enters the watch of a file, or ends it if the file is another by now. True if what was read of the
-/// file is what it holds.
+/// Enters the watch of a file, or ends the watch if the file has changed since. Returns true if the
+/// cached content is still the file's content.
 fn enter_watch(
     tree: &mut LiveTree<FileData>,
     entry: EntryNumber,
@@ -234,7 +237,7 @@ fn enter_watch(
     match watch {
         Some(watch) if is_same => tree.enter_watch(entry, watch),
         Some(watch) => {
-            // Unless another name of the same file has it.
+            // Keep the watch if another name of the same file uses it.
             if let Some(watcher) = &tree.watcher
                 && !tree.file_watches.has(watch)
             {
@@ -246,7 +249,7 @@ fn enter_watch(
     }
 }
 
-/// Watches files that are known and not watched yet.
+/// Watches known files that have no watch yet.
 pub(crate) fn watch_some(holder: &Holder) -> Progress {
     let Ok(mut batch) = holder.with_fresh(|kept, _| unwatched(kept)) else {
         return Progress::Done;
@@ -315,7 +318,7 @@ fn all_files() -> ViewKey {
     }
 }
 
-/// Indexes the next files.
+/// Indexes the next batch of files.
 pub(crate) fn index_some(holder: &Holder) -> Progress {
     let Ok(mut batch) = holder.with_fresh(|kept, _| choose(kept, holder.few_files)) else {
         return Progress::Done;
@@ -350,7 +353,7 @@ pub(crate) fn index_some(holder: &Holder) -> Progress {
             let is_there = entry.version == indexed.version && entry.is_there;
             if !enter_watch(&mut kept.tree, indexed.entry, indexed.watch, is_same) {
                 if is_there && !is_same {
-                    // It changed under a name that no one watches.
+                    // The file changed under a name that is not watched.
                     kept.tree.look_again(indexed.entry);
                 }
                 continue;
@@ -380,8 +383,8 @@ pub(crate) fn index_some(holder: &Holder) -> Progress {
     Progress::Made
 }
 
-/// Which files come next. Once there are many segments, those of the smallest are indexed again, as
-/// one.
+/// Chooses the files to index next. If there are too many segments, the files of the smallest ones
+/// are indexed again into a new segment.
 fn choose(kept: &mut KeptTree, few_files: usize) -> Result<Batch, NotKnown> {
     let seen = kept.see(&all_files(), &NameRules::default())?;
     if kept.segments.len() > MOST_SEGMENTS {
@@ -473,7 +476,8 @@ fn index_one(
     indexed.mark = text.mark;
     indexed.is_settled = text.is_settled;
     indexed.held = text.hold(&holder.budget);
-    // A mark of UTF-8 is no matter; any other, and NUL bytes, are for the searcher.
+    // A UTF-8 byte order mark is harmless for trigrams. Files with any other mark or with NUL bytes
+    // must always be searched.
     let is_text = match text.kind {
         TextKind::Plain => true,
         TextKind::Unusual => {

@@ -1,7 +1,8 @@
-//! What is known of a file's content: where the index has it, and its text if there is room.
+//! The cached knowledge about a file's content: its place in the index, and its text if there is
+//! room.
 //!
-//! Texts are owned copies, never mappings of files: a mapped file that shrinks would end the
-//! process. They count against a budget that all trees share.
+//! Texts are owned copies, never memory maps: if a mapped file shrinks, the process is killed. The
+//! copies are charged to a budget that all trees share.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,30 +15,34 @@ use rustix::fs::fstat;
 use super::mark::Mark;
 use super::tree::FileKnowledge;
 
-/// Longer files are read anew each time.
+/// The maximum size in bytes of a file whose text is cached. Larger files are read at each search.
 pub(crate) const LONGEST_HELD: u64 = 4 << 20;
-/// Longer files are not indexed: they are always searched.
+/// The maximum size in bytes of an indexed file. Larger files are always searched.
 pub(crate) const LONGEST_INDEXED: u64 = 16 << 20;
-/// A file with more different trigrams is found by nearly everything.
+/// The maximum number of different trigrams of an indexed file. A file with more would match nearly
+/// every query.
 pub(crate) const MOST_TRIGRAMS: usize = 60_000;
-/// A search of a walked file ends at its first NUL byte, if that is in the first piece it reads.
+/// The search of a walked file ends at its first NUL byte, if that byte is in the first chunk it
+/// reads.
 const FIRST_PIECE: usize = 60_000;
 
-/// Everything that is known of a file.
+/// Everything that is cached for a file.
 #[derive(Debug, Default)]
 pub(crate) struct FileData {
     pub(crate) coverage: Coverage,
     pub(crate) held: Option<Held>,
-    /// When what is known was read, the file had not changed just before.
+    /// True if the file had not changed just before it was read, so that any later change shows in
+    /// its timestamps.
     pub(crate) is_settled: bool,
 }
 
-/// A look at a file takes as long as searching so many bytes, and reading it as long as so many.
+/// The cost of a `stat` of a file and of reading a file, each expressed as bytes of text that could
+/// be searched in the same time.
 const A_LOOK: u64 = 2 << 10;
 const A_READ: u64 = 32 << 10;
 
 impl FileData {
-    /// What it takes to search the file beside its text, as bytes of text in memory.
+    /// Returns the cost of searching the file in addition to its text, as bytes of text in memory.
     pub(crate) fn work(&self) -> u64 {
         match self.held {
             Some(_) => A_LOOK,
@@ -52,19 +57,19 @@ impl FileKnowledge for FileData {
     }
 }
 
-/// Whether the index knows the file.
+/// The state of a file in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Coverage {
-    /// It was not looked at since it changed, so it is searched.
+    /// The file was not read since it changed, so it is searched.
     #[default]
     Unread,
-    /// It is always searched: it is binary, in another encoding, very large, or cannot be read.
+    /// The file is always searched: it is binary, in another encoding, very large, or unreadable.
     Always,
-    /// It is that text of that segment.
+    /// The file is text number `text` of segment `segment`.
     Indexed { segment: u32, text: u32 },
 }
 
-/// The text of a file, or as much of it as a search can look at.
+/// The cached text of a file, or as much of it as a search can see.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) bytes: Arc<[u8]>,
@@ -75,22 +80,22 @@ pub(crate) struct Held {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextKind {
-    /// Searched as it is: no NUL byte, no byte order mark.
+    /// No NUL byte and no byte order mark: searched unchanged.
     Plain,
-    /// All of it, but with NUL bytes or a mark.
+    /// The whole file, but it has NUL bytes or a byte order mark.
     Unusual,
-    /// It ends with the first NUL byte.
+    /// The beginning of the file up to and including the first NUL byte.
     Beginning,
 }
 
-/// How much memory texts take, and may take.
+/// The memory that cached texts use, and its limit.
 #[derive(Debug)]
 pub(crate) struct Budget {
     used: AtomicUsize,
     pub(crate) most: usize,
 }
 
-/// Gives back what it took.
+/// A part of the budget, returned when dropped.
 #[derive(Debug)]
 struct Share {
     budget: Arc<Budget>,
@@ -103,7 +108,7 @@ impl Drop for Share {
     }
 }
 
-/// What a text takes beside its bytes.
+/// The memory in bytes that a text takes in addition to its content.
 const OVERHEAD: usize = 64;
 
 impl Budget {
@@ -112,7 +117,7 @@ impl Budget {
         Arc::new(Self { used, most })
     }
 
-    /// An eighth of the memory, at most 256 MB.
+    /// Creates a budget of one eighth of the machine's memory, at most 256 MB.
     pub(crate) fn by_default() -> Arc<Self> {
         let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let total = memory
@@ -128,7 +133,7 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Holds a text, if there is room.
+    /// Caches a text, if there is room.
     fn hold(self: &Arc<Self>, text: &ReadText) -> Option<Held> {
         let bytes = text.bytes.len() + OVERHEAD;
         let used = self.used.fetch_add(bytes, Ordering::Relaxed);
@@ -155,8 +160,8 @@ pub(crate) struct ReadText {
 }
 
 impl ReadText {
-    /// Reads an opened file. `None`: it is too long to hold, or changes while it is read; then it
-    /// stands at its beginning again.
+    /// Reads an open file. Returns `None` if the file is longer than `longest` or changes while it
+    /// is read. Then the file is rewound.
     pub(crate) fn of(file: &mut File, longest: u64) -> io::Result<Option<Self>> {
         use std::io::Seek;
         let begun = SystemTime::now();
@@ -198,7 +203,8 @@ impl ReadText {
         }))
     }
 
-    /// A text that is known without reading, if it is searched as it is.
+    /// Creates a text from content that the caller already has. Returns `None` unless the text is
+    /// searched unchanged.
     pub(crate) fn plain(bytes: &[u8], mark: Mark) -> Option<Self> {
         let is_plain = !has_mark(bytes) && memchr::memchr(0, bytes).is_none();
         is_plain.then(|| Self {
@@ -218,7 +224,7 @@ impl ReadText {
     }
 }
 
-/// A mark of UTF-8 or UTF-16.
+/// Returns whether the text starts with a byte order mark of UTF-8 or UTF-16.
 fn has_mark(bytes: &[u8]) -> bool {
     let marks: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
     marks.iter().any(|mark| bytes.starts_with(mark))

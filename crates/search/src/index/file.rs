@@ -1,13 +1,14 @@
 //! The index on disk, for later sessions in the same tree.
 //!
-//! One file a tree, written beside its place and renamed, so that a reader finds the old one or the
-//! new one, never a part. A lock decides who writes; readers wait for no one. A file that is damaged,
-//! of another version or of another user is as good as none. Layout, numbers little endian:
+//! There is one file per tree. It is written under a temporary name and renamed, so a reader finds
+//! either the old file or the new one, never a part. A lock decides which process writes; readers
+//! do not wait. A file that is corrupt, of another version, or writable by another user is ignored.
+//! Layout, with little-endian numbers:
 //!
 //! ```text
 //! magic and version, checksum of the rest u64, length of the rest u64, length of the table u64
 //! table      root and current directory, number of segments, their sizes, then the directories
-//! directory  its path, number of its files u32, and each by name: its name, what it was known by,
+//! directory  its path, number of its files u32, and for each, by name: its name, its fingerprint,
 //!            segment u32 (all ones: always searched), text u32
 //! segments   one after the other
 //! ```
@@ -33,19 +34,21 @@ use super::tree::{DirectoryNumber, EntryNumber, TreeDirectory};
 const MAGIC: [u8; 8] = *b"haftidx\x02";
 const HEADER: u64 = 32;
 
-/// What changed less than this before the index was written is read again.
+/// Files that changed less than this before the index is written are not stored; they are read
+/// again.
 const YOUNG: Duration = Duration::from_secs(2);
 
-/// Index files take no more room than this together; those not used longest go first.
+/// The maximum total size and number of index files. The least recently used files are removed
+/// first.
 const MOST_ROOM: u64 = 1 << 30;
 const MOST_FILES: usize = 24;
 
-/// An index is kept of trees with so many times the files that are worth one.
+/// An index is stored for trees with at least `WORTH` times `few_files` entries.
 const WORTH: usize = 2;
 
 const ALWAYS: u32 = u32::MAX;
 
-/// Where the index of a tree is.
+/// Returns the path of a tree's index file.
 pub(crate) fn place(folder: &Path, root: &Path, current_dir: &Path) -> PathBuf {
     let mut sum = Checksum::new();
     sum.add(root.as_os_str().as_bytes());
@@ -54,20 +57,20 @@ pub(crate) fn place(folder: &Path, root: &Path, current_dir: &Path) -> PathBuf {
     folder.join(format!("{:016x}.index", sum.value()))
 }
 
-/// Is the folder ours, and only ours to write to?
+/// Returns whether the path belongs to the current user and no other user can write to it.
 fn is_ours(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| {
         found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0
     })
 }
 
-/// Writes the index of a tree, if it is worth it and no one else does.
+/// Writes the index of a tree to disk, if it is large enough and no other process is writing it.
 pub(crate) fn save(holder: &Holder) {
     let Some(folder) = &holder.folder else {
         return;
     };
     if let Err(error) = save_in(folder, holder) {
-        // It goes on without: only the next session has to build it again.
+        // The session works without the file; only the next session has to build the index again.
         tracing::info!(
             "the search index is not kept in {}: {error}",
             folder.display()
@@ -119,12 +122,13 @@ fn save_in(folder: &Path, holder: &Holder) -> io::Result<()> {
 
 type Gathered = (Vec<u8>, Vec<Arc<Segment>>, u64);
 
-/// What is to be written, taken while the tree is still.
+/// Collects what is to be written while the tree is locked. Returns `None` if there is nothing to
+/// write.
 fn gather(holder: &Holder) -> Option<Gathered> {
     let Stage::Ready(kept) = &mut *holder.lock() else {
         return None;
     };
-    // Reading a small tree again is faster than looking what changed in it.
+    // Reading a small tree again is faster than checking what changed in it.
     let is_small = kept.tree.entries.len() < WORTH * holder.few_files;
     if kept.is_saved || kept.segments.is_empty() || is_small {
         return None;
@@ -207,7 +211,7 @@ fn write(mut file: &File, table: &[u8], segments: &[Arc<Segment>]) -> io::Result
     Ok(places)
 }
 
-/// From now on lists are read from the file instead of kept in memory.
+/// Reads the posting lists from the file from now on, instead of from memory.
 fn use_file(holder: &Holder, file: File, places: &Places, epoch: u64) {
     let file = Arc::new(file);
     let opened: Result<Vec<Segment>, Damaged> = places
@@ -226,7 +230,7 @@ fn use_file(holder: &Holder, file: File, places: &Places, epoch: u64) {
     }
 }
 
-/// Removes the files that were not used longest, when there are too many.
+/// Removes the least recently used index files if there are too many.
 fn bound(folder: &Path, newest: &Path) {
     let Ok(files) = fs::read_dir(folder) else {
         return;
@@ -254,13 +258,14 @@ fn bound(folder: &Path, newest: &Path) {
     }
 }
 
-/// Is there an index for this tree?
+/// Returns whether an index file exists for this tree.
 pub(crate) fn is_there(holder: &Holder) -> bool {
     let folder = holder.folder.as_deref();
     folder.is_some_and(|folder| place(folder, &holder.root, &holder.current_dir).is_file())
 }
 
-/// What an earlier session left, if it can be used. It may be read while the tree is.
+/// Reads the index that an earlier session stored, if it is usable. May run while the tree is being
+/// read.
 pub(crate) fn read(holder: &Holder) -> Option<IndexContents> {
     let folder = holder.folder.as_deref()?;
     let path = place(folder, &holder.root, &holder.current_dir);
@@ -271,7 +276,7 @@ pub(crate) fn read(holder: &Holder) -> Option<IndexContents> {
         give_up(&path);
         return None;
     };
-    // As a sign that it is used.
+    // The modification time records the last use.
     if let Ok(file) = OpenOptions::new().append(true).open(&path) {
         let _ = file.set_modified(SystemTime::now());
     }
@@ -286,13 +291,13 @@ fn give_up(path: &Path) {
     let _ = fs::remove_file(path);
 }
 
-/// What a file says.
+/// The contents of an index file.
 pub(crate) struct IndexContents {
     path: PathBuf,
     segments: Vec<Segment>,
-    /// The table.
+    /// The table of the file.
     table: Vec<u8>,
-    /// Where in it the directories begin.
+    /// The offset in the table at which the directories start.
     start: usize,
 }
 
@@ -356,7 +361,7 @@ fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
     }
 }
 
-/// Takes over what an earlier session found out about files that did not change since.
+/// Applies what an earlier session stored about files that have not changed since.
 pub(crate) fn take_over(kept: &mut KeptTree, index: IndexContents) {
     match take_over_files(kept, &index) {
         Ok(()) => {
@@ -375,7 +380,7 @@ fn take_over_files(kept: &mut KeptTree, index: &IndexContents) -> Result<(), Dam
     let mut next = 0;
     while !source.0.is_empty() {
         let path = Path::new(OsStr::from_bytes(source.bytes()?));
-        // Nearly always in the same order.
+        // The directories are nearly always stored in the same order.
         let directories = &kept.tree.directories;
         let is_next = |it: &TreeDirectory| it.path.as_os_str() == path.as_os_str();
         let directory = match directories.get(next).is_some_and(is_next) {
@@ -387,7 +392,7 @@ fn take_over_files(kept: &mut KeptTree, index: &IndexContents) -> Result<(), Dam
             Some(number) => &kept.tree.directories[number as usize].entries,
             None => &[],
         };
-        // Both are in the order of names.
+        // Both lists are sorted by name.
         let mut entries = entries.iter().copied().peekable();
         for _ in 0..source.small()? {
             let name = OsStr::from_bytes(source.bytes()?);
@@ -433,7 +438,7 @@ fn put_mark(into: &mut Vec<u8>, mark: &Mark) {
     }
 }
 
-/// What is left to read of a table.
+/// The rest of a table that is not parsed yet.
 struct Source<'a>(&'a [u8]);
 
 impl<'a> Source<'a> {
@@ -470,7 +475,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Sums up what is written.
+/// A writer that computes a checksum and the length of what is written.
 struct Summed<W> {
     inner: W,
     sum: Checksum,
@@ -490,7 +495,7 @@ impl<W: Write> Write for Summed<W> {
     }
 }
 
-/// Shows that bytes were lost or changed by accident.
+/// A checksum that detects accidental changes, not deliberate ones.
 struct Checksum {
     state: u64,
     rest: Vec<u8>,

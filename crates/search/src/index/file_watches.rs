@@ -1,11 +1,11 @@
-//! Files that are watched themselves.
+//! Watches on individual files.
 //!
-//! A directory's watch tells what is done to a file by its name there. A file may have another name
-//! outside the tree, or get one at any time, and be written through that one alone: only a watch of
-//! the file itself tells. So a file that is ruled out without a look is watched, and one that could
-//! not be is looked at before each answer. A watch ends with the first event: after that the file is
-//! not known any more until it is read again, and however often it is written, the queue does not
-//! fill.
+//! The watch of a directory reports only changes made through a file's name in that directory. A
+//! file may have, or get at any time, another name outside the tree and be written through that
+//! name; only a watch on the file itself reports this. So a file that the index may rule out
+//! without a `stat` is watched, and a file that cannot be watched is checked with `stat` before
+//! each answer. A watch ends with its first event. After that, nothing is known about the file
+//! until it is read again, so repeated writes do not fill the event queue.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -13,16 +13,17 @@ use std::fs;
 use super::tree::EntryNumber;
 use super::watch::WatchNumber;
 
-/// No more than this, whatever the kernel permits: each keeps about 1 KB of the kernel's memory.
+/// The maximum number of watched files, whatever the kernel permits: each takes about 1 KB of
+/// kernel memory.
 const MOST: usize = 150_000;
 
-/// Which files have a watch of their own.
+/// The files that are watched individually.
 #[derive(Debug)]
 pub(crate) struct FileWatches {
     files: HashMap<WatchNumber, EntryNumber>,
-    /// Further names of the same file.
+    /// Further names (hard links) of the same file.
     others: HashMap<WatchNumber, Vec<EntryNumber>>,
-    /// Watches that ended before they were entered here, while a thread adds some.
+    /// Watches that ended before they were entered here. `Some` while a thread adds watches.
     ended_early: Option<HashSet<WatchNumber>>,
     most: usize,
 }
@@ -37,8 +38,8 @@ impl FileWatches {
         }
     }
 
-    /// None yet, and as many as before at most. Where directories could not be watched any more,
-    /// fewer.
+    /// Returns an empty set with the same limit. If the kernel refused watches for directories, the
+    /// limit is half of the files that are watched now.
     pub(crate) fn anew(&self, ran_out: bool) -> Self {
         let most = match ran_out {
             true => self.files.len() / 2,
@@ -51,22 +52,23 @@ impl FileWatches {
         self.files.len()
     }
 
-    /// So many more files may be watched.
+    /// Returns the number of files that may still be watched.
     pub(crate) fn room(&self) -> usize {
         self.most.saturating_sub(self.files.len())
     }
 
-    /// The kernel gives no more.
+    /// Stops adding watches: the kernel has no more.
     pub(crate) fn is_full(&mut self) {
         self.most = self.files.len();
     }
 
-    /// A thread begins to add watches: what ends meanwhile is remembered.
+    /// Marks that a thread starts to add watches: those that end before they are entered are
+    /// recorded.
     pub(crate) fn begin(&mut self) {
         self.ended_early.get_or_insert_default();
     }
 
-    /// It has entered all.
+    /// Marks that the thread has entered all its watches.
     pub(crate) fn end(&mut self) {
         self.ended_early = None;
     }
@@ -75,7 +77,7 @@ impl FileWatches {
         self.files.contains_key(&watch)
     }
 
-    /// Enters a watch. False if it has ended already.
+    /// Enters a watch. Returns false if the watch has already ended.
     pub(crate) fn enter(&mut self, watch: WatchNumber, entry: EntryNumber) -> bool {
         let ended = self.ended_early.as_ref();
         if ended.is_some_and(|ended| ended.contains(&watch)) {
@@ -89,9 +91,9 @@ impl FileWatches {
         true
     }
 
-    /// The files whose watch has an event, or is ended: it counts no more.
+    /// Removes a watch that had an event or was ended. Returns its files.
     pub(crate) fn take(&mut self, watch: WatchNumber) -> Vec<EntryNumber> {
-        // It may be about to be entered under another name of the same file.
+        // The watch may be about to be entered for another name of the same file.
         if let Some(ended) = &mut self.ended_early {
             ended.insert(watch);
         }
@@ -101,7 +103,8 @@ impl FileWatches {
     }
 }
 
-/// Half of what a user may watch: other programs of the same user need some.
+/// Returns half of the kernel's limit per user, because other programs of the same user need
+/// watches too.
 fn by_default() -> usize {
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
     let limit = limit

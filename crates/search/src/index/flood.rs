@@ -1,9 +1,10 @@
-//! Ends a queue that holds more events than anyone follows.
+//! Closes an event queue that holds more events than can be applied one by one.
 //!
-//! To be told costs who writes: about 2 µs a file, as much as a fifth of what writing a small one takes.
-//! A build that writes thousands of files pays that for nothing, since the tree is read again then
-//! anyway. A thread looks at how much the queue holds, only while something is written, and ends it when
-//! that is too much: from then on nothing is told, and nothing costs.
+//! Queueing events slows down the writing process: about 2 µs per file, up to a fifth of the time
+//! to write a small file. A build that writes thousands of files would pay this without any
+//! benefit, because the tree is then read again anyway. A thread checks the size of the queue, but
+//! only while files are written, and closes the queue when it is too large. From then on there are
+//! no events and no cost.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,17 +17,19 @@ use rustix::io::Errno;
 
 use super::watch::EventQueue;
 
-/// Bytes of events: about 12,000 with short names, which is more than a tree follows one by one.
+/// The queue size in bytes at which the queue is closed: about 12,000 events with short names,
+/// which is more than are applied one by one.
 const FLOOD: u64 = 384 << 10;
 
-/// Between two looks at a queue that is written to: the kernel counts each event that it holds.
+/// The shortest and longest pause between two checks of the queue. A check is not free, because the
+/// kernel counts every queued event.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 
-/// What woke the thread.
+/// The reasons why the thread wakes up.
 const NEW_EVENTS: u64 = 0;
 const END: u64 = 1;
 
-/// Ends its thread when it is dropped.
+/// Ends its thread when dropped.
 #[derive(Debug)]
 pub(crate) struct FloodGuard {
     end: Arc<OwnedFd>,
@@ -36,7 +39,7 @@ impl FloodGuard {
     pub(crate) fn new(queue: &Arc<EventQueue>) -> io::Result<Self> {
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        // Told once of each change, not for as long as the queue holds anything.
+        // Edge-triggered: reported once per change, not for as long as the queue is not empty.
         let when_new = epoll::EventFlags::IN | epoll::EventFlags::ET;
         let data = epoll::EventData::new_u64(NEW_EVENTS);
         queue.with(|queue| epoll::add(&epoll, queue, data, when_new))?;
@@ -53,7 +56,7 @@ impl FloodGuard {
 
 impl Drop for FloodGuard {
     fn drop(&mut self) {
-        // It fails only where as much was written before, which ends the thread as well.
+        // This fails only if the counter is full, and then the thread ends as well.
         let _ = rustix::io::write(&self.end, &1_u64.to_ne_bytes());
     }
 }
@@ -86,9 +89,9 @@ fn guard(queue: &EventQueue, epoll: &OwnedFd, end: &OwnedFd) {
     }
 }
 
-/// How long until the next look, from what came during the last pause and what there is still room
-/// for: a quarter of the time that fills it, if it goes on like that. Never much longer than before,
-/// since it may not.
+/// Returns the pause until the next check, from the bytes that came during the last pause and the
+/// room that is left: a quarter of the time until the queue is full at the same rate. At most twice
+/// the last pause, because the rate may rise.
 fn next_pause(last: Duration, came: u64, room: u64) -> Duration {
     let fills = last.as_secs_f64() * room as f64 / came.max(1) as f64;
     let longest = PAUSES.1.min(last * 2);
@@ -101,7 +104,7 @@ fn has_ended_within(end: &OwnedFd, pause: Duration) -> bool {
         tv_nsec: pause.subsec_nanos().into(),
     };
     let mut asked = [PollFd::new(end, PollFlags::IN)];
-    // A signal makes it shorter.
+    // A signal may shorten the pause.
     matches!(poll(&mut asked, Some(&pause)), Ok(1..))
 }
 

@@ -1,8 +1,10 @@
-//! Files outside a tree that decide what is seen of it: ignore files above it, excludes of a repository
-//! and of the user. No one watches them, so they are looked at before each answer.
+//! Files outside a tree that decide what is visible in it: ignore files above the tree, and the
+//! exclude files of the repository and of the user. They are not watched, so they are checked
+//! before each answer.
 //!
-//! Most are names that could be there and are not, several in each directory above. A directory whose
-//! times did not change has got no new name: one look at it stands for all of them.
+//! Most of them do not exist: each directory above has several possible names. If the timestamps of
+//! a directory are unchanged, no name was added to it, so one `stat` of the directory covers all of
+//! them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,7 +19,7 @@ use super::load::is_local;
 use super::mark::Mark;
 use crate::handle::{EntryKind, kind_of};
 
-/// A file that is not watched and must be looked at before each answer.
+/// A file that is not watched and must be checked before each answer.
 #[derive(Debug)]
 struct Guarded {
     path: Box<Path>,
@@ -26,7 +28,7 @@ struct Guarded {
 }
 
 impl Guarded {
-    /// A file that was read at this moment or later.
+    /// Records the state of a file that was read at `read` or later.
     fn new(path: &Path, read: SystemTime) -> Self {
         let seen = look(path);
         Self {
@@ -36,13 +38,14 @@ impl Guarded {
         }
     }
 
-    /// Is it certainly what it was?
+    /// Returns whether the file is certainly unchanged.
     fn is_same(&self) -> bool {
         self.is_settled && look(&self.path) == self.seen
     }
 }
 
-/// A directory counts as the same whatever is in it.
+/// Returns the fingerprint of a path. For a directory only its identity is compared, because its
+/// contents do not matter here.
 fn look(path: &Path) -> Option<Mark> {
     let found = statat(CWD, path, AtFlags::empty()).ok()?;
     let mark = Mark::of(&found);
@@ -56,19 +59,21 @@ fn look(path: &Path) -> Option<Mark> {
     })
 }
 
-/// Names that are not in a directory.
+/// Names that do not exist in a directory.
 #[derive(Debug)]
 struct MissingNames {
     directory: Box<Path>,
     paths: Vec<Box<Path>>,
-    /// The directory as it was when none of them was there, if a new name would be seen by its times.
+    /// The directory's fingerprint when none of the names existed. `None` if a new name might not
+    /// show in its timestamps.
     seen: Option<Mark>,
 }
 
 impl MissingNames {
-    /// Is none of them there? One look at the directory, if nothing happened in it.
+    /// Returns whether none of the names exists. If the directory is unchanged, this takes one
+    /// `stat`.
     fn are_missing(&mut self) -> bool {
-        // First: what comes after this look changes the times.
+        // This must come first: any change after this `stat` alters the timestamps.
         let found = statat(CWD, &*self.directory, AtFlags::empty()).ok();
         let now = found.as_ref().map(Mark::of);
         if now.is_some() && now == self.seen {
@@ -79,22 +84,23 @@ impl MissingNames {
             |path: &Path| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT);
         let is_certain = self.paths.iter().all(|path| is_nothing(path));
         self.seen = now.filter(|mark| is_certain && mark.is_settled(moment));
-        // A link that leads nowhere is there, and may lead somewhere at any time.
+        // A dangling link exists as a name, and its target may appear at any time.
         is_certain || self.paths.iter().all(|path| look(path).is_none())
     }
 }
 
-/// All that is looked at before an answer.
+/// All files outside the tree that are checked before an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
-    /// What is there, and what is missing in a directory that is gone or whose times say nothing.
+    /// Files that exist, and missing files whose directory does not exist or has unreliable
+    /// timestamps.
     files: Vec<Guarded>,
     missing: Vec<MissingNames>,
     count: usize,
 }
 
 impl Guards {
-    /// Files that were read at this moment or later, whether they are there or not.
+    /// Records the state of files that were read at `read` or later, whether they exist or not.
     pub(crate) fn new<'a>(paths: impl IntoIterator<Item = &'a PathBuf>, read: SystemTime) -> Self {
         let mut guards = Self::default();
         let mut missing: BTreeMap<&Path, Vec<Box<Path>>> = BTreeMap::new();
@@ -107,7 +113,8 @@ impl Guards {
             }
         }
         for (directory, paths) in missing {
-            // Elsewhere the times of a directory may be those of another machine's clock.
+            // On other file systems the directory's timestamps may come from another machine's
+            // clock.
             let is_telling = statfs(directory).is_ok_and(|found| is_local(found.f_type as u64));
             match is_telling {
                 true => guards.missing.push(MissingNames {
@@ -125,19 +132,19 @@ impl Guards {
         guards
     }
 
-    /// How many files they are.
+    /// Returns the number of files.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// Is everything certainly what it was?
+    /// Returns whether all files are certainly unchanged.
     pub(crate) fn are_same(&mut self) -> bool {
         self.files.iter().all(Guarded::is_same)
             && self.missing.iter_mut().all(MissingNames::are_missing)
     }
 }
 
-/// What decides where the user's own excludes are.
+/// The environment variables that decide where the user's exclude file is.
 const VARIABLES: [&str; 4] = [
     "HOME",
     "XDG_CONFIG_HOME",
@@ -145,11 +152,12 @@ const VARIABLES: [&str; 4] = [
     "GIT_CONFIG_SYSTEM",
 ];
 
-/// Where the user's own excludes are, by git's settings. Those are read again when they change.
+/// The user's exclude file according to git's configuration. The configuration is read again when
+/// it changes.
 #[derive(Debug)]
 pub(crate) struct UserExcludes {
     variables: [Option<OsString>; 4],
-    /// The settings.
+    /// The git configuration files.
     files: Vec<Guarded>,
     pub(crate) path: Option<PathBuf>,
 }
@@ -171,7 +179,7 @@ impl UserExcludes {
             given(system).or_else(|| Some("/etc/gitconfig".into())),
         ];
         let begun = SystemTime::now();
-        // Before they are read: what changes meanwhile is seen the next time.
+        // Recorded before they are read, so a concurrent change is noticed at the next check.
         let files = files.into_iter().flatten();
         let files = files.map(|path| Guarded::new(&path, begun)).collect();
         Self {
@@ -181,10 +189,10 @@ impl UserExcludes {
         }
     }
 
-    /// Are they still in the same place?
+    /// Returns whether the user's exclude file is still at the same path.
     pub(crate) fn are_same(&mut self) -> bool {
         let [home, ..] = &self.variables;
-        // Without it the user's home is asked for elsewhere.
+        // Without `HOME`, the home directory comes from another source that is not tracked here.
         let is_known = home.as_ref().is_some_and(|home| !home.is_empty())
             && VARIABLES
                 .iter()

@@ -1,8 +1,8 @@
-//! Contents that our own tools have just written: they need not be read again.
+//! Contents that haft's own tools have just written, so that they need not be read again.
 //!
-//! The kernel tells of such a file that it was moved to its name, under which nothing was written
-//! since. If it is the very file that was handed over, its content is the one that came with it; in
-//! any doubt the file is read as ever.
+//! The kernel reports that such a file was renamed into place, and no write under that name. If the
+//! file has the identity that was passed with the content, the content is current. In any doubt the
+//! file is read as usual.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::mark::Mark;
 use super::tree::LiveTree;
 use crate::FileIdentity;
 
-/// More are not kept until the next question.
+/// The maximum number of contents to store until the next query.
 const MOST: usize = 64;
 
-/// What was handed over since the last question.
+/// The contents that were passed in since the last query.
 #[derive(Debug, Default)]
 pub(crate) struct HandedOver(Vec<HandedText>);
 
 #[derive(Debug)]
 struct HandedText {
-    /// Below the root.
+    /// The path relative to the root.
     path: PathBuf,
     bytes: Box<[u8]>,
     identity: FileIdentity,
@@ -39,8 +39,8 @@ impl HandedOver {
         }
     }
 
-    /// Holds those that are what their files hold. Called when the tree was brought up to date: what
-    /// was not told until then is not waited for.
+    /// Caches the contents that are still current. Called after the tree was brought up to date;
+    /// contents whose rename event has not arrived by then are dropped.
     pub(crate) fn take_in(&mut self, tree: &mut LiveTree<FileData>, budget: &Arc<Budget>) {
         let moved_here = std::mem::take(&mut tree.moved_here);
         for text in self.0.drain(..) {
@@ -53,7 +53,7 @@ impl HandedOver {
             if !is_of(&text, &mark) {
                 continue;
             }
-            // From here on the file itself is watched, whatever its name.
+            // From here on the file itself is watched, under all its names.
             let watcher = tree.watcher.clone();
             let room = tree.file_watches.room();
             let watch = watcher.filter(|_| room > 0);

@@ -1,4 +1,4 @@
-//! One tree of an engine: not read yet, being read, ready, or refused.
+//! A handle on one tree of an engine: not read yet, being read, ready, or refused.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,34 +14,34 @@ use super::load::Refused;
 use super::tree::Refreshed;
 use crate::settings::IndexSettings;
 
-/// A tree, by the directory it begins at.
+/// A tree, identified by its root directory.
 pub(crate) struct Holder {
     pub(crate) root: PathBuf,
     pub(crate) current_dir: PathBuf,
     pub(crate) budget: Arc<Budget>,
     pub(crate) threads: usize,
-    /// Where index files are.
+    /// The directory for index files.
     pub(crate) folder: Option<PathBuf>,
-    /// Fewer files are not worth an index.
+    /// Trees with fewer files are not indexed.
     pub(crate) few_files: usize,
-    /// Texts that no one asked for so long are let go.
+    /// Cached texts that were not used for this long are freed.
     pub(crate) contents_kept: Duration,
-    /// Of so many candidates each is looked at.
+    /// Up to this many candidates, each is checked with `stat` before its cached text is used.
     pub(crate) looked_at: usize,
-    /// How many files may be watched themselves, if that is said.
+    /// The maximum number of files that get their own watch, if the settings limit it.
     watched_files: Option<usize>,
     state: RwLock<Stage>,
-    /// Of the thread behind it, if there is one.
+    /// The state of the background thread, if one runs.
     pub(crate) work: Mutex<Work>,
     pub(crate) news: Condvar,
     has_ended: AtomicBool,
-    /// How often the tree was read from nothing.
+    /// The number of times the tree was read from scratch.
     readings: AtomicU64,
 }
 
 pub(crate) enum Stage {
     Unread,
-    /// By a thread, which will put it here.
+    /// A thread is reading the tree and will store the result here.
     Reading,
     Ready(Box<KeptTree>),
     Refused(Refused),
@@ -50,9 +50,9 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Work {
     pub(crate) has_thread: bool,
-    /// There is something to do.
+    /// True if there is something to do.
     pub(crate) is_wanted: bool,
-    /// Contents are asked for, not only names.
+    /// True if contents are requested, not only names.
     pub(crate) wants_index: bool,
     pub(crate) last_asked: Instant,
 }
@@ -96,8 +96,8 @@ impl Holder {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the tree, if it is ready. Others may look at the same time, so this may take a
-    /// moment, but no longer: who asks next must bring the tree up to date first.
+    /// Calls `look` with the tree, if it is ready. Other readers may run concurrently. It should
+    /// not take long, because the next query must take the write lock to bring the tree up to date.
     pub(crate) fn look<T>(
         &self,
         look: impl FnOnce(&KeptTree) -> Result<T, NotKnown>,
@@ -108,7 +108,7 @@ impl Holder {
         }
     }
 
-    /// Asks the tree, if it is ready.
+    /// Calls `ask` with exclusive access to the tree, if it is ready.
     pub(crate) fn with<T>(
         &self,
         ask: impl FnOnce(&mut KeptTree) -> Result<T, NotKnown>,
@@ -119,8 +119,8 @@ impl Holder {
         }
     }
 
-    /// Asks the tree as it is now. A tree that cannot be brought up to date is given up. `ask` is
-    /// told whether all was read again just now.
+    /// Brings the tree up to date and calls `ask` with it. If the update fails, the tree is
+    /// dropped. The second argument of `ask` says whether everything was read again just now.
     pub(crate) fn with_fresh<T>(
         &self,
         ask: impl FnOnce(&mut KeptTree, Refreshed) -> Result<T, NotKnown>,
@@ -132,7 +132,7 @@ impl Holder {
         match kept.refresh() {
             Ok(refreshed) => ask(kept, refreshed),
             Err(Refused::Failed | Refused::Stopped) => {
-                // Perhaps it can be read another time.
+                // It may succeed another time.
                 *stage = Stage::Unread;
                 Err(NotKnown)
             }
@@ -143,8 +143,8 @@ impl Holder {
         }
     }
 
-    /// Reads the tree, if no one did yet. It is ready afterwards, or refused. The number of the
-    /// reading, if it was this one.
+    /// Reads the tree, unless another thread has read it or is reading it. Afterwards it is ready
+    /// or refused. Returns the number of the reading, if this call did it.
     pub(crate) fn read(&self) -> Option<u64> {
         {
             let mut stage = self.lock();
@@ -155,7 +155,7 @@ impl Holder {
         }
         let stop = || self.has_ended();
         let (read, index) = thread::scope(|scope| {
-            // Beside the tree: neither needs the other.
+            // The index file is read concurrently with the tree; neither depends on the other.
             let index = thread::Builder::new().spawn_scoped(scope, || file::read(self));
             let read = KeptTree::read(
                 &self.root,
@@ -187,7 +187,7 @@ impl Holder {
         matches!(*self.lock(), Stage::Unread)
     }
 
-    /// Reads the tree at once if an earlier session left an index: it is faster then than a plain
+    /// Reads the tree now if an earlier session stored an index: then this is faster than a plain
     /// search.
     pub(crate) fn read_if_indexed(&self) -> Option<u64> {
         match self.is_unread() && file::is_there(self) {
@@ -200,7 +200,7 @@ impl Holder {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// The engine is gone: its thread ends soon.
+    /// Called when the engine is dropped: the background thread ends soon.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.news.notify_all();

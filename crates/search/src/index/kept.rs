@@ -1,4 +1,4 @@
-//! A tree that is kept between calls, with what the index and the memory hold of it.
+//! A tree that is cached between calls, with its index and its cached texts.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +18,7 @@ use crate::handle::EntryKind;
 use crate::skip::Skip;
 use crate::walk::{NameRules, Verdict};
 
-/// So many choices of files are kept.
+/// The number of file selections to cache.
 const MOST_VIEWS: usize = 12;
 
 const NO_FILE: EntryNumber = EntryNumber::MAX;
@@ -29,20 +29,20 @@ pub(crate) struct KeptTree {
     pub(crate) segments: Vec<Slot>,
     views: Vec<View>,
     pub(crate) budget: Arc<Budget>,
-    /// Goes up when entries get other numbers.
+    /// Increases when entries are renumbered.
     pub(crate) epoch: u64,
-    /// What the index knows is on the disk.
+    /// True if everything in the index is stored on disk.
     pub(crate) is_saved: bool,
     handed_over: HandedOver,
 }
 
-/// A segment, and which file each of its texts is now.
+/// A segment, with the current file for each of its texts.
 pub(crate) struct Slot {
     pub(crate) segment: Arc<Segment>,
     pub(crate) files: Vec<EntryNumber>,
 }
 
-/// Which files a query is about.
+/// Selects the files of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ViewKey {
     pub(crate) directory: DirectoryNumber,
@@ -54,12 +54,12 @@ pub(crate) struct ViewKey {
 struct View {
     key: ViewKey,
     structure: u64,
-    /// What was decided of an entry: nothing yet, hidden, visible.
+    /// The decision for each entry: 0 for none yet, 1 for hidden, 2 for visible.
     decided: Vec<u8>,
     seen: Seen,
 }
 
-/// What a walk with a query's rules would meet.
+/// The files that a walk with a query's rules would find.
 #[derive(Clone)]
 pub(crate) struct Seen {
     /// In path order.
@@ -72,9 +72,9 @@ pub(crate) struct Candidates {
     pub(crate) files: Vec<EntryNumber>,
     pub(crate) skips: Arc<[Skip]>,
     pub(crate) epoch: u64,
-    /// How many of all files the index does not know.
+    /// The files that the index does not know.
     pub(crate) unread: Unread,
-    /// How much work it is to search them, as bytes of text in memory.
+    /// The cost of searching the files, as bytes of text in memory.
     pub(crate) work: u64,
 }
 
@@ -82,29 +82,30 @@ pub(crate) struct Candidates {
 pub(crate) struct Unread {
     pub(crate) files: usize,
     pub(crate) bytes: u64,
-    /// How many files had to be looked at because they are not watched, though they may be.
+    /// The number of files that had to be checked with `stat` because they are not watched,
+    /// although they could be.
     pub(crate) unwatched: usize,
 }
 
-/// A file to search that must be read.
+/// A file to search whose text is not cached.
 pub(crate) struct Candidate {
     pub(crate) entry: EntryNumber,
     pub(crate) version: u32,
     /// Absolute.
     pub(crate) path: PathBuf,
-    /// Where in it the path below the root begins.
+    /// The offset in `path` at which the part below the root starts.
     below: usize,
 }
 
 impl Candidate {
-    /// The path below the root of the tree.
+    /// Returns the path relative to the root of the tree.
     pub(crate) fn below(&self) -> &Path {
         let bytes = self.path.as_os_str().as_bytes();
         Path::new(OsStr::from_bytes(&bytes[self.below..]))
     }
 }
 
-/// The tree does not know what is asked: search without it.
+/// The index cannot answer the query: search without it.
 #[derive(Debug)]
 pub(crate) struct NotKnown;
 
@@ -129,7 +130,7 @@ impl KeptTree {
         })
     }
 
-    /// A content that was put in place just now; see `handed_over`.
+    /// Stores a content that was just renamed into place; see `handed_over`.
     pub(crate) fn hand_over(&mut self, below: &Path, content: &[u8], identity: &FileIdentity) {
         self.handed_over.add(below, content, identity);
     }
@@ -146,7 +147,7 @@ impl KeptTree {
         Ok(refreshed)
     }
 
-    /// Adds segments to a tree that has none; entries know already what they are in them.
+    /// Adds segments to a tree that has none. The entries already refer to their texts.
     pub(crate) fn add_segments(&mut self, segments: Vec<Segment>) {
         self.segments = segments
             .into_iter()
@@ -158,7 +159,7 @@ impl KeptTree {
         self.number_texts();
     }
 
-    /// Finds out which file each text of the index is.
+    /// Rebuilds the map from the texts of each segment to files.
     pub(crate) fn number_texts(&mut self) {
         for slot in &mut self.segments {
             slot.files = vec![NO_FILE; slot.segment.texts()];
@@ -174,7 +175,7 @@ impl KeptTree {
         }
     }
 
-    /// What a walk from this directory by these rules would meet.
+    /// Returns the files that a walk from this directory with these rules would find.
     pub(crate) fn see(&mut self, key: &ViewKey, rules: &NameRules) -> Result<Seen, NotKnown> {
         let known = self.views.iter().position(|view| view.key == *key);
         let mut view = match known {
@@ -248,7 +249,7 @@ impl KeptTree {
         })
     }
 
-    /// What is wrong with the ignore files of directories above.
+    /// Returns the problems with ignore files of the directories above.
     pub(crate) fn skips_above(&self, start: DirectoryNumber) -> Vec<Skip> {
         let start = &self.tree.directories[start as usize].path;
         let above = start
@@ -263,8 +264,8 @@ impl KeptTree {
         skips
     }
 
-    /// Which of these files a pattern may match in. `has_looked`: every file was looked at since the
-    /// question was asked.
+    /// Returns the files in which a pattern may match. `has_looked` is true if every file was
+    /// checked since the query started.
     pub(crate) fn candidates(
         &mut self,
         seen: &Seen,
@@ -310,7 +311,7 @@ impl KeptTree {
         })
     }
 
-    /// The files that the index cannot rule out.
+    /// Returns the files that the index cannot rule out.
     fn indexed_candidates(&self, query: &TrigramQuery) -> Result<Bits, Damaged> {
         let mut found = Bits::none(self.tree.entries.len());
         for (number, slot) in self.segments.iter().enumerate() {
@@ -331,21 +332,22 @@ impl KeptTree {
         Ok(found)
     }
 
-    /// A file to search; `None` if it is gone.
+    /// Returns a file to search, or `None` if it no longer exists.
     pub(crate) fn file(&self, number: EntryNumber) -> Option<&TreeEntry<FileData>> {
         let entry = self.tree.entries.get(number as usize);
         entry.filter(|entry| entry.is_there)
     }
 
-    /// The text of a file, if it is known. `spares_look`: one that is watched itself need not be
-    /// looked at (see `tree`, of stores through a mapping). `path`: see [`LiveTree::look_at_entry`].
+    /// Returns the cached text of a file, if it is current. With `spares_look`, a file that has its
+    /// own watch is not checked with `stat` (see the note on memory maps in `tree`). For `path`,
+    /// see [`LiveTree::look_at_entry`].
     pub(crate) fn text_of<'a>(
         &self,
         entry: &'a TreeEntry<FileData>,
         spares_look: bool,
         path: &mut PathBuf,
     ) -> Option<&'a Held> {
-        // A change in the same instant as the last one is not seen by a look alone.
+        // A `stat` alone does not detect a second change within the same clock tick.
         let is_watched = entry.watch.is_some();
         let held = entry.data.held.as_ref();
         let held = held.filter(|_| is_watched || entry.data.is_settled)?;
@@ -355,7 +357,7 @@ impl KeptTree {
         (self.tree.look_at_entry(entry, path) == Some(entry.mark)).then_some(held)
     }
 
-    /// Where a file is, and where in that the path below the root begins.
+    /// Returns the absolute path of a file, and the offset at which the part below the root starts.
     pub(crate) fn path_of(&self, number: EntryNumber) -> (PathBuf, usize) {
         let entry = &self.tree.entries[number as usize];
         let directory = &self.tree.directories[entry.parent as usize].path;
@@ -369,7 +371,7 @@ impl KeptTree {
         (path, below)
     }
 
-    /// What is needed to read a file.
+    /// Returns what is needed to read a file.
     pub(crate) fn candidate(&self, number: EntryNumber) -> Candidate {
         let (path, below) = self.path_of(number);
         Candidate {
@@ -380,7 +382,8 @@ impl KeptTree {
         }
     }
 
-    /// Keeps what was read of a file, unless the file changed since or is held already.
+    /// Caches a text that was read, unless the file has changed since or its text is already
+    /// cached.
     pub(crate) fn keep_text(&mut self, entry: EntryNumber, version: u32, text: &ReadText) {
         let Some(entry) = self.tree.entries.get_mut(entry as usize) else {
             return;
@@ -398,7 +401,7 @@ impl KeptTree {
         }
     }
 
-    /// Gives the index up; it is built anew.
+    /// Drops the index. It is built again.
     pub(crate) fn forget_index(&mut self) {
         self.segments.clear();
         for entry in &mut self.tree.entries {
@@ -406,7 +409,7 @@ impl KeptTree {
         }
     }
 
-    /// Lets all texts go.
+    /// Frees all cached texts.
     pub(crate) fn let_go(&mut self) {
         for entry in &mut self.tree.entries {
             entry.data.held = None;

@@ -1,7 +1,6 @@
-//! Reads the directories of a tree: what is in them, what ignore files say of it, and from then on
-//! watched.
+//! Reads the directories of a tree: their entries and ignore files. From then on they are watched.
 //!
-//! A directory is watched before it is listed, so that what changes meanwhile is seen by its event.
+//! A directory is watched before it is listed, so that a concurrent change is reported as an event.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,10 +18,10 @@ use crate::handle::{Directory, EntryKind, kind_of};
 use crate::skip::{Skip, SkipLog, SkipReason};
 use crate::walk::{IgnoreRules, Level, Telling, Verdict, is_version_control};
 
-/// A tree of more entries is searched without any of this.
+/// The maximum number of entries in a tree. Larger trees are not indexed.
 pub(crate) const MOST_ENTRIES: usize = 600_000;
 
-/// File systems on which the kernel tells of every change: those that only this machine writes to.
+/// File systems on which the kernel reports every change: those that only this machine writes to.
 const LOCAL: [u64; 9] = [
     0xef53,      // ext2, ext3, ext4
     0x9123_683e, // btrfs
@@ -35,11 +34,11 @@ const LOCAL: [u64; 9] = [
     0x794c_7630, // overlayfs: changes below its own mount are undefined, by its documentation
 ];
 
-/// The tree is not to be kept.
+/// The reason why a tree is not indexed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     TooLarge,
-    /// Something is on a file system that others may write to.
+    /// A part of the tree is on a file system that other machines may write to.
     NotLocal,
     Stopped,
     Failed,
@@ -55,17 +54,18 @@ impl Refused {
     }
 }
 
-/// A directory as it was read.
+/// A directory that was read.
 pub(crate) struct LoadedDirectory {
-    /// Which one of the list it is in, and as which of its entries; none for the first.
+    /// The index of the parent directory in the list, and the index of this directory among the
+    /// parent's entries. `None` for the first.
     pub(crate) above: Option<(usize, usize)>,
-    /// Below the root of the tree.
+    /// The path relative to the root of the tree.
     pub(crate) path: PathBuf,
     pub(crate) mark: Mark,
     pub(crate) watch: Option<WatchNumber>,
     pub(crate) level: Option<Arc<Level>>,
     pub(crate) skips: Vec<Skip>,
-    /// By name.
+    /// Sorted by name.
     pub(crate) entries: Vec<LoadedEntry>,
 }
 
@@ -73,16 +73,16 @@ pub(crate) struct LoadedEntry {
     pub(crate) name: OsString,
     pub(crate) kind: EntryKind,
     pub(crate) verdict: Verdict,
-    /// Of a directory that is entered, what was entered counts.
+    /// For a directory that is entered, the fingerprint in its [`LoadedDirectory`] applies instead.
     pub(crate) mark: Mark,
 }
 
-/// What reading needs to know.
+/// The parameters of reading a tree.
 pub(crate) struct Loader<'a> {
     pub(crate) top: &'a Directory,
     pub(crate) root: &'a Path,
     pub(crate) rules: &'a IgnoreRules,
-    /// None: everything is looked at again before each answer.
+    /// `None` if everything is checked before each answer instead.
     pub(crate) watcher: Option<&'a Watcher>,
     pub(crate) threads: usize,
     pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
@@ -90,7 +90,7 @@ pub(crate) struct Loader<'a> {
     pub(crate) local: LocalDevice,
 }
 
-/// The last device that only this machine writes to: nearly all directories are on the same.
+/// The last device that was found to be local: nearly all directories are on the same device.
 #[derive(Debug)]
 pub(crate) struct LocalDevice(AtomicU64);
 
@@ -115,7 +115,7 @@ struct ReadTask {
 }
 
 impl Loader<'_> {
-    /// Reads a directory and all below it, level by level.
+    /// Reads a directory and everything below it, level by level.
     pub(crate) fn load(
         &self,
         path: &Path,
@@ -181,7 +181,8 @@ impl Loader<'_> {
         results.into_iter().map(|(_, result)| result).collect()
     }
 
-    /// `None`: it is gone, or something else is in its place.
+    /// Reads one directory. Returns `None` if it no longer exists or was replaced by something
+    /// else.
     fn read(&self, task: &ReadTask) -> Result<Option<LoadedDirectory>, Refused> {
         if (self.stop)() {
             return Err(Refused::Stopped);
@@ -242,7 +243,7 @@ impl Loader<'_> {
         names.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
         let level = loaded.level.as_deref();
         for (name, kind) in names {
-            // Looking at a directory that is opened next would tell nothing new.
+            // A `stat` of a directory that is opened next would add nothing.
             let is_entered = kind == EntryKind::Directory && !is_version_control(&name);
             let verdict = is_entered.then(|| self.verdict(&name, kind, &path, level));
             let entry = match verdict.filter(|verdict| *verdict != Verdict::Ignored) {
@@ -259,8 +260,9 @@ impl Loader<'_> {
         Ok(Some(loaded))
     }
 
-    /// One name of a directory; `None` if it is gone or never looked at. What may not be looked at is not left out,
-    /// since a walk would report it: then there is no tree.
+    /// Reads one name of a directory. Returns `None` if it no longer exists or is never searched.
+    /// If the `stat` fails for another reason, the tree is refused, because a walk would report
+    /// that entry.
     pub(crate) fn entry(
         &self,
         directory: &Directory,
@@ -284,7 +286,7 @@ impl Loader<'_> {
         }))
     }
 
-    /// What ignore files say of a name in the directory at this path.
+    /// Returns the decision of the ignore files about a name in the directory at this path.
     fn verdict(
         &self,
         name: &OsStr,
@@ -295,7 +297,7 @@ impl Loader<'_> {
         let is_dir = kind == EntryKind::Directory;
         match level {
             Some(_) => self.rules.by_files(&path.join(name), is_dir, level),
-            // Without any ignore file.
+            // No ignore file applies.
             None => Verdict::Unknown,
         }
     }
@@ -309,7 +311,7 @@ fn check_local(directory: &Directory) -> Result<(), Refused> {
     }
 }
 
-/// Does only this machine write to a file system of this type?
+/// Returns whether only this machine writes to a file system of this type.
 pub(crate) fn is_local(file_system: u64) -> bool {
     LOCAL.contains(&(file_system & 0xffff_ffff))
 }

@@ -1,5 +1,5 @@
-//! What is known of a tree's files is lost when something happens to them: by the watch of the file
-//! itself, or by a look at it.
+//! Discards the cached knowledge about a file when the file changes, as reported by its watch or by
+//! a check with `stat`.
 
 use std::path::PathBuf;
 use std::thread;
@@ -8,11 +8,11 @@ use super::mark::Mark;
 use super::tree::{EntryNumber, FileKnowledge, LiveTree};
 use super::watch::WatchNumber;
 
-/// Fewer files are looked at by one thread.
+/// Fewer files than this are checked by one thread.
 const MANY: usize = 500;
 
 impl<T: FileKnowledge> LiveTree<T> {
-    /// What is known of a file's content is not so any more.
+    /// Discards what is known about a file's content.
     pub(crate) fn lose(&mut self, number: EntryNumber) {
         let entry = &mut self.entries[number as usize];
         entry.version += 1;
@@ -22,7 +22,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         }
     }
 
-    /// Ends the watch of a file; by its other names it is not watched either.
+    /// Ends the watch of a file. Then the file is not watched under its other names either.
     fn end_watch(&mut self, watch: WatchNumber) {
         for entry in self.file_watches.take(watch) {
             self.entries[entry as usize].watch = None;
@@ -32,8 +32,9 @@ impl<T: FileKnowledge> LiveTree<T> {
         }
     }
 
-    /// Enters the watch of a file that was begun before it was read or looked at. False if something
-    /// has happened to the file since: then it is not known any more.
+    /// Enters the watch of a file; the watch must have been started before the file was read or
+    /// checked. Returns false if the file has changed since. Then the cached knowledge about it is
+    /// discarded.
     pub(crate) fn enter_watch(&mut self, number: EntryNumber, watch: WatchNumber) -> bool {
         let is_watched = self.file_watches.enter(watch, number);
         match is_watched {
@@ -43,7 +44,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         is_watched
     }
 
-    /// Something happened to a file.
+    /// Discards the cached knowledge about a file after an event, and records its new fingerprint.
     pub(crate) fn look_again(&mut self, number: EntryNumber) {
         self.lose(number);
         let found = self.top.look_below(&self.path_of(number));
@@ -52,7 +53,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         }
     }
 
-    /// Looks at files that are not watched. What is known of those that changed is lost.
+    /// Checks files that are not watched, and discards the knowledge about those that changed.
     pub(crate) fn look_at(&mut self, numbers: &[EntryNumber]) {
         let threads = match numbers.len() < MANY {
             true => 1,

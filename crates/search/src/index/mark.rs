@@ -1,15 +1,15 @@
-//! By what a file is known to be the one that was read.
+//! The fingerprint of a file, which shows whether the file is still the one that was read.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
 
-/// A change within this time of an earlier one may leave the same times behind: clocks of file
-/// systems tick as coarsely as 10 ms.
+/// Two changes within this time may leave the same timestamps: file system clocks can tick as
+/// coarsely as every 10 ms.
 const TICK: Duration = Duration::from_millis(40);
 
-/// Which file it is and when it changed. The time of the last change of anything (ctime) cannot be
-/// set by a program, so one that restores the time of its content does not hide it.
+/// The identity of a file and its times of change. Programs cannot set the ctime, so a program that
+/// restores the modification time does not hide a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) device: u64,
@@ -31,8 +31,8 @@ impl Mark {
         }
     }
 
-    /// Would a change after this moment be seen by the times? Not if the last one was just before
-    /// it, or is in its future, as after the clock was set back.
+    /// Returns whether a change after `moment` would show in the timestamps. It would not if the
+    /// last change was just before `moment` or is in the future, as after the clock was set back.
     pub(crate) fn is_settled(&self, moment: SystemTime) -> bool {
         let before = moment.checked_sub(TICK).unwrap_or(UNIX_EPOCH);
         let before = before.duration_since(UNIX_EPOCH).unwrap_or_default();

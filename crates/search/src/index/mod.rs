@@ -1,13 +1,17 @@
-//! What an engine keeps between calls, so that most of a tree need not be read again.
+//! The state that an engine caches between calls, so that most of a tree need not be read again.
 //!
-//! A tree is read once and then followed through the kernel's events, drained at the beginning of
-//! each call. An index of trigrams says which files a pattern can match in; only those are searched,
-//! by the same searcher as ever, and from memory if they fit. Where anything is in doubt the answer is
-//! [`NotKnown`], and the call is answered by a plain walk.
+//! A tree is read once and then updated from the kernel's change events, which are drained at the
+//! start of each call. A trigram index shows which files a pattern can match in. Only those are
+//! searched, by the usual searcher, and from memory if their texts fit. In any doubt the result is
+//! [`NotKnown`], and a plain walk answers the call.
 //!
-//! Pure: `trigram`, `bits`, `segment` (the index), `plan` (what a pattern needs).
-//! The tree: `mark`, `guards`, `watch`, `flood`, `file_watches`, `load`, `tree`, `looks`; `contents`, `handed_over`; `kept` (all of it); `holder` (its life),
-//! `build` (the thread behind it), `file` (on disk), `store` (the trees of an engine).
+//! - Data structures without I/O: `trigram`, `bits`, `segment` (the index), `plan` (the trigrams
+//!   that a pattern needs).
+//! - The tree: `mark` (fingerprints), `guards` (files outside it), `watch` and `flood` (events),
+//!   `file_watches`, `load` (reading it), `tree`, `looks` (checks), `contents` and `handed_over`
+//!   (texts), `kept` (the tree with its index).
+//! - Its life: `holder` (the handle), `build` (the background thread), `file` (the index on disk),
+//!   `store` (the trees of an engine).
 
 mod bits;
 mod build;
@@ -31,7 +35,7 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
-/// Where the index file of a tree is, in the folder of all.
+/// Returns the path of a tree's index file in the cache folder.
 pub(crate) fn file_place(folder: &Path, root: &Path) -> Option<PathBuf> {
     Some(file::place(folder, root, root))
 }
@@ -43,7 +47,7 @@ pub(crate) use mark::Mark;
 pub(crate) use plan::{TrigramQuery, plan};
 pub(crate) use store::{AskedTree, Need, TreeStore};
 
-/// What fuzz targets look at.
+/// Items that fuzz targets use.
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzed {
     pub(crate) use super::plan::{TrigramQuery, plan};

@@ -1,9 +1,9 @@
-//! Which trigrams a text must have for a pattern to match in it.
+//! Derives from a pattern the trigrams that a text must contain for the pattern to match in it.
 //!
-//! The pattern is parsed as grep-regex parses it and read from the inside out. Of each part is known
-//! either all it can match (*exact*), or how every match of it begins and ends, and what must be
-//! in it. Where nothing is known the answer is [`TrigramQuery::Any`]: a plan may ask for too many
-//! files, never for too few.
+//! The pattern is parsed as grep-regex parses it and analysed bottom-up. For each part either all
+//! texts it can match are known (*exact*), or how every match starts and ends and what it must
+//! contain. Where nothing is known the result is [`TrigramQuery::Any`]: a plan may select too many
+//! files, but never too few.
 
 use std::collections::BTreeSet;
 
@@ -12,29 +12,29 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use super::trigram::{self, Trigram};
 
-/// More different texts than this are not followed one by one.
+/// The maximum number of texts in an exact set.
 const MOST_EXACT: usize = 48;
-/// The same for beginnings and ends.
+/// The maximum number of texts in a set of prefixes or suffixes.
 const MOST_EDGES: usize = 32;
-/// A class of more characters may be anything.
+/// A character class with more characters than this may match anything.
 const MOST_CHARACTERS: usize = 24;
-/// So much is kept of a beginning or an end.
+/// The maximum length in bytes of a stored prefix or suffix.
 const EDGE: usize = 8;
-/// A text that is longer is asked for by this much of it.
+/// The maximum length in bytes of a text in an exact set.
 const LONGEST: usize = 120;
-/// What is repeated is unrolled so often.
+/// The maximum number of times a repetition is unrolled.
 const MOST_REPEATED: u32 = 4;
 /// Patterns nested deeper than this may match anything.
 const DEEPEST: usize = 200;
 
-/// What a text must have.
+/// The condition on the trigrams of a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TrigramQuery {
-    /// Nothing special.
+    /// Every text satisfies this.
     Any,
     One(Trigram),
     And(Vec<TrigramQuery>),
-    /// Without parts: no text has it.
+    /// At least one of the parts. Without parts, no text satisfies it.
     Or(Vec<TrigramQuery>),
 }
 
@@ -71,7 +71,7 @@ impl TrigramQuery {
         }
     }
 
-    /// Without repeated parts, lists of one, or lists inside lists of the same kind.
+    /// Removes repeated parts, lists with one part, and [`TrigramQuery::Any`] from `And` lists.
     fn tidy(self) -> Self {
         let tidied =
             |parts: Vec<Self>| -> BTreeSet<Self> { parts.into_iter().map(Self::tidy).collect() };
@@ -98,7 +98,7 @@ impl TrigramQuery {
     }
 }
 
-/// The plan of a pattern of a grep.
+/// Returns the plan of a grep pattern.
 pub(crate) fn plan(pattern: &str, case_insensitive: bool, multiline: bool) -> TrigramQuery {
     let parsed = ParserBuilder::new()
         .utf8(false)
@@ -108,7 +108,7 @@ pub(crate) fn plan(pattern: &str, case_insensitive: bool, multiline: bool) -> Tr
         .dot_matches_new_line(multiline)
         .case_insensitive(case_insensitive)
         .build()
-        // As grep-regex puts it, so that flags inside reach as far.
+        // Wrapped as grep-regex wraps it, so that inline flags have the same scope.
         .parse(&format!("(?:{pattern})"));
     match parsed {
         Ok(hir) => read(&hir, 0).query().tidy(),
@@ -118,16 +118,17 @@ pub(crate) fn plan(pattern: &str, case_insensitive: bool, multiline: bool) -> Tr
 
 type Texts = BTreeSet<Vec<u8>>;
 
-/// What is known of a part of a pattern.
+/// The knowledge about a part of a pattern.
 #[derive(Clone, Debug)]
 enum Known {
-    /// Every match is one of these, folded.
+    /// Every match is one of these texts, in lower case.
     Exact(Texts),
     Partly {
-        /// Every match begins with one of these, and ends with one of those.
+        /// Every match starts with one of the texts in `first` and ends with one of those in
+        /// `last`.
         first: Texts,
         last: Texts,
-        /// Every text with a match has this.
+        /// Every text with a match satisfies this.
         has: TrigramQuery,
     },
 }
@@ -155,7 +156,7 @@ impl Known {
         }
     }
 
-    /// Gives up knowing everything.
+    /// Converts exact knowledge to prefixes, suffixes and a condition.
     fn partly(self) -> (Texts, Texts, TrigramQuery) {
         match self {
             Self::Exact(texts) => {
@@ -173,7 +174,7 @@ impl Known {
         {
             return Self::Exact(joined(one, two));
         }
-        // What spans the place where the two meet.
+        // The trigrams that span the boundary between the two parts.
         let (left, right) = (self.clone().last(), next.clone().first());
         let between = match left.len().saturating_mul(right.len()) <= MOST_EDGES * MOST_EDGES {
             true => one_of(&joined(&left, &right)),
@@ -203,7 +204,7 @@ impl Known {
         self.partly().1
     }
 
-    /// One of several.
+    /// Combines alternatives.
     fn any_of(parts: Vec<Self>) -> Self {
         let exact = parts.iter().map(|part| match part {
             Self::Exact(texts) => Some(texts),
@@ -215,7 +216,8 @@ impl Known {
                 return Self::Exact(texts);
             }
         }
-        // Edges are less than a whole text: what is known of each goes into the question first.
+        // Prefixes and suffixes carry less than a whole text, so the condition is built from the
+        // alternatives first.
         let queries = parts.iter().map(Self::query);
         let has = queries.fold(TrigramQuery::Or(Vec::new()), TrigramQuery::or);
         let (mut first, mut last) = (Texts::new(), Texts::new());
@@ -231,7 +233,8 @@ impl Known {
         }
     }
 
-    /// The same, but it may go on between a first and a last one.
+    /// Converts to the knowledge about a repetition: there may be more text between the prefix and
+    /// the suffix.
     fn repeated(self) -> Self {
         let (first, last, has) = self.partly();
         Self::Partly { first, last, has }
@@ -255,7 +258,8 @@ fn joined(one: &Texts, two: &Texts) -> Texts {
         .collect()
 }
 
-/// A text with a match has all trigrams of one of these. None of them can be, if there are none.
+/// Returns the condition that a text contains all trigrams of at least one of these texts. If there
+/// are no texts, no text satisfies it.
 fn one_of(texts: &Texts) -> TrigramQuery {
     let mut query = TrigramQuery::Or(Vec::new());
     for text in texts {
@@ -281,7 +285,7 @@ fn ends(texts: &Texts) -> Texts {
     })
 }
 
-/// Shorter and shorter, until there are few.
+/// Shortens the texts until there are at most `MOST_EDGES` different ones.
 fn edges(texts: &Texts, cut: impl Fn(&[u8], usize) -> Vec<u8>) -> Texts {
     for length in (1..=EDGE).rev() {
         let edges: Texts = texts.iter().map(|text| cut(text, length)).collect();
@@ -335,8 +339,8 @@ fn of_repetition(repetition: &Repetition, depth: usize) -> Known {
     }
 }
 
-/// All that a small class can match. A class that matches nothing is anything: such a pattern is
-/// for the regex to refuse.
+/// Returns all texts that a small class can match, or `None` for "anything". A class that matches
+/// nothing also gives `None`: the regex engine handles such a pattern.
 fn of_class(class: &Class) -> Option<Texts> {
     let mut texts = Texts::new();
     match class {

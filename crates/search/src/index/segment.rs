@@ -1,12 +1,12 @@
-//! A part of the index: for each trigram, which of some thousand texts have it.
+//! A part of the index: for each trigram, the texts that contain it, of up to 8,192 texts.
 //!
-//! A segment never changes. A tree has several; a file that changes leaves its segment by not being
-//! counted there any more and comes back in a later one. Layout, all numbers little endian:
+//! A segment never changes. A tree has several. When a file changes, its text in the old segment is
+//! ignored, and the file is indexed again in a later segment. Layout, with little-endian numbers:
 //!
 //! ```text
-//! table      one entry a trigram, sorted: trigram u32, offset of its list u32
-//! lists      one after the other: how many texts (varint), then either the gaps between their
-//!            numbers (varints) or, where those would be longer, one bit a text
+//! table      one entry per trigram, sorted: trigram u32, offset of its list u32
+//! lists      one after the other: number of texts (varint), then either the gaps between their
+//!            numbers (varints) or, if those would be longer, one bit per text
 //! ```
 
 use std::fs::File;
@@ -18,24 +18,24 @@ use super::bits::Bits;
 use super::plan::TrigramQuery;
 use super::trigram::Trigram;
 
-/// So many texts are in one segment at most.
+/// The maximum number of texts in one segment.
 pub(crate) const MOST_TEXTS: usize = 8192;
 
 const NUMBER_BITS: u32 = 13;
 
-/// A list of a rare trigram is short; beyond that, lists of common ones add nothing.
+/// If fewer candidates than this are left, further lists are not read: they would rule out little.
 const FEW: usize = 8;
 
-/// Collects the trigrams of texts, which have numbers in the order in which they come.
+/// Collects the trigrams of texts. Texts are numbered in the order in which they are added.
 #[derive(Default)]
 pub(crate) struct SegmentBuilder {
-    /// Trigram and number of a text.
+    /// Pairs of a trigram (high bits) and the number of a text (low bits).
     pairs: Vec<u64>,
     texts: usize,
 }
 
 impl SegmentBuilder {
-    /// Adds the next text by its different trigrams; its number.
+    /// Adds the next text with its distinct trigrams. Returns the number of the text.
     pub(crate) fn add(&mut self, trigrams: &[Trigram]) -> usize {
         let number = self.texts;
         assert!(number < MOST_TEXTS, "a segment is full");
@@ -78,7 +78,7 @@ impl SegmentBuilder {
     }
 }
 
-/// See the module.
+/// A finished segment; see the module.
 #[derive(Debug)]
 pub(crate) struct Segment {
     texts: usize,
@@ -90,11 +90,11 @@ pub(crate) struct Segment {
 #[derive(Debug)]
 enum Lists {
     Memory(Vec<u8>),
-    /// From this place on.
+    /// The file, and the offset at which the lists start.
     File(Arc<File>, u64),
 }
 
-/// The bytes of an index file are not what was written: it must not be used.
+/// The index file is corrupt: it must not be used.
 #[derive(Debug)]
 pub(crate) struct Damaged;
 
@@ -117,7 +117,7 @@ impl Segment {
         }
     }
 
-    /// How many bytes of memory it takes.
+    /// Returns the memory that the segment takes, in bytes.
     pub(crate) fn weight(&self) -> usize {
         let lists = match &self.lists {
             Lists::Memory(lists) => lists.len(),
@@ -126,7 +126,7 @@ impl Segment {
         self.table.len() * size_of::<(Trigram, u32)>() + lists
     }
 
-    /// The texts that may match; more perhaps, never fewer.
+    /// Returns the texts that may match: perhaps too many, never too few.
     pub(crate) fn candidates(&self, query: &TrigramQuery) -> Result<Bits, Damaged> {
         match query {
             TrigramQuery::Any => Ok(Bits::all(self.texts)),
@@ -139,7 +139,7 @@ impl Segment {
                 Ok(found)
             }
             TrigramQuery::And(parts) => {
-                // Short lists first: a trigram that is nowhere ends the question.
+                // Short lists first: if a trigram does not occur, no further list is read.
                 let mut order: Vec<(usize, &TrigramQuery)> = parts
                     .iter()
                     .map(|part| (self.length_of(part), part))
@@ -190,7 +190,7 @@ impl Segment {
         }
     }
 
-    /// As it is kept in a file: the table, then the lists.
+    /// Writes the segment in its file layout: the table, then the lists.
     pub(crate) fn write(&self, to: &mut impl io::Write) -> io::Result<SegmentSize> {
         for (trigram, offset) in &self.table {
             to.write_all(&trigram.to_le_bytes())?;
@@ -207,7 +207,7 @@ impl Segment {
         Ok(self.size())
     }
 
-    /// The segment that begins at this place of a file whose bytes were checked; only its table is
+    /// Opens the segment at this offset of a file whose checksum was verified. Only its table is
     /// read into memory.
     pub(crate) fn open(file: &Arc<File>, start: u64, size: SegmentSize) -> Result<Self, Damaged> {
         let (texts, trigrams) = (size.texts as usize, size.trigrams as usize);
@@ -240,7 +240,7 @@ impl Segment {
     }
 }
 
-/// How large the parts of a segment are.
+/// The sizes of the parts of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentSize {
     pub(crate) texts: u64,
@@ -272,7 +272,7 @@ fn encode(numbers: &[usize], texts: usize, into: &mut Vec<u8>) {
     }
 }
 
-/// Which of the two kinds a list is, is seen by its length.
+/// Decodes a list. Its length in bytes shows which of the two encodings it has.
 pub(crate) fn decode(bytes: &[u8], texts: usize) -> Result<Bits, Damaged> {
     let mut rest = bytes;
     let count = take(&mut rest)?;

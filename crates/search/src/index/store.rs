@@ -13,7 +13,7 @@ use crate::handle::EntryKind;
 use crate::settings::{IndexSettings, IndexStatus};
 use crate::walk::Verdict;
 
-/// So many trees are kept; the one that was not asked for longest goes.
+/// The maximum number of trees to cache; the least recently used one is dropped first.
 const MOST_TREES: usize = 4;
 
 /// All trees of an engine.
@@ -22,12 +22,12 @@ pub(crate) struct TreeStore {
     settings: IndexSettings,
     budget: Arc<Budget>,
     threads: usize,
-    /// Those asked last come first.
+    /// Most recently used first.
     trees: Mutex<Vec<Arc<Holder>>>,
 }
 
 impl TreeStore {
-    /// `None` if nothing is to be kept.
+    /// Creates the store. Returns `None` if the settings disable caching.
     pub(crate) fn new(settings: IndexSettings, threads: usize) -> Option<Self> {
         if !settings.enabled {
             return None;
@@ -44,19 +44,19 @@ impl TreeStore {
         })
     }
 
-    /// Every answer is compared with that of a plain walk.
+    /// Returns whether every answer is compared with that of a plain walk.
     pub(crate) fn verifies(&self) -> bool {
         self.settings.verify
     }
 
-    /// The tree that a search below `real` belongs to: that of the current directory, if it is in
-    /// there.
+    /// Returns the tree for a search below `real`: that of the current directory, if `real` is in
+    /// it. Returns `None` if the directory must not be indexed.
     pub(crate) fn holder(&self, real: &Path, current_dir: &Path) -> Option<AskedTree> {
         let root = match real.starts_with(current_dir) {
             true => current_dir,
             false => real,
         };
-        // Neither everything nor everyone's.
+        // Never index `/` or a directory directly below it, such as `/home`.
         if root.components().count() < 3 {
             return None;
         }
@@ -100,7 +100,7 @@ impl TreeStore {
         Some(AskedTree { holder, read_now })
     }
 
-    /// Hands a content to the trees that hold the file.
+    /// Passes a content to the trees that contain the file.
     pub(crate) fn wrote(&self, path: &Path, content: &[u8], identity: &FileIdentity) {
         let trees = self
             .trees
@@ -167,7 +167,7 @@ impl TreeStore {
         trees.iter().map(status).collect()
     }
 
-    /// Called after an answer: has the rest done behind it.
+    /// Called after an answer: starts the background work that would make the next one faster.
     pub(crate) fn after(&self, holder: &Arc<Holder>, need: Need) {
         if self.settings.at_once {
             return;
@@ -183,16 +183,16 @@ impl TreeStore {
     }
 }
 
-/// The tree that a question is about.
+/// The tree that a query is about.
 pub(crate) struct AskedTree {
     pub(crate) holder: Arc<Holder>,
-    /// If it was read for this very question: the number of that reading.
+    /// The number of the reading, if the tree was read for this query.
     read_now: Option<u64>,
 }
 
 impl AskedTree {
-    /// Asks the tree as it is now. `ask` is told whether every file was looked at since the question
-    /// came.
+    /// Brings the tree up to date and calls `ask` with it. The second argument of `ask` says
+    /// whether every file was checked since the query started.
     pub(crate) fn with_fresh<T>(
         &self,
         ask: impl FnOnce(&mut KeptTree, bool) -> Result<T, NotKnown>,
@@ -204,12 +204,13 @@ impl AskedTree {
     }
 }
 
-/// What a call would have been answered faster with.
+/// The part of the cache that a call needs to be answered fast.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need {
-    /// The names alone.
+    /// The names only.
     Tree,
-    /// The contents too. How many the index did not know; nothing if there was no tree.
+    /// The contents too. Contains the files that the index did not know, or `None` if there was no
+    /// tree.
     Index(Option<Unread>),
 }
 

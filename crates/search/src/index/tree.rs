@@ -1,22 +1,24 @@
-//! A tree as it is now: every entry of every directory that a walk would enter, also those that
-//! ignore files name, since a query's globs may bring them back.
+//! The current state of a tree: every entry of every directory that a walk would enter. It includes
+//! entries that ignore files exclude, because a query's globs may include them again.
 //!
-//! Before each answer [`LiveTree::refresh`] brings it up to date. Most of what changes is told by the
-//! kernel (`watch`). What is not told, and what is done about it:
+//! Before each answer [`LiveTree::refresh`] brings the tree up to date. The kernel reports most
+//! changes (`watch`). The changes it does not report, and how they are handled:
 //!
-//! - a file written through another name of it outside, or by who opened it under a name that is
-//!   gone: files are watched themselves (`file_watches`), or looked at before each answer.
-//! - a store through a mapping: the kernel tells no one of a store, and of `msync` neither. While
-//!   there are few candidates (`looked_at` in `settings`), each is looked at before what is
-//!   known of it is used, which shows the first store into a page since it was last written to disk;
-//!   everything is told when the file is unmapped. Until then a later store into the same page, any
-//!   into a file that was ruled out, and any into a text among very many candidates cannot be seen.
-//! - ignore files above the tree, excludes of a repository and of the user: looked at before each
-//!   answer.
-//! - something mounted: the kernel says that, and the tree is read again.
-//! - more events than fit or than are followed (`flood`), more directories than may be watched: the
-//!   tree is read again, once or before each answer. Reading again costs a look at every file, but no
-//!   content.
+//! - A file is written through another name outside the tree, or through a descriptor opened under
+//!   a name that no longer exists: files have their own watches (`file_watches`), or are checked
+//!   before each answer.
+//! - A store through a memory map: the kernel does not report stores, nor `msync`. While there are
+//!   few candidates (`looked_at` in `settings`), each is checked with `stat` before its cached
+//!   content is used. This detects the first store into a page since the page was last written to
+//!   disk. When the file is unmapped, everything is reported. Until then three kinds of stores are
+//!   not detected: a later store into the same page, any store into a file that was ruled out, and
+//!   any store into a text among very many candidates.
+//! - Ignore files above the tree, and the exclude files of the repository and of the user: checked
+//!   before each answer.
+//! - A mount: the kernel reports it, and the tree is read again.
+//! - More events than fit or than are applied one by one (`flood`), or more directories than may be
+//!   watched: the tree is read again, once or before each answer. Reading it again takes a `stat`
+//!   of every file, but reads no content.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +40,7 @@ use crate::walk::{IgnoreRules, Level, NameRules, Verdict, is_telling, is_version
 pub(crate) type EntryNumber = u32;
 pub(crate) type DirectoryNumber = u32;
 
-/// More changes at once are not followed one by one.
+/// The maximum number of changes to apply one by one; with more, the tree is read again.
 const MOST_CHANGES: usize = 8000;
 
 /// A name in a directory.
@@ -49,39 +51,40 @@ pub(crate) struct TreeEntry<T> {
     pub(crate) kind: EntryKind,
     pub(crate) verdict: Verdict,
     pub(crate) mark: Mark,
-    /// If it is a directory that was entered.
+    /// The number of the directory, if the entry is a directory that was entered.
     pub(crate) directory: Option<DirectoryNumber>,
-    /// If it is a file that is watched itself.
+    /// The watch of the file itself, if it has one.
     pub(crate) watch: Option<WatchNumber>,
     pub(crate) is_there: bool,
-    /// Goes up with each change, so that what was read before it is not taken for what is.
+    /// Increases with each change, so that content read before the change is not used after it.
     pub(crate) version: u32,
-    /// What is known of its content.
+    /// The cached knowledge about the file's content.
     pub(crate) data: T,
 }
 
 #[derive(Debug)]
 pub(crate) struct TreeDirectory {
     parent: Option<DirectoryNumber>,
-    /// Below the root.
+    /// The path relative to the root.
     pub(crate) path: PathBuf,
     pub(crate) mark: Mark,
     watch: Option<WatchNumber>,
     level: Option<Arc<Level>>,
-    /// What reading it had to leave out.
+    /// The problems met while reading it.
     pub(crate) skips: Vec<Skip>,
-    /// By name.
+    /// Sorted by name.
     pub(crate) entries: Vec<EntryNumber>,
     is_there: bool,
 }
 
-/// `T` is what is kept of a file's content; it is lost when the file changes.
+/// A tree that is kept up to date. `T` is the cached knowledge about a file's content; it is
+/// discarded when the file changes.
 pub(crate) struct LiveTree<T> {
     pub(crate) root: PathBuf,
     pub(crate) current_dir: PathBuf,
     pub(crate) top: Arc<Directory>,
     rules: IgnoreRules,
-    /// Of the ignore files above the root.
+    /// Problems with the ignore files above the root.
     pub(crate) skips: Vec<Skip>,
     pub(crate) entries: Vec<TreeEntry<T>>,
     pub(crate) directories: Vec<TreeDirectory>,
@@ -92,34 +95,34 @@ pub(crate) struct LiveTree<T> {
     has_linked_rules: bool,
     excludes: UserExcludes,
     gone: usize,
-    /// Files that the last refresh found moved to their names, and not written since.
+    /// Files that the last refresh found moved to their names and not written since.
     pub(crate) moved_here: Vec<EntryNumber>,
-    /// Goes up when names come or go.
+    /// Increases when names are added or removed.
     pub(crate) structure: u64,
     pub(crate) threads: usize,
 }
 
-/// What happened to a name since the last look.
+/// The events for one name since the last refresh.
 #[derive(Clone, Copy, Debug, Default)]
 struct NameChange {
-    /// It came or went.
+    /// The name was added or removed.
     is_listing: bool,
     is_moved_here: bool,
     is_written: bool,
 }
 
-/// What is known of a file's content.
+/// The cached knowledge about a file's content.
 pub(crate) trait FileKnowledge: Default + Sync {
-    /// A change since it was read is seen by the file's times.
+    /// Returns whether any change since the file was read would show in its timestamps.
     fn is_settled(&self) -> bool;
 }
 
-/// What a refresh did.
+/// The outcome of a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refreshed {
-    /// Numbers stay.
+    /// Entries keep their numbers.
     InPlace,
-    /// All is new; what was known of unchanged files was taken over.
+    /// All entries are new; the knowledge about unchanged files was transferred.
     ReadAgain,
 }
 
@@ -156,7 +159,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         };
         let loaded = loader.load(Path::new(""), rules.start())?;
         let elsewhere = rules.elsewhere();
-        // What changed since they were read is too young to be trusted.
+        // Files that changed since `begun` are too recent for their timestamps to be trusted.
         let guarded = excludes.path.iter().chain(&elsewhere.paths);
         let guards = Guards::new(guarded, begun);
         let mut tree = Self {
@@ -186,12 +189,14 @@ impl<T: FileKnowledge> LiveTree<T> {
         Ok(tree)
     }
 
-    /// Are all directories watched? Otherwise all is looked at before each answer.
+    /// Returns whether all directories are watched. Otherwise everything is checked before each
+    /// answer.
     pub(crate) fn is_watched(&self) -> bool {
         self.watcher.is_some()
     }
 
-    /// Does a query that begins at this directory see what the tree says?
+    /// Returns whether the tree's entries and ignore rules are valid for a query that starts at
+    /// this directory.
     pub(crate) fn speaks_for(
         &self,
         directory: DirectoryNumber,
@@ -203,7 +208,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         !linked && !global
     }
 
-    /// Puts what was read into the tree, below an entry. The number of the first directory.
+    /// Adds directories that were read, below an entry. Returns the number of the first directory.
     fn add(
         &mut self,
         loaded: Vec<LoadedDirectory>,
@@ -270,7 +275,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         Some(directory.entries[at])
     }
 
-    /// The directory at a path below the root, if it was entered.
+    /// Returns the directory at a path below the root, if it was entered.
     pub(crate) fn find(&self, path: &Path) -> Option<DirectoryNumber> {
         path.components().try_fold(0, |directory, part| {
             let entry = self.find_in(&self.directories[directory as usize], part.as_os_str())?;
@@ -278,7 +283,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         })
     }
 
-    /// Where an entry is, below the root.
+    /// Returns the path of an entry relative to the root.
     pub(crate) fn path_of(&self, entry: EntryNumber) -> PathBuf {
         self.path_in(&self.entries[entry as usize])
     }
@@ -289,8 +294,8 @@ impl<T: FileKnowledge> LiveTree<T> {
             .join(&*entry.name)
     }
 
-    /// The entry as it is now. `path` is where its path is put together: looking at many, there is no
-    /// memory to be had for each.
+    /// Returns the current fingerprint of an entry. `path` is a buffer that callers reuse, so that
+    /// checking many entries does not allocate for each.
     pub(crate) fn look_at_entry(&self, entry: &TreeEntry<T>, path: &mut PathBuf) -> Option<Mark> {
         let directory = &self.directories[entry.parent as usize].path;
         path.clear();
@@ -303,7 +308,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         Some(Mark::of(&self.top.look_below(path)?))
     }
 
-    /// Brings the tree up to date with everything that was finished before.
+    /// Brings the tree up to date with every change that was finished before the call.
     pub(crate) fn refresh(&mut self) -> Result<Refreshed, Refused> {
         match self.follow()? {
             true => Ok(Refreshed::InPlace),
@@ -314,13 +319,13 @@ impl<T: FileKnowledge> LiveTree<T> {
         }
     }
 
-    /// Follows the changes one by one; false if that cannot be done.
+    /// Applies the changes one by one. Returns false if that is not possible.
     fn follow(&mut self) -> Result<bool, Refused> {
         self.moved_here.clear();
         let Some(watcher) = &self.watcher else {
             return Ok(false);
         };
-        // First: what happens from here on is seen next time.
+        // This must come first: anything that changes from here on is seen next time.
         let Drained::Changes(changes) = watcher.drain() else {
             return Ok(false);
         };
@@ -348,7 +353,7 @@ impl<T: FileKnowledge> LiveTree<T> {
                 if change.is_gone {
                     match directory {
                         0 => return Err(Refused::Failed),
-                        // The directory above tells of it.
+                        // The parent directory reports it.
                         _ => continue,
                     }
                 }
@@ -357,7 +362,7 @@ impl<T: FileKnowledge> LiveTree<T> {
                     return Ok(false);
                 }
                 if is_telling(&change.name) {
-                    // What is written inside a repository's own folder is no matter.
+                    // Writes inside a repository's own directory (such as `.git`) do not matter.
                     let is_folder = is_version_control(&change.name) && !change.is_listing;
                     if !is_folder {
                         return Ok(false);
@@ -381,7 +386,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         Ok(true)
     }
 
-    /// Compares names of one directory with what is there now.
+    /// Compares names of one directory with the current state of the file system.
     fn apply_in(
         &mut self,
         number: DirectoryNumber,
@@ -389,7 +394,8 @@ impl<T: FileKnowledge> LiveTree<T> {
     ) -> Result<bool, Refused> {
         let known = &self.directories[number as usize];
         let Ok(opened) = self.top.enter_below(&known.path) else {
-            // Gone, with all in it: then the directory above says so, or did.
+            // If the directory was removed with its contents, the parent directory reports it, or
+            // already has.
             let above = known
                 .parent
                 .map(|above| self.directories[above as usize].is_there);
@@ -415,7 +421,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             if let (Some(before), Some(now)) = (before, &now) {
                 let entry = &self.entries[before as usize];
                 let is_same_file = entry.kind == EntryKind::File && now.kind == EntryKind::File;
-                // One that was removed and made again may have the same number.
+                // A directory that was removed and created again may have the same inode number.
                 let is_same_folder = !is_listing
                     && entry.kind == EntryKind::Directory
                     && now.kind == EntryKind::Directory
@@ -430,8 +436,8 @@ impl<T: FileKnowledge> LiveTree<T> {
                     continue;
                 }
             }
-            // First what was there: its watches end, and may be of the very directories that are read
-            // now, if those were found by an earlier event.
+            // The old entry first: its watches end, and they may belong to the directories that are
+            // read now if an earlier event has already found those.
             if let Some(before) = before {
                 self.remove(before);
             }
@@ -442,7 +448,8 @@ impl<T: FileKnowledge> LiveTree<T> {
                 }
                 _ => Vec::new(),
             };
-            // There is more to watch than may be watched, or more to look at each time.
+            // There are more directories than can be watched, or more files outside the tree to
+            // check.
             let has_more = !inside.is_empty() && self.guards_needed() > self.guards.len();
             if ran_out.load(Ordering::Relaxed) {
                 self.file_watches = self.file_watches.anew(true);
@@ -484,7 +491,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         self.rules.elsewhere().paths.len() + usize::from(self.excludes.path.is_some())
     }
 
-    /// False if it is there after all.
+    /// Removes a directory that no longer exists. Returns false if it still exists.
     fn forget_if_gone(&mut self, number: DirectoryNumber) -> bool {
         let path = self.directories[number as usize].path.clone();
         let entry = path.parent().and_then(|above| {
@@ -500,7 +507,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         }
     }
 
-    /// Takes an entry out, and all below it.
+    /// Removes an entry and everything below it.
     fn remove(&mut self, entry: EntryNumber) {
         let parent = self.entries[entry as usize].parent;
         self.directories[parent as usize]
@@ -524,7 +531,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             };
             if let Some(directories) = self.watched.get_mut(&watch) {
                 directories.retain(|it| *it != number);
-                // The same directory may have been found in another place already.
+                // The same directory may already have been found under another name.
                 if directories.is_empty() {
                     self.watched.remove(&watch);
                     if let Some(watcher) = &self.watcher {
@@ -535,14 +542,14 @@ impl<T: FileKnowledge> LiveTree<T> {
         }
     }
 
-    /// Reads everything again. What is known of a file's content is taken over if nothing says that
-    /// it changed.
+    /// Reads everything again. The knowledge about a file's content is transferred if nothing
+    /// indicates that the file changed.
     fn read_again(&mut self) -> Result<(), Refused> {
         let watching = match self.watcher {
             Some(_) => Watching::Wanted,
             None => Watching::RanOut,
         };
-        // The old queue has nothing to say any more, and its watches count against the limit.
+        // The old queue has no further use, and its watches count against the kernel's limit.
         self.watcher = None;
         let never = || false;
         let mut new = Self::read(
@@ -579,11 +586,11 @@ impl<T: FileKnowledge> LiveTree<T> {
     }
 }
 
-/// Whether directories can be watched.
+/// Tells whether to watch directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watching {
     Wanted,
-    /// There are more than may be watched.
+    /// There are more directories than may be watched.
     RanOut,
 }
 

@@ -1,27 +1,28 @@
-//! Three bytes in a row, ASCII letters in lower case: what the index knows of a file.
+//! Trigrams: three consecutive bytes, with ASCII letters in lower case. The index stores the
+//! trigrams of each file.
 //!
-//! Upper and lower case of ASCII are the same here, in files and in queries, so that one index
-//! answers both kinds of query. Nothing else is folded: what other letters may also be written as,
-//! the planner asks for (`plan`).
+//! ASCII letters are folded to lower case in files and in queries, so that one index serves both
+//! case-sensitive and case-insensitive queries. Nothing else is folded: for other letters, the
+//! query plan lists all spellings (`plan`).
 
-/// Three bytes, the first in the highest place.
+/// Three bytes; the first is the most significant.
 pub(crate) type Trigram = u32;
 
-/// How many there can be.
+/// The number of possible trigrams.
 const ALL: usize = 1 << 24;
 
-/// One byte as the index has it.
+/// Returns the indexed form of a byte.
 pub(crate) fn fold(byte: u8) -> u8 {
     byte.to_ascii_lowercase()
 }
 
-/// The trigrams of a text that is folded already, in order, repeated ones too.
+/// Returns the trigrams of a text that is already folded, in order and with repetitions.
 pub(crate) fn of_folded(text: &[u8]) -> impl Iterator<Item = Trigram> + '_ {
     text.windows(3)
         .map(|three| u32::from(three[0]) << 16 | u32::from(three[1]) << 8 | u32::from(three[2]))
 }
 
-/// Finds the different trigrams of one text after the other. Kept, because it takes 2 MB.
+/// Collects the distinct trigrams of texts. Reused from text to text, because it takes 2 MB.
 pub(crate) struct TrigramCollector {
     seen: Vec<u64>,
     found: Vec<Trigram>,
@@ -35,8 +36,8 @@ impl TrigramCollector {
         }
     }
 
-    /// The different trigrams of a text, in no order. `None`: there are more than `most`, so that
-    /// asking for any of them would find this text anyway.
+    /// Returns the distinct trigrams of a text, in no order. Returns `None` if there are more than
+    /// `most`: the text would match nearly every query.
     pub(crate) fn collect(&mut self, text: &[u8], most: usize) -> Option<&[Trigram]> {
         for trigram in self.found.drain(..) {
             self.seen[trigram as usize / 64] = 0;

@@ -1,8 +1,8 @@
-//! What the kernel says has changed, read at the moment it is asked for.
+//! Change events from the kernel (inotify), read only when they are needed.
 //!
-//! The kernel queues an event inside the very call that makes the change. So who drains the
-//! queue knows of every change that was finished before: no thread reads events, and nothing is
-//! delayed. `tree` has what the kernel does not tell; `flood` ends a queue that no one can follow.
+//! The kernel queues an event within the system call that makes the change. So draining the queue
+//! shows every change that was finished before: no thread reads events, and no event is delayed.
+//! `tree` lists what the kernel does not report; `flood` closes a queue that grows too large.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -31,27 +31,28 @@ const OF_DIRECTORIES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// Ends with the first event.
+/// A watch on a file ends with its first event.
 const OF_FILES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::DONT_FOLLOW)
     .union(WatchFlags::ONESHOT);
 
-/// A watched directory or file.
+/// The kernel's number for a watched directory or file.
 pub(crate) type WatchNumber = i32;
 
-/// A queue of events, and the directories and files it is for.
+/// An event queue with its watched directories and files.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     queue: Arc<EventQueue>,
-    /// Readable as out of the ordinary when something was mounted or unmounted.
+    /// Polls as `PRI` after a mount or an unmount.
     mounts: File,
-    /// None where no thread could be started: all is told then, however much it is.
+    /// `None` if its thread could not be started: then all events are queued, however many there
+    /// are.
     _flood: Option<FloodGuard>,
 }
 
-/// The kernel's queue, until it is ended. What it was for is not watched any more then.
+/// The kernel's queue, until it is closed. Closing it ends all its watches.
 #[derive(Debug)]
 pub(crate) struct EventQueue(RwLock<Option<OwnedFd>>);
 
@@ -72,34 +73,34 @@ impl EventQueue {
     pub(crate) fn end(&self) {
         let mut queue = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let ended = queue.take();
-        // The kernel takes a while to forget many watches. No one needs to wait for that.
+        // The kernel needs some time to free many watches; other threads need not wait for that.
         drop(queue);
         drop(ended);
     }
 }
 
-/// Something changed in a directory.
+/// A change in a watched directory, or to a watched file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Change {
     pub(crate) watch: WatchNumber,
     pub(crate) name: OsString,
-    /// A name came or went, not only what it stands for.
+    /// True if a name was added or removed, not only its content changed.
     pub(crate) is_listing: bool,
-    /// It was moved to this name.
+    /// True if a file was moved to this name.
     pub(crate) is_moved_here: bool,
-    /// Its content was written.
+    /// True if the content was written.
     pub(crate) is_written: bool,
-    /// Who may do what with a directory.
+    /// True if the attributes (such as permissions) of a directory changed.
     pub(crate) is_attribute_of_directory: bool,
-    /// The directory itself was moved or removed.
+    /// True if the watched directory itself was moved or removed.
     pub(crate) is_gone: bool,
 }
 
-/// What happened since the last look.
+/// The events since the last call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Drained {
     Changes(Vec<Change>),
-    /// Too much to tell, or something that concerns the whole tree.
+    /// There were too many events, or one that affects the whole tree.
     Everything,
 }
 
@@ -115,24 +116,24 @@ impl Watcher {
         })
     }
 
-    /// Begins to watch a directory: from now on nothing is missed. A directory that is watched
-    /// already keeps its number.
+    /// Starts to watch a directory: from now on no change is missed. A directory that is already
+    /// watched keeps its number.
     pub(crate) fn watch(&self, directory: &Directory) -> io::Result<WatchNumber> {
-        // By what is open, not by a path that may lead elsewhere by now.
+        // Through the open descriptor, because a path may lead elsewhere by now.
         let path = format!("/proc/self/fd/{}", directory.fd().as_raw_fd());
         self.add(path, OF_DIRECTORIES)
     }
 
-    /// Begins to watch a file by what is open. It need not be opened by the name it has in the tree.
+    /// Starts to watch an open file. It may have been opened under another name than in the tree.
     pub(crate) fn watch_file(&self, file: &File) -> io::Result<WatchNumber> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        // The path is a link to what is open.
+        // The path in `/proc` is a link to the open file.
         let flags = OF_FILES.difference(WatchFlags::DONT_FOLLOW);
         self.add(path, flags)
     }
 
-    /// The same for a file below a directory. Only for one that is looked at afterwards: a part of
-    /// the path may have become a link.
+    /// Like [`Self::watch_file`], for a file below a directory. The caller must check the file
+    /// afterwards, because a part of the path may have become a link.
     pub(crate) fn watch_file_below(&self, top: &Directory, path: &Path) -> io::Result<WatchNumber> {
         let top = format!("/proc/self/fd/{}", top.fd().as_raw_fd());
         self.add(Path::new(&top).join(path), OF_FILES)
@@ -144,11 +145,11 @@ impl Watcher {
     }
 
     pub(crate) fn unwatch(&self, watch: WatchNumber) {
-        // It has ended by itself if what it was for is gone.
+        // This fails if the watch has already ended because its file no longer exists.
         let _ = self.queue.with(|queue| inotify::remove_watch(queue, watch));
     }
 
-    /// Everything since the last time; each change once.
+    /// Returns all events since the last call, without consecutive repetitions.
     pub(crate) fn drain(&self) -> Drained {
         if self.mounts_changed() {
             return Drained::Everything;
@@ -173,7 +174,7 @@ impl Watcher {
     }
 }
 
-/// All that a queue holds; each change once.
+/// Reads all events of a queue, without consecutive repetitions.
 fn read(queue: &OwnedFd) -> Drained {
     let mut buffer = [MaybeUninit::uninit(); 16 << 10];
     let mut reader = inotify::Reader::new(queue, &mut buffer);
@@ -215,7 +216,7 @@ fn read(queue: &OwnedFd) -> Drained {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // Now, not when the thread that guards it has ended.
+        // Close the queue now, not when the guarding thread has ended.
         self.queue.end();
     }
 }

@@ -1,8 +1,8 @@
-//! What ignore files say, by ripgrep's rules: which of them count, and which has the last word.
+//! Ignore files by ripgrep's rules: which of them apply, and which takes precedence.
 //!
-//! The files are read through opened directories, as files and not as what a link may lead to, up
-//! to a size, and without waiting. A link is followed only if it stays inside the tree that is
-//! searched: what lies outside must not decide, nor be found out by, what is ignored.
+//! The files are opened relative to open directories, as regular files, up to a maximum size, and
+//! without blocking. A link is followed only if its target is inside the searched tree: files
+//! outside must not decide what is ignored, and must not be disclosed by it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -19,54 +19,54 @@ use crate::handle::{Directory, EntryKind, kind_of};
 use crate::leave_out::LeaveOut;
 use crate::skip::{SkipLog, SkipReason};
 
-/// No more is read of one ignore file.
+/// The maximum number of bytes to read of one ignore file.
 const LONGEST: u64 = 8 << 20;
-/// At most this many lines that are not understood are named.
+/// The maximum number of invalid lines to report.
 const NAMED_LINES: usize = 5;
 
 const GIT: &str = ".git";
 const JJ: &str = ".jj";
-/// Each has the last word over those behind it.
+/// In order of precedence: the first one that matches wins.
 const CUSTOM: &str = ".rgignore";
 const IGNORE: &str = ".ignore";
 const GIT_IGNORE: &str = ".gitignore";
 const TELLING: [&str; 5] = [GIT, JJ, CUSTOM, IGNORE, GIT_IGNORE];
 
-/// What a query says of names.
+/// The rules of a query about names.
 pub(crate) struct NameRules {
-    /// Shared: some hundred globs are compiled in them.
+    /// Shared, because they may contain some hundred compiled globs.
     pub(crate) overrides: Arc<Override>,
     pub(crate) types: Arc<Types>,
     pub(crate) respect_ignore: bool,
-    /// Names that start with a dot are visible.
+    /// Show names that start with a dot.
     pub(crate) hidden: bool,
 }
 
 /// The rules of one search.
 pub(crate) struct IgnoreRules {
     pub(super) names: NameRules,
-    /// The root as it was given, and after all links.
+    /// The root as passed in, and with all links resolved.
     pub(super) root: PathBuf,
     pub(super) real: PathBuf,
-    /// The user's own excludes.
+    /// The user's global excludes.
     global: Gitignore,
-    /// Of the directories above the root, by real paths.
+    /// The rules of the directories above the root, matched against real paths.
     above: Option<Arc<Level>>,
     leave_out: LeaveOut,
     elsewhere: Mutex<Elsewhere>,
 }
 
-/// What these rules depend on beyond the directories of the tree.
+/// The files outside the tree that these rules depend on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Elsewhere {
-    /// Files that were looked for, whether they are there or not.
+    /// Paths of files that were looked up, whether they exist or not.
     pub(crate) paths: Vec<PathBuf>,
-    /// An ignore file is a link: whether it counts depends on where a search begins.
+    /// True if an ignore file is a link: whether it applies then depends on where a search starts.
     pub(crate) has_linked_rules: bool,
 }
 
-/// What the ignore files of one directory say, and those above it. A directory that says nothing
-/// has the level of the one above.
+/// The ignore files of one directory, linked to those of the directories above. A directory without
+/// any rules shares the level of its parent.
 #[derive(Debug)]
 pub(crate) struct Level {
     next: Option<Arc<Level>>,
@@ -74,21 +74,21 @@ pub(crate) struct Level {
     ignore: Gitignore,
     git: Gitignore,
     exclude: Gitignore,
-    /// A repository begins here: what git's files above say does not count.
+    /// A repository starts here: the git files of the directories above do not apply.
     has_git: bool,
-    /// Here or above.
+    /// True if this directory or one above it starts a repository.
     any_git: bool,
-    /// It is above the root, so it is asked with real paths.
+    /// True if the directory is above the root, so that it is matched against real paths.
     is_above: bool,
 }
 
-/// Which of the files that matter are in a directory.
+/// The relevant files that exist in a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Telling {
     names: Vec<OsString>,
 }
 
-/// Does it matter what a file of this name says, or that it is there?
+/// Returns whether a file with this name, or its existence, affects the rules.
 pub(crate) fn is_telling(name: &OsStr) -> bool {
     name.as_encoded_bytes().first() == Some(&b'.') && TELLING.iter().any(|it| name == *it)
 }
@@ -108,10 +108,10 @@ impl Telling {
 /// A directory whose ignore files are read.
 struct Place<'a> {
     directory: &'a Directory,
-    /// What its patterns are relative to.
+    /// The path that its patterns are relative to.
     path: &'a Path,
     real: &'a Path,
-    /// Links may lead no further than this.
+    /// Targets of links must be below this path.
     top: &'a Path,
 }
 
@@ -163,7 +163,7 @@ impl IgnoreRules {
         rules
     }
 
-    /// What the rules that were read so far depend on, beyond the directories of the tree.
+    /// Returns the files outside the tree that the rules read so far depend on.
     pub(crate) fn elsewhere(&self) -> Elsewhere {
         let elsewhere = self.elsewhere.lock();
         elsewhere.unwrap_or_else(PoisonError::into_inner).clone()
@@ -177,17 +177,17 @@ impl IgnoreRules {
         elsewhere.paths.push(path);
     }
 
-    /// Whether the user's own excludes say anything; they are relative to the current directory.
+    /// Returns whether the user has global excludes; they are relative to the current directory.
     pub(crate) fn has_global(&self) -> bool {
         !self.global.is_empty()
     }
 
-    /// What counts above the root.
+    /// Returns the rules of the directories above the root.
     pub(crate) fn start(&self) -> Option<Arc<Level>> {
         self.above.clone()
     }
 
-    /// What counts in a directory of the tree.
+    /// Returns the rules that apply in a directory of the tree.
     pub(crate) fn enter(
         &self,
         directory: &Directory,
@@ -224,7 +224,7 @@ impl IgnoreRules {
             }
             false => Gitignore::empty(),
         };
-        // Links followed, as git does.
+        // Follows links, as git does.
         let git = telling.has(GIT).then(|| {
             let found = place.directory.look_through(OsStr::new(GIT));
             found.and_then(|found| kind_of(&found))
@@ -242,7 +242,7 @@ impl IgnoreRules {
             next,
             custom: read(CUSTOM),
             ignore: read(IGNORE),
-            // Outside a repository it never counts, and understanding one takes a while.
+            // Outside a repository the file never applies, and parsing it takes time.
             git: match any_git {
                 true => read(GIT_IGNORE),
                 false => Gitignore::empty(),
@@ -278,13 +278,14 @@ impl IgnoreRules {
         open_real(&target)
     }
 
-    /// Is an entry of the tree left out? `level` is that of the directory it is in.
+    /// Returns whether an entry of the tree is hidden. `level` belongs to the directory that
+    /// contains the entry.
     pub(super) fn hide(&self, path: &Path, is_dir: bool, level: Option<&Level>) -> bool {
         self.names
             .hide(path, is_dir, || self.by_files(path, is_dir, level))
     }
 
-    /// What ignore files say of an entry.
+    /// Returns the decision of the ignore files about an entry.
     pub(crate) fn by_files(&self, path: &Path, is_dir: bool, level: Option<&Level>) -> Verdict {
         let mut found = [Verdict::Unknown; 4];
         let any_git = level.is_some_and(|level| level.any_git);
@@ -320,7 +321,7 @@ impl IgnoreRules {
 }
 
 impl Default for NameRules {
-    /// What ignore files do not name is visible.
+    /// Shows everything that ignore files do not exclude.
     fn default() -> Self {
         Self {
             overrides: Arc::new(Override::empty()),
@@ -332,7 +333,7 @@ impl Default for NameRules {
 }
 
 impl NameRules {
-    /// Is an entry left out? `by_files` is what ignore files say.
+    /// Returns whether an entry is hidden. `by_files` returns the decision of the ignore files.
     pub(crate) fn hide(
         &self,
         path: &Path,
@@ -365,13 +366,13 @@ impl NameRules {
 }
 
 impl Level {
-    /// In the order of their weight.
+    /// Returns the files in order of precedence.
     fn files(&self) -> [&Gitignore; 4] {
         [&self.custom, &self.ignore, &self.git, &self.exclude]
     }
 }
 
-/// What ignore files say of a name.
+/// The decision of the ignore files about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Unknown,
@@ -399,8 +400,8 @@ fn open_real(real: &Path) -> Option<File> {
     above.open(real.file_name()?).ok()?
 }
 
-/// Reads the patterns of a file. What is wrong with a line is said without the line: it may be a
-/// file of another kind.
+/// Parses the patterns of a file. An error names only the line number, not the line: the file may
+/// be of another kind and its content private.
 fn parse(file: Option<File>, relative_to: &Path, from: &Path, skips: &SkipLog) -> Gitignore {
     let Some(file) = file else {
         return Gitignore::empty();
@@ -408,7 +409,7 @@ fn parse(file: Option<File>, relative_to: &Path, from: &Path, skips: &SkipLog) -
     let mut builder = GitignoreBuilder::new(relative_to);
     let mut wrong = Vec::new();
     for (number, line) in (1..).zip(BufReader::new(file.take(LONGEST)).lines()) {
-        // What is no text is no list of patterns from there on.
+        // Stop at the first line that is not valid text.
         let Ok(line) = line else { break };
         let line = match number {
             1 => line.trim_start_matches('\u{feff}'),
@@ -431,7 +432,7 @@ fn parse(file: Option<File>, relative_to: &Path, from: &Path, skips: &SkipLog) -
 }
 
 impl IgnoreRules {
-    /// The repository's private excludes, and where they are.
+    /// Returns the repository's `info/exclude` file and its path.
     fn exclude_file(&self, place: &Place<'_>, git: EntryKind) -> Option<(File, PathBuf)> {
         let dot_git = place.real.join(GIT);
         self.depends_on(dot_git.clone());
@@ -445,7 +446,7 @@ impl IgnoreRules {
         Some((open_real(&path)?, path))
     }
 
-    /// The repository a worktree belongs to.
+    /// Returns the directory of the repository that a worktree belongs to.
     fn common_folder(&self, dot_git: &Path, real: &Path) -> Option<PathBuf> {
         let line = first_line(open_real(dot_git)?)?;
         let own = real.join(line.strip_prefix("gitdir: ")?);

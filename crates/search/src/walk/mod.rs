@@ -1,15 +1,15 @@
-//! Which files exist for a search: one parallel walk by ripgrep's rules.
+//! Finds the files of a search with one parallel walk, by ripgrep's rules.
 //!
 //! `.gitignore`, `.ignore`, `.rgignore`, `.git/info/exclude` and the user's global excludes apply
 //! as in ripgrep, including those of the directories above the root. Links are not followed, and
-//! version control directories are never entered unless the root itself lies inside one.
+//! version control directories are never entered unless the root itself is inside one.
 //!
-//! Every directory is opened by its name in the one above it, and so is every file: the walk cannot
-//! be led out of the tree by what others rename meanwhile, see `handle`.
+//! Every directory and every file is opened by name relative to its parent directory, so a
+//! concurrent rename cannot lead the walk out of the tree (see `handle`).
 //!
-//! - `ignores`: which names the ignore files leave out
-//! - `threads`: the threads and what they have to do
-//! - here: the tree, its entries, and one directory by itself
+//! - `ignores`: the names that ignore files exclude
+//! - `threads`: the threads and their tasks
+//! - this module: the tree, its entries, and the listing of a single directory
 
 mod ignores;
 mod threads;
@@ -34,14 +34,15 @@ pub(crate) use ignores::{IgnoreRules, Level, NameRules, Telling, Verdict, is_tel
 
 const VERSION_CONTROL: [&str; 5] = [".git", ".svn", ".hg", ".bzr", ".jj"];
 
-/// A tree and the rules that decide what of it is visible.
+/// A tree and the rules that decide which of its entries are visible.
 pub(crate) struct Tree<'a> {
-    /// As it was given; entries are named below it.
+    /// The root as passed in; the paths of entries start with it.
     pub(crate) root: &'a Path,
-    /// After all links.
+    /// The root with all links resolved.
     pub(crate) real: &'a Path,
     pub(crate) directory: Directory,
-    /// What ripgrep's current directory would be: the user's global excludes are relative to it.
+    /// The equivalent of ripgrep's current directory: the user's global excludes are relative to
+    /// it.
     pub(crate) current_dir: &'a Path,
     pub(crate) respect_ignore: bool,
     pub(crate) hidden: bool,
@@ -51,10 +52,10 @@ pub(crate) struct Tree<'a> {
     pub(crate) leave_out: LeaveOut,
 }
 
-/// What one thread does with each entry that is not a directory.
+/// The action of one thread for each entry that is not a directory.
 pub(crate) type Visitor<'s> = Box<dyn FnMut(&Entry) + Send + 's>;
 
-/// Something in the tree, known by the opened directory it is in.
+/// An entry of the tree, opened through its parent directory.
 #[derive(Debug)]
 pub(crate) struct Entry {
     directory: Arc<Directory>,
@@ -64,7 +65,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Below the root as it was given.
+    /// Returns the path, below the root as passed in.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -73,7 +74,7 @@ impl Entry {
         self.path.file_name().unwrap_or_default()
     }
 
-    /// 1 for what is in the root.
+    /// Returns the depth, which is 1 for entries directly in the root.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
@@ -82,12 +83,13 @@ impl Entry {
         self.kind
     }
 
-    /// Opens it; `None` if it is no regular file any more.
+    /// Opens the file. Returns `None` if it is no longer a regular file.
     pub(crate) fn open(&self) -> io::Result<Option<File>> {
         self.directory.open(self.name())
     }
 
-    /// When the file last changed; `None` for what is no file. A link counts as what it leads to.
+    /// Returns the modification time of a file, or `None` for other entries. For a link, the time
+    /// of its target.
     pub(crate) fn modified(&self) -> Option<SystemTime> {
         let found = match self.kind {
             EntryKind::File => self.directory.look(self.name()),
@@ -100,9 +102,9 @@ impl Entry {
 }
 
 impl Tree<'_> {
-    /// Calls one visitor per thread until the tree is done or `watch` says stop. `keep` is asked
-    /// once for every entry before anything is read from it, so a directory it refuses costs
-    /// nothing.
+    /// Calls one visitor per thread until the tree is done or `watch` stops the search. `keep` is
+    /// called once for every entry before anything is read from it, so a directory that it rejects
+    /// costs nothing.
     pub(crate) fn walk<'s>(
         self,
         watch: &'s Watch,
@@ -125,8 +127,8 @@ impl Tree<'_> {
         );
         let leave_out = self.leave_out;
         let keep = move |entry: &Entry| {
-            // Asked here too, because a directory of a million entries is listed without a visit in
-            // between.
+            // Checked here too, because a directory with a million entries is listed without a
+            // visit in between.
             !watch.must_stop()
                 && !is_version_control(entry.name())
                 && keep(entry)
@@ -140,22 +142,23 @@ impl Tree<'_> {
 /// One entry of a directory.
 #[derive(Clone, Debug)]
 pub struct ListedEntry {
-    /// Its name.
+    /// The name of the entry.
     pub name: OsString,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
-    /// In bytes; only of files.
+    /// The size in bytes, only for files.
     pub size: Option<u64>,
-    /// When it was last changed.
+    /// The modification time.
     pub modified: Option<SystemTime>,
-    /// Where a link leads, as it is written.
+    /// The target of a link as written in it.
     pub target: Option<PathBuf>,
-    /// A search that begins here would not look at it. Version control directories are not ignored.
+    /// True if a search that starts in this directory would skip the entry. Version control
+    /// directories are not reported as ignored.
     pub ignored: bool,
 }
 
-/// What is in one directory, in no order. `judged`: where the path led when it was permitted, if
-/// that was judged. `current_dir` is what the user's global excludes are relative to.
+/// Lists one directory, in no order. `judged` is the real path that the permission check resolved,
+/// if it did. `current_dir` is the directory that the user's global excludes are relative to.
 pub fn list_directory(
     path: &Path,
     judged: Option<&Path>,
@@ -198,15 +201,15 @@ pub fn list_directory(
 /// An opened directory with the names in it.
 pub struct DirectoryList {
     directory: Directory,
-    /// What is in it.
+    /// The names and kinds of its entries.
     pub names: Vec<(OsString, EntryKind)>,
     rules: IgnoreRules,
     level: Option<Arc<Level>>,
 }
 
 impl DirectoryList {
-    /// What there is to say of one of its names. A link is not followed; what has gone meanwhile has
-    /// no facts.
+    /// Returns the details of one of the names. A link is not followed; if the entry no longer
+    /// exists, it has no details.
     pub fn entry(&self, name: &OsStr, kind: EntryKind) -> ListedEntry {
         let found = self.directory.look(name);
         let is = |wanted| kind == wanted;

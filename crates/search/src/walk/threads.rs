@@ -1,8 +1,8 @@
-//! The threads of a walk, and what they have to do.
+//! The threads of a walk and their task queue.
 //!
-//! What was found last is done first: so few directories are open at a time, however large the tree
-//! is. Files are handed out in batches, because a flat directory must not keep one thread busy and
-//! the others idle.
+//! The queue is last-in, first-out, so only a few directories are open at a time, however large the
+//! tree is. Files are handed out in batches, because a flat directory must not keep one thread busy
+//! while the others are idle.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,10 +18,10 @@ use crate::handle::{Directory, EntryKind};
 use crate::skip::{SkipLog, SkipReason};
 use crate::stop::Watch;
 
-/// At most this many files a thread takes at once.
+/// The maximum number of files in a batch.
 const BATCH: usize = 32;
 
-/// Says of an entry whether it is of interest.
+/// Returns whether an entry is part of the walk.
 pub(super) type Keep<'a> = dyn Fn(&Entry) -> bool + Sync + 'a;
 
 pub(super) struct Walk<'a> {
@@ -33,7 +33,7 @@ pub(super) struct Walk<'a> {
 }
 
 enum Task {
-    /// Go into a directory of the tree.
+    /// Enter a directory of the tree.
     Enter {
         entry: Entry,
         level: Option<Arc<Level>>,
@@ -50,9 +50,9 @@ struct Queue {
 #[derive(Default)]
 struct State {
     tasks: Vec<Task>,
-    /// Threads that may still find more to do.
+    /// Threads that may still add tasks.
     busy: usize,
-    /// Threads that have nothing to do.
+    /// Threads that wait for a task.
     waiting: usize,
     ended: bool,
 }
@@ -95,9 +95,9 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// One thread, until there is nothing left to do.
+    /// Runs one thread until there are no tasks left.
     fn work(&self, mut visit: Visitor<'_>) {
-        // Should this thread panic, the others must not wait for it.
+        // If this thread panics, the others must not wait for it.
         let _end = EndOnPanic(&self.queue);
         let mut found = Vec::new();
         let mut next = self.queue.next(None);
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// It was removed since it was listed, or something else has taken its place.
+/// Returns whether the directory was removed or replaced since it was listed.
 fn is_gone(error: &io::Error) -> bool {
     let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
     gone.iter()
@@ -201,13 +201,13 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands in what the last task led to, if there was one, and takes the next. `None`: the walk is
-    /// over.
+    /// Adds the tasks that the last task found, if any, and returns the next task.
+    /// Returns `None` when the walk has finished.
     fn next(&self, last: Option<&mut Vec<Task>>) -> Option<Task> {
         let mut state = self.lock();
         if let Some(found) = last {
             state.busy -= 1;
-            // One of them is for this thread.
+            // One of the new tasks is for this thread.
             if state.waiting > 0 && found.len() > 1 {
                 self.news.notify_all();
             }
