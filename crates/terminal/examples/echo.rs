@@ -1,7 +1,7 @@
-//! A small face: an editor, a reply that streams in, a question, a view. It answers by itself.
+//! A small front end: an editor, a streamed reply, a question, a view. It needs no model: it echoes.
 //!
-//! `cargo run -p haft-terminal --example echo`, then type. `ask` asks something, `panic` panics, Ctrl-O shows
-//! everything that was said, Ctrl-Z stops, Ctrl-D leaves. `--vi`: vi keys; `--slow`: a slower reply.
+//! `cargo run -p haft-terminal --example echo`, then type. `ask` asks a question, `panic` panics, Ctrl-O shows
+//! the whole conversation, Ctrl-Z suspends, Ctrl-D exits. `--vi`: vi keys; `--slow`: a slower reply.
 
 #![forbid(unsafe_code)]
 
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     outcome
 }
 
-/// The guard process: everything it needs are its stdin (the pipe), its stdout (the terminal) and the modes.
+/// Runs the guard process. It needs only its stdin (the pipe), its stdout (the terminal) and the modes.
 fn run_guard(modes: &str) -> Result<(), Box<dyn Error>> {
     rustix::process::setsid()?;
     let (pipe, terminal) = (rustix::stdio::stdin(), rustix::stdio::stdout());
@@ -94,14 +94,14 @@ fn restore_on_panic(
         panic::take_hook(),
     );
     panic::set_hook(Box::new(move |info| {
-        // First the terminal, then the text.
+        // First restore the terminal, then print the text.
         let _ = restore.restore(&terminal, &modes);
         usual(info);
     }));
     Ok(())
 }
 
-/// A question, and the number of the regions that show it.
+/// A question, and the stamp of the regions that show it.
 struct Asked {
     stamp: u64,
     gate: AnswerGate,
@@ -176,7 +176,7 @@ impl Face {
         Ok(face)
     }
 
-    /// The first frame, then modes and questions, then the guard: nothing waits for an answer.
+    /// Sends the first frame, then modes and queries, then starts the guard. Nothing waits for a reply.
     fn start(&mut self, terminal: &File, modes: &SavedModes) -> Result<(), Box<dyn Error>> {
         self.draw();
         self.writer
@@ -217,7 +217,7 @@ impl Face {
             unicode: self.capabilities.unicode,
             columns: usize::from(self.size.columns),
         });
-        // The prompt takes two cells, and a row one less than there are.
+        // The prompt takes two cells, and a row has one cell less than the terminal.
         self.editor
             .set_width(self.size.row_width().saturating_sub(2));
     }
@@ -300,7 +300,7 @@ impl Face {
         self.pace.change(Instant::now());
     }
 
-    /// `false`: leave.
+    /// Returns `false` to exit.
     fn events(&mut self, events: Vec<InputEvent>, read_at: Instant, raw: &RawMode) -> bool {
         let is_key = |event: &&InputEvent| matches!(event, InputEvent::Key(_));
         let keys = events.iter().filter(is_key).count();
@@ -377,7 +377,7 @@ impl Face {
         true
     }
 
-    /// Answers the question, if the key was meant for it.
+    /// Answers the question, if the key was meant as an answer.
     fn is_answer(&mut self, key: Key, read_at: Instant, keys: usize) -> bool {
         let Some(asked) = &mut self.asked else {
             return false;
@@ -401,7 +401,7 @@ impl Face {
             "ask" => {
                 self.stamp += 1;
                 let mut gate = AnswerGate::new(self.last_key);
-                // The draft has just been sent: there is nothing to take the focus from.
+                // The draft has just been sent, so the question may take the focus.
                 gate.focus();
                 self.asked = Some(Asked {
                     stamp: self.stamp,
@@ -464,7 +464,7 @@ impl Face {
         }
     }
 
-    /// Ctrl-Z: the terminal as it was, then this process group is stopped; `fg` brings everything back.
+    /// Handles Ctrl-Z: restores the terminal, then stops this process group; `fg` continues it.
     fn stop(&mut self, raw: &RawMode) {
         self.writer.show(LiveRegion::default());
         self.writer.send([TerminalControl::LeaveModes]);
@@ -474,7 +474,7 @@ impl Face {
         }
         let _ = raw.suspend();
         let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
-        // Here `fg` continues.
+        // `fg` continues here.
         let _ = raw.resume();
         if let Some(reader) = &self.reader {
             reader.resume();

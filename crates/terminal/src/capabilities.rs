@@ -1,4 +1,5 @@
-//! What this terminal can do: by its environment at first, better by its answers.
+//! The capabilities of the terminal: guessed from the environment first, then corrected by its
+//! replies to queries.
 
 use std::fmt;
 
@@ -9,11 +10,11 @@ use crate::{
     style::{ColorLevel, Rgb, Theme},
 };
 
-/// Environment variables, however the caller has them.
+/// Access to environment variables, from any source that the caller chooses.
 pub struct TerminalEnvironment<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl<'a> TerminalEnvironment<'a> {
-    /// Variables by name.
+    /// Creates an environment from a function that returns a variable by name.
     pub fn new(get: &'a dyn Fn(&str) -> Option<String>) -> Self {
         Self(get)
     }
@@ -35,33 +36,33 @@ impl fmt::Debug for TerminalEnvironment<'_> {
     }
 }
 
-/// What a terminal can do.
+/// The capabilities of a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// How many colours it shows.
+    /// The number of colours it shows.
     pub level: ColorLevel,
-    /// Does it break lines anew when its width changes?
+    /// True if it rewraps lines when its width changes.
     pub reflows: bool,
-    /// Does it know links (OSC 8)?
+    /// True if it supports hyperlinks (OSC 8).
     pub hyperlinks: bool,
-    /// Is it written to in UTF-8?
+    /// True if output is encoded in UTF-8.
     pub unicode: bool,
-    /// Is it at the other end of a network?
+    /// True if it is at the other end of a network connection (SSH).
     pub is_remote: bool,
-    /// Is tmux in between?
+    /// True if tmux is between haft and the terminal.
     pub in_tmux: bool,
-    /// Its background, where it is known.
+    /// Its background colour, if known.
     pub background: Option<Rgb>,
-    /// How it shows pictures.
+    /// The protocol for images.
     pub images: ImageProtocol,
-    /// How it shows notices.
+    /// The protocol for desktop notifications.
     pub notices: NotifyChannel,
-    /// Has the last question been answered? What is not known now will not be.
+    /// True after the reply to the last query: what is unknown by then stays unknown.
     pub is_settled: bool,
 }
 
-/// Variables that only terminals set which reflow.
+/// Variables that are set only by terminals that reflow.
 const REFLOWING: [&str; 6] = [
     "TMUX",
     "STY",
@@ -72,7 +73,7 @@ const REFLOWING: [&str; 6] = [
 ];
 
 impl Capabilities {
-    /// What the environment says.
+    /// Derives the capabilities from the environment.
     pub fn from_environment(environment: &TerminalEnvironment<'_>) -> Self {
         let program = environment.get("TERM_PROGRAM").unwrap_or_default();
         let term = environment.get("TERM").unwrap_or_default();
@@ -110,12 +111,12 @@ impl Capabilities {
         }
     }
 
-    /// What the terminal itself says; `true` if something changed.
+    /// Applies a reply of the terminal. Returns `true` if a capability changed.
     pub fn learn(&mut self, reply: &TerminalReply) -> bool {
         let before = self.clone();
         match reply {
             TerminalReply::Background(color) => self.background = Some(*color),
-            // xterm answers too, but cuts its rows.
+            // xterm replies too, but it cuts its rows instead of reflowing them.
             TerminalReply::Version(version) => {
                 self.reflows |= !version.starts_with("XTerm(");
                 let known = [
@@ -125,7 +126,7 @@ impl Capabilities {
                 let tmux = version.strip_prefix("tmux ");
                 self.hyperlinks |= tmux.is_some_and(|version| numbers(version) >= vec![3, 4]);
             }
-            // tmux answers for itself and draws none.
+            // tmux sends this reply itself and draws no images.
             TerminalReply::Graphics(true) if !self.in_tmux => self.images = ImageProtocol::Kitty,
             TerminalReply::Attributes(attributes) => {
                 let has_sixel = attributes.contains(&4) && !self.in_tmux;
@@ -135,7 +136,7 @@ impl Capabilities {
                 self.is_settled = true;
             }
             TerminalReply::ThemeChanged { is_dark } => {
-                // The real colour is asked for again; until it comes this is near enough.
+                // The real colour is queried again; until the reply arrives, this is close enough.
                 let near = if *is_dark {
                     Rgb(0, 0, 0)
                 } else {
@@ -154,7 +155,7 @@ impl Capabilities {
     }
 }
 
-/// `3.3a` as 3 and 3.
+/// Parses a version: `3.3a` becomes 3 and 3.
 fn numbers(version: &str) -> Vec<u32> {
     let parts = version.split('.').take(2);
     let digits = |part: &str| {
@@ -184,7 +185,7 @@ fn color_level(environment: &TerminalEnvironment<'_>, term: &str) -> ColorLevel 
     }
 }
 
-/// By the locale, the most specific variable first; without one most systems write UTF-8.
+/// Checks the locale, the most specific variable first. Without a locale, most systems use UTF-8.
 fn is_utf8(environment: &TerminalEnvironment<'_>) -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let Some(locale) = names.iter().find_map(|name| environment.get(name)) else {

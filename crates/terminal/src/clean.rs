@@ -1,22 +1,25 @@
-//! Text from files, models, servers and the clipboard, made harmless for a terminal.
+//! Makes text from files, models, servers and the clipboard safe to print on a terminal.
 //!
-//! Control characters become their pictures (`␛`), characters that reorder, join or are not drawn become
-//! their code points (`<U+202E>`). What is clean stays as it is, so cleaning twice does no harm.
+//! Control characters become their Unicode pictures (`␛`). Characters that reorder or join text, or
+//! that are not drawn, become their code points (`<U+202E>`). Clean text stays unchanged, so
+//! cleaning twice does no harm.
 
 use std::fmt::Write;
 
 use unicode_width::UnicodeWidthChar;
 
-/// No language stacks more marks on a letter than this; a tower of them covers the lines above.
+/// The maximum number of combining marks on a letter. No language needs more; a taller stack would
+/// cover the lines above.
 const MOST_MARKS: usize = 4;
 
-/// Joins pictures into one, as in a family.
+/// Joins several emoji into one, as in a family (zero-width joiner).
 const JOINER: char = '\u{200d}';
 
-/// What Kitty draws a picture in the place of. Only our own images may ask for that.
+/// The placeholder character over which Kitty draws an image. Only haft's own images may use it.
 pub(crate) const PLACEHOLDER: char = '\u{10eeee}';
 
-/// The text with everything visible that would act on a terminal or hide. Line ends and tabs stay.
+/// Returns the text with every character made visible that would control the terminal or hide. Line
+/// ends and tabs stay.
 pub fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     clean_into(&mut cleaned, text, |cleaned, character| {
@@ -29,7 +32,7 @@ pub fn clean(text: &str) -> String {
     cleaned
 }
 
-/// The text on one line: line ends become pictures, and the caller says what becomes of tabs.
+/// Cleans the text as a single line: line ends become pictures, and the caller handles tabs.
 pub(crate) fn clean_line(cleaned: &mut String, text: &str, mut tab: impl FnMut(&mut String)) {
     clean_into(cleaned, text, |cleaned, character| {
         if character == '\t' {
@@ -45,7 +48,7 @@ fn clean_into(
     text: &str,
     mut special: impl FnMut(&mut String, char) -> bool,
 ) {
-    // Nearly all text: nothing to look at but the bytes.
+    // The fast path for nearly all text: printable ASCII.
     if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         cleaned.push_str(text);
         return;
@@ -65,22 +68,24 @@ fn clean_into(
     }
 }
 
-/// Decides character by character, for those who write a text in their own way.
+/// Decides character by character, for callers that build a text in their own way.
 #[derive(Debug, Default)]
 pub struct Cleaner {
     before: Option<char>,
-    /// How many marks stand on the last letter already.
+    /// The number of combining marks on the last letter so far.
     marks: usize,
 }
 
 impl Cleaner {
-    /// May the next character of a text go to a terminal as it is? `behind`: the one behind it, if it is known.
+    /// Returns whether the next character of a text may be sent to a terminal unchanged. `behind`
+    /// is the character after it, if known.
     pub fn passes(&mut self, next: char, behind: Option<char>) -> bool {
         let follows = self.before.replace(next);
         let is_mark = !next.is_ascii() && next.width() == Some(0);
         self.marks = if is_mark { self.marks + 1 } else { 0 };
         match next {
-            // How an emoji is drawn. Behind anything else, or alone, it is only hidden data.
+            // A variation selector chooses how an emoji is drawn. After any other character, or
+            // alone, it would be hidden data.
             '\u{fe0e}' | '\u{fe0f}' => follows.is_some_and(takes_a_selector),
             JOINER => {
                 follows.is_some_and(|follows| is_emoji(follows) || follows == '\u{fe0f}')
@@ -91,7 +96,7 @@ impl Cleaner {
     }
 }
 
-/// Adds a character that must not be written as it is, in a form that can be read.
+/// Adds a character that must not be printed unchanged, in a readable form.
 pub fn push_visible(text: &mut String, character: char) {
     match character {
         '\u{0}'..='\u{1f}' => {
@@ -102,12 +107,12 @@ pub fn push_visible(text: &mut String, character: char) {
     }
 }
 
-/// Adds the code point of a character, as in `<U+202E>`.
+/// Adds the code point of a character, for example `<U+202E>`.
 pub fn push_code_point(text: &mut String, character: char) {
     let _ = write!(text, "<U+{:04X}>", u32::from(character));
 }
 
-/// Does it draw itself and nothing else?
+/// Returns whether a character draws only itself.
 pub fn is_plain(character: char) -> bool {
     if character.is_ascii() {
         return !character.is_ascii_control();
@@ -146,7 +151,8 @@ pub fn is_plain(character: char) -> bool {
     ) && u32::from(character) & 0xfffe != 0xfffe
 }
 
-/// Symbols that are drawn as a sign or as a picture, and the tones that colour them.
+/// Returns whether a character is a symbol that can be drawn as text or as an emoji, or a skin tone
+/// modifier.
 pub fn is_emoji(character: char) -> bool {
     matches!(
         character,
@@ -158,7 +164,7 @@ pub fn is_emoji(character: char) -> bool {
     )
 }
 
-/// Digits become keycaps by a selector.
+/// A selector turns digits into keycaps.
 fn takes_a_selector(character: char) -> bool {
     is_emoji(character)
         || matches!(

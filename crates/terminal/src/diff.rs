@@ -1,15 +1,16 @@
-//! Which words of a changed line are new.
+//! Word-level differences between two versions of a line.
 
 use std::ops::Range;
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Longer lines are not compared by words.
+/// Lines longer than this many bytes are not compared.
 const LONGEST_LINE: usize = 2000;
 
-/// The places in the old and in the new line that differ, by bytes. None where hardly anything is the same:
-/// then all of it is new, and marks would only flicker.
+/// Returns the byte ranges that differ in the old and in the new line. If hardly anything is the
+/// same, both lists are empty: the whole line is new, and highlighting parts of it would only
+/// distract.
 pub fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     if old.len() > LONGEST_LINE || new.len() > LONGEST_LINE {
         return (Vec::new(), Vec::new());

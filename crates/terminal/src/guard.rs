@@ -1,9 +1,10 @@
-//! The terminal as it was, whatever happens: panic, signal, exit, and the end by `kill -9`.
+//! Restores the terminal in every case: panic, signal, exit, and even `kill -9`.
 //!
-//! Nothing here installs anything. [`RestoreState`] is shared with the writer's thread and always knows what
-//! must be undone and draws no more once it was; the program calls [`RestoreState::restore`] from its panic hook, on SIGTERM, SIGHUP and
-//! SIGINT, before it is stopped, and when it leaves. A guard process, in a session of its own, is given the
-//! terminal, [`crate::input::SavedModes::encode`] and the reading end of a pipe, and calls [`watch`].
+//! This module installs nothing. [`RestoreState`] is shared with the writer thread. It always knows
+//! what must be undone, and once it was undone, nothing more is drawn. The program calls
+//! [`RestoreState::restore`] from its panic hook, on SIGTERM, SIGHUP and SIGINT, before it is
+//! stopped, and when it exits. A guard process in its own session receives the terminal, the text
+//! of [`crate::input::SavedModes::encode`] and the reading end of a pipe, and calls [`watch`].
 
 use std::{
     io::{self, Read, Write},
@@ -23,40 +24,41 @@ use crate::{
     paint::{TerminalControl, movement},
 };
 
-/// How long the answer to the last question is waited for…
+/// The shortest time to wait for the reply to the last query.
 const FAREWELL: Duration = Duration::from_millis(100);
-/// …and how long where a terminal is known to be slow.
+/// The longest time to wait, for terminals that are known to be slow.
 const SLOW_FAREWELL: Duration = Duration::from_secs(1);
 
-/// What must be undone to leave a terminal as it was.
+/// The state that must be undone to restore a terminal.
 #[derive(Debug, Default)]
 pub struct RestoreState {
-    /// The modes were entered.
+    /// True if the modes were entered.
     modes: AtomicBool,
     title: AtomicBool,
-    /// It was restored: nothing more may be drawn.
+    /// True if the terminal was restored: nothing more may be drawn.
     is_closed: AtomicBool,
     view: AtomicBool,
-    /// Rows from the cursor up to the first of the live region, and how many there are.
+    /// The number of rows from the cursor up to the first row of the live region, and the number of
+    /// its rows.
     up: AtomicUsize,
     rows: AtomicUsize,
-    /// How long the terminal took to answer, in milliseconds.
+    /// The time the terminal took to reply, in milliseconds.
     answered_after: AtomicU64,
 }
 
 impl RestoreState {
-    /// Nothing to undo yet.
+    /// Creates a state with nothing to undo.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// [`TerminalControl::EnterModes`] is about to be sent, or [`TerminalControl::LeaveModes`] was. The writer's
-    /// thread calls it for what it sends.
+    /// Records that [`TerminalControl::EnterModes`] is about to be sent, or that
+    /// [`TerminalControl::LeaveModes`] was sent. The writer thread calls it for what it sends.
     pub fn set_modes(&self, entered: bool) {
         self.modes.store(entered, Ordering::SeqCst);
     }
 
-    /// A title was pushed, or popped; called like [`RestoreState::set_modes`].
+    /// Records that a title was pushed or popped; called like [`RestoreState::set_modes`].
     pub fn set_title(&self, is_pushed: bool) {
         self.title.store(is_pushed, Ordering::SeqCst);
     }
@@ -70,31 +72,31 @@ impl RestoreState {
         self.rows.store(rows, Ordering::SeqCst);
     }
 
-    /// How long it took from [`TerminalControl::Queries`] to the last of the answers: over a slow connection the
-    /// last question takes as long.
+    /// Records the time from [`TerminalControl::Queries`] to the last reply: over a slow
+    /// connection, the final query takes as long.
     pub fn set_answered_after(&self, took: Duration) {
         let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.answered_after.store(took, Ordering::SeqCst);
     }
 
-    /// How long the answer to the last question is waited for.
+    /// Returns the time to wait for the reply to the last query.
     fn farewell(&self) -> Duration {
         let took = Duration::from_millis(self.answered_after.load(Ordering::SeqCst));
         took.saturating_mul(2).clamp(FAREWELL, SLOW_FAREWELL)
     }
 
-    /// Was the terminal restored? The writer's thread draws nothing any more.
+    /// Returns whether the terminal was restored. If so, the writer thread draws nothing more.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// The program goes on after all, for example after a panic that it caught.
+    /// Allows drawing again, for example after a panic that the program caught.
     pub fn reopen(&self) {
         self.is_closed.store(false, Ordering::SeqCst);
     }
 
-    /// Takes what must be undone, as bytes. A second call finds nothing: the first one does it. From now on
-    /// nothing is drawn.
+    /// Returns the bytes that undo everything, and clears the state: a second call returns nothing.
+    /// From now on nothing is drawn.
     pub fn take_sequence(&self) -> Vec<u8> {
         self.is_closed.store(true, Ordering::SeqCst);
         let mut out = Vec::new();
@@ -116,10 +118,11 @@ impl RestoreState {
         out
     }
 
-    /// Restores a terminal: undoes what was done, discards what it still answers, and sets the modes last.
+    /// Restores a terminal: undoes everything, discards replies that are still to come, and sets
+    /// the saved modes last.
     ///
     /// # Errors
-    /// If the terminal is gone. Everything was tried all the same.
+    /// If the terminal no longer exists. All steps were tried nevertheless.
     pub fn restore(&self, terminal: impl AsFd, modes: &SavedModes) -> io::Result<()> {
         let terminal = terminal.as_fd();
         let had_modes = self.modes.load(Ordering::SeqCst);
@@ -132,14 +135,14 @@ impl RestoreState {
         written
     }
 
-    /// Reads and drops what comes until the terminal answers a last question: answers to earlier ones must not
-    /// be typed into the shell. Waits for 100 ms, where the terminal is slow for a second at most.
+    /// Sends a final query, and discards all input until its reply: late replies to earlier queries
+    /// must not end up in the shell. Waits up to 100 ms, or up to one second on a slow terminal.
     pub fn discard_answers(&self, terminal: impl AsFd) {
         let terminal = terminal.as_fd();
         if write_all(terminal, b"\x1b[c").is_err() {
             return;
         }
-        // Another thread may read as well, as when we panic: what it takes is not waited for.
+        // Another thread may be reading too, as during a panic. Reads must therefore not block.
         if let Ok(mut modes) = tcgetattr(terminal) {
             modes.special_codes[SpecialCodeIndex::VMIN] = 0;
             modes.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -175,7 +178,7 @@ fn write_all(terminal: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match retry_on_intr(|| write(terminal, bytes)) {
             Ok(count) => bytes = &bytes[count..],
-            // Another program left it in a mode in which a full terminal refuses.
+            // Another program left the terminal in non-blocking mode.
             Err(Errno::AGAIN) => {
                 let mut fds = [PollFd::from_borrowed_fd(terminal, PollFlags::OUT)];
                 retry_on_intr(|| poll(&mut fds, None))?;
@@ -186,21 +189,21 @@ fn write_all(terminal: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What a program tells its guard, one byte each.
+/// A message from a program to its guard process, one byte each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuardMessage {
     /// A view is on the alternate screen.
     EnterView,
-    /// It is not any more.
+    /// The view was left.
     LeaveView,
     /// The title was pushed.
     PushTitle,
-    /// Everything was restored: there is nothing to do.
+    /// Everything was restored: the guard has nothing to do.
     Goodbye,
 }
 
 impl GuardMessage {
-    /// As a byte.
+    /// Returns the message as a byte.
     pub fn encode(self) -> u8 {
         match self {
             Self::EnterView => b'V',
@@ -211,12 +214,13 @@ impl GuardMessage {
     }
 }
 
-/// What a guard process does: waits for the end of the pipe and, if no goodbye came before it, restores the
-/// terminal. The shell may have the terminal by then. So bracketed paste stays as the shell set it, nothing
-/// is erased and nothing is asked, and the modes are set only if they are still raw.
+/// Runs the guard process: waits for the end of the pipe and restores the terminal, unless
+/// [`GuardMessage::Goodbye`] came before. The shell may already own the terminal by then. So
+/// bracketed paste stays as the shell set it, nothing is erased or queried, and the modes are set
+/// only if they are still raw. Returns whether the terminal was restored.
 ///
 /// # Errors
-/// If the terminal is gone.
+/// If the terminal no longer exists.
 pub fn watch(
     mut pipe: impl Read,
     mut output: impl Write,

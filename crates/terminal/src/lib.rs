@@ -1,25 +1,29 @@
-//! An inline terminal toolkit: what is finished is printed once and belongs to the terminal from then
-//! on; below it a small live region is redrawn. It knows nothing of what it is used for.
+//! An inline terminal toolkit. Finished output is printed once and belongs to the terminal from
+//! then on; below it a small live region is redrawn. The toolkit does not depend on its
+//! application.
 //!
-//! # Promises
-//! - Only [`TextLine`]s are painted, and no text in one can act on a terminal: control characters and
-//!   characters that hide or reorder are made visible when the line is built ([`clean`]).
-//! - The main screen is drawn by relative movement only. It never sees a cursor query, a scroll region,
-//!   mouse tracking or an erase of the display.
+//! # Guarantees
+//! - Only [`TextLine`]s are painted, and no text in them can control a terminal: control characters
+//!   and characters that hide or reorder are made visible when the line is built ([`clean`]).
+//! - The main screen is drawn by relative movement only. It never sees a cursor query, a scroll
+//!   region, mouse tracking or an erase of the display.
 //! - A frame is one write. If nothing changed, nothing is written.
-//! - The same bytes give the same events, however they are split ([`InputParser`]); time is the caller's.
-//! - Nothing here reads the environment, installs a handler or opens a terminal: the caller passes
-//!   them in ([`RestoreState`] says what a panic hook, a signal and a guard process must do).
+//! - The same bytes give the same events, however they are split ([`InputParser`]). The caller owns
+//!   the clock.
+//! - This crate reads no environment variable, installs no handler and opens no terminal: the
+//!   caller passes them in ([`RestoreState`] defines what a panic hook, a signal handler and a
+//!   guard process must do).
 //!
 //! # Layout
-//! - [`clean`], [`width`], [`style`], [`wrap`]: text and how it looks; [`TextLine`] holds it
+//! - [`clean`], [`width`], [`style`], [`wrap`]: text and its look; [`TextLine`] holds it
 //! - [`input`]: bytes to events, raw mode, the thread that reads
 //! - [`editor`]: a multi-line editor with chips, emacs and vi keys, undo, history
 //! - [`paint`]: lines to bytes; [`screen`]: history, live region, views, the thread that writes
-//! - [`capabilities`]: what this terminal can do, by its environment and its answers
-//! - [`markdown`]: a streamed reply, committed block by block; [`code`]: colours for code; [`diff`]: changed words
-//! - [`image`]: pictures as Kitty, iTerm2, Sixel or half blocks
-//! - [`guard`]: the terminal as it was, whatever happens
+//! - [`capabilities`]: the features of the terminal, from the environment and its replies
+//! - [`markdown`]: a streamed reply, committed block by block; [`code`]: syntax highlighting;
+//!   [`diff`]: changed words
+//! - [`image`]: images with the protocols of Kitty and iTerm2, Sixel or half blocks
+//! - [`guard`]: restores the terminal in every case
 //!
 //! # How it fits together
 //! ```
@@ -40,7 +44,8 @@
 //! assert!(screen.frames(&[], &region).is_empty());
 //! ```
 //!
-//! `examples/echo.rs` is a small face built of all of this: threads, signals, a question, a view, the guard.
+//! `examples/echo.rs` is a small front end that uses all of this: threads, signals, a question, a
+//! view, the guard.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,12 +1,13 @@
-//! How many cells a text takes: grapheme clusters, ambiguous ones narrow, tabs to the next multiple of 4.
+//! The width of text in cells. It is measured in grapheme clusters: ambiguous ones are narrow, and
+//! tabs go to the next multiple of 4.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Tabs go to the next multiple of this.
+/// The distance of tab stops in cells.
 pub const TAB: usize = 4;
 
-/// Cells of one grapheme cluster. A cluster is never wider than two cells.
+/// Returns the width of a grapheme cluster in cells, which is at most two.
 pub fn grapheme_width(grapheme: &str) -> usize {
     match grapheme.as_bytes() {
         [byte] => usize::from((0x20..0x7f).contains(byte)),
@@ -14,7 +15,7 @@ pub fn grapheme_width(grapheme: &str) -> usize {
     }
 }
 
-/// Cells of a text on one line, begun at column 0.
+/// Returns the width of a single-line text that starts at column 0, in cells.
 pub fn text_width(text: &str) -> usize {
     if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         return text.len();
@@ -26,13 +27,13 @@ pub fn text_width(text: &str) -> usize {
         })
 }
 
-/// Where a tab that begins at this column ends.
+/// Returns the column at which a tab that starts at this column ends.
 pub fn tab_stop(column: usize) -> usize {
     (column / TAB + 1) * TAB
 }
 
-/// Do all terminals agree on the width? They do not on clusters of several characters, unless the others
-/// only add marks to a letter.
+/// Returns whether all terminals agree on the width. They disagree on clusters of several
+/// characters, unless the cluster is a letter with combining marks.
 pub fn is_certain(text: &str) -> bool {
     text.is_ascii()
         || text.graphemes(true).all(|grapheme| {
@@ -43,7 +44,7 @@ pub fn is_certain(text: &str) -> bool {
         })
 }
 
-/// The beginning of a text that fits into this many cells.
+/// Returns the beginning of a text that fits into this many cells.
 pub fn prefix(text: &str, cells: usize) -> &str {
     let mut column = 0;
     for (at, grapheme) in text.grapheme_indices(true) {

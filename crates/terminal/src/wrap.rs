@@ -1,4 +1,4 @@
-//! Lines broken at words, so that each row fits.
+//! Wraps lines at words, so that each row fits.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::{text::TextLine, width::grapheme_width};
 
-/// Where the rows of a text are, by bytes. Blanks at a break belong to no row; a word that is longer than a
-/// row is broken between clusters. A text that is empty is one empty row.
+/// Returns the byte ranges of the rows. Spaces at a break belong to no row; a word that is longer
+/// than a row is broken between clusters. An empty text is one empty row.
 ///
-/// `first` is the width of the first row, `rest` that of the others (they differ by an indent). A cluster
-/// wider than a row stands on a row of its own.
+/// `first` is the width of the first row, `rest` that of the others (they differ by an indent). A
+/// cluster wider than a row is placed on its own row.
 pub fn wrap_ranges(text: &str, first: usize, rest: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut row = RowInProgress::new(0);
@@ -24,7 +24,7 @@ pub fn wrap_ranges(text: &str, first: usize, rest: usize) -> Vec<Range<usize>> {
             at = end;
             continue;
         }
-        // Wide clusters are words of their own: text without blanks breaks between them.
+        // Wide clusters are separate words: text without spaces breaks between them.
         if cells == 2 {
             row.may_break_at(at);
         }
@@ -32,7 +32,8 @@ pub fn wrap_ranges(text: &str, first: usize, rest: usize) -> Vec<Range<usize>> {
             let (row_end, next) = row.opportunity.unwrap_or((at, at));
             rows.push(row.start..row_end);
             width = rest.max(1);
-            // What moves to the next row is measured again: that row may be narrower.
+            // The part that moves to the next row is measured again, because that row may be
+            // narrower.
             row = RowInProgress::new(next);
             at = next;
             continue;
@@ -44,7 +45,7 @@ pub fn wrap_ranges(text: &str, first: usize, rest: usize) -> Vec<Range<usize>> {
         at = end;
     }
     let end = match text[row.start..].trim_end_matches(' ') {
-        // A line of nothing but blanks keeps none.
+        // All spaces of a line that contains only spaces are dropped.
         kept if rows.is_empty() || !kept.is_empty() => row.start + kept.len(),
         _ => return rows,
     };
@@ -55,7 +56,7 @@ pub fn wrap_ranges(text: &str, first: usize, rest: usize) -> Vec<Range<usize>> {
 struct RowInProgress {
     start: usize,
     columns: usize,
-    /// Where the row may end, and where the next would begin.
+    /// The position where the row may end, and where the next would start.
     opportunity: Option<(usize, usize)>,
 }
 
@@ -71,9 +72,9 @@ impl RowInProgress {
     fn blank(&mut self, at: usize, end: usize, cells: usize) {
         self.columns += cells;
         self.opportunity = match self.opportunity {
-            // One run of blanks.
+            // The space continues a run of spaces.
             Some((row_end, next)) if next == at => Some((row_end, end)),
-            // Blanks at the beginning are an indent.
+            // Spaces at the start are an indent.
             _ if at == self.start => None,
             _ => Some((at, end)),
         };
@@ -86,12 +87,13 @@ impl RowInProgress {
     }
 }
 
-/// A line as rows of at most this many cells.
+/// Wraps a line into rows of at most `width` cells.
 pub fn wrap(line: &TextLine, width: usize) -> Vec<TextLine> {
     wrap_with_indent(line, width, width)
 }
 
-/// The same, rows behind the first indented by so many cells, where that leaves them half of the width.
+/// Like [`wrap`], but all rows except the first are indented by `indent` cells, if that leaves them
+/// at least half of the width.
 pub fn wrap_hanging(line: &TextLine, width: usize, indent: usize) -> Vec<TextLine> {
     let indent = if indent * 2 <= width { indent } else { 0 };
     let rows = wrap_with_indent(line, width, width - indent);
@@ -106,7 +108,7 @@ pub fn wrap_hanging(line: &TextLine, width: usize, indent: usize) -> Vec<TextLin
     rows.into_iter().enumerate().map(indented).collect()
 }
 
-/// The same, where the first row is narrower or wider than the others.
+/// Like [`wrap`], but the first row has a different width than the others.
 pub fn wrap_with_indent(line: &TextLine, first: usize, rest: usize) -> Vec<TextLine> {
     let rows = wrap_ranges(line.text(), first, rest);
     rows.into_iter().map(|row| line.slice(row)).collect()

@@ -1,17 +1,17 @@
-//! What is known of each language, as tables.
+//! The syntax of each language, as tables.
 
-/// How a language is written.
+/// The syntax of a language.
 #[derive(Debug)]
 pub(super) struct Language {
-    /// Names and file endings.
+    /// Names and file extensions.
     pub(super) names: &'static [&'static str],
     pub(super) line_comments: &'static [&'static str],
     pub(super) comment_needs_blank: bool,
     pub(super) block_comments: &'static [(&'static str, &'static str)],
     pub(super) comments_nest: bool,
-    /// Longer openings first.
+    /// Longer delimiters come first.
     pub(super) strings: &'static [StringRule],
-    /// `'a` is a lifetime and `'a'` a letter.
+    /// `'a` is a lifetime and `'a'` a character.
     pub(super) has_lifetimes: bool,
     pub(super) keywords: &'static str,
     pub(super) constants: &'static str,
@@ -19,12 +19,12 @@ pub(super) struct Language {
     pub(super) capitals_are_types: bool,
     pub(super) has_macros: bool,
     pub(super) ignores_case: bool,
-    /// Letters of names beside the usual ones.
+    /// Additional characters that may occur in names.
     pub(super) name_signs: &'static str,
-    /// What stands behind a key, as in YAML.
+    /// The character after a key, as in YAML.
     pub(super) key_sign: Option<char>,
     pub(super) has_tags: bool,
-    /// Nothing is called in it.
+    /// True if the language has no calls.
     pub(super) is_data: bool,
     pub(super) is_diff: bool,
 }
@@ -49,7 +49,7 @@ impl Language {
     }
 }
 
-/// The language of a name, in small letters.
+/// Returns the language for a lower-case name.
 pub(super) fn find(name: &str) -> Option<&'static Language> {
     LANGUAGES
         .iter()
@@ -88,7 +88,7 @@ const SLASHES: &[&str] = &["//"];
 const HASH: &[&str] = &["#"];
 const STARS: &[(&str, &str)] = &[("/*", "*/")];
 
-/// Like C in nearly everything.
+/// Defaults for most languages, similar to C.
 const BASE: Language = Language {
     names: &[],
     line_comments: SLASHES,
@@ -110,7 +110,7 @@ const BASE: Language = Language {
     is_diff: false,
 };
 
-/// Comments begin with `#`.
+/// Defaults for languages with `#` comments.
 const HASHED: Language = Language {
     line_comments: HASH,
     comment_needs_blank: true,

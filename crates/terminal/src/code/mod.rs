@@ -1,7 +1,8 @@
-//! Colours for code: tables for some languages, one state from line to line.
+//! Syntax highlighting, with a table per language and one lexer state from line to line.
 //!
-//! It knows comments, texts, numbers, words of the language, types and calls, and never needs more than the
-//! line and the state behind the line before it. What it does not know stays plain; it never fails.
+//! The lexer recognises comments, strings, numbers, keywords, types and calls. It needs only the
+//! current line and the state at the end of the previous line. Unknown text stays plain; the lexer
+//! never fails.
 
 mod languages;
 mod scan;
@@ -14,10 +15,10 @@ use crate::{
 };
 use languages::Language;
 
-/// Longer lines stay plain.
+/// Lines longer than this many bytes stay plain.
 const LONGEST_LINE: usize = 2000;
 
-/// What a piece of code is.
+/// The kind of a token of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum CodeToken {
@@ -28,13 +29,13 @@ pub enum CodeToken {
     Keyword,
     Type,
     Call,
-    /// A line that a diff adds or removes.
+    /// A line that a diff adds.
     Added,
     Removed,
 }
 
 impl CodeToken {
-    /// How it looks.
+    /// Returns the token's style in a theme.
     pub fn style(self, theme: &Theme) -> TextStyle {
         match self {
             Self::Plain => TextStyle::new(),
@@ -50,18 +51,18 @@ impl CodeToken {
     }
 }
 
-/// What goes on behind the end of a line.
+/// A construct that continues after the end of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum LexState {
     #[default]
     Code,
-    /// A comment: which rule, and how deep it is nested.
+    /// A comment: the index of its rule, and its nesting depth.
     Comment(usize, u32),
-    /// A text: which rule.
+    /// A string: the index of its rule.
     Text(usize),
 }
 
-/// Reads code line by line.
+/// Highlights code line by line.
 #[derive(Debug, Clone, Default)]
 pub struct CodeLexer {
     language: Option<&'static Language>,
@@ -69,8 +70,8 @@ pub struct CodeLexer {
 }
 
 impl CodeLexer {
-    /// For a language by its name or a file ending, as fences have them (`rust`, `rs`, `rust,ignore`); plain
-    /// where it is not known.
+    /// Creates a lexer for a language name or file extension, as in Markdown fences (`rust`, `rs`,
+    /// `rust,ignore`). An unknown language stays plain.
     pub fn new(name: &str) -> Self {
         let name = name
             .trim()
@@ -83,7 +84,7 @@ impl CodeLexer {
         }
     }
 
-    /// For a file, by its name.
+    /// Creates a lexer for a file, by its name.
     pub fn for_path(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
         match languages::find(&name) {
@@ -92,12 +93,12 @@ impl CodeLexer {
         }
     }
 
-    /// Is the language known?
+    /// Returns whether the language is known.
     pub fn is_known(&self) -> bool {
         self.language.is_some()
     }
 
-    /// The pieces of the next line, in order, without gaps.
+    /// Returns the tokens of the next line, in order and without gaps.
     pub fn line(&mut self, text: &str) -> Vec<(Range<usize>, CodeToken)> {
         match self.language {
             Some(language) if text.len() <= LONGEST_LINE => {
@@ -110,7 +111,7 @@ impl CodeLexer {
         }
     }
 
-    /// The next line in colours.
+    /// Returns the next line with the theme's colours.
     pub fn styled(&mut self, text: &str, theme: &Theme) -> TextLine {
         let mut line = TextLine::new();
         for (range, token) in self.line(text) {

@@ -1,4 +1,4 @@
-//! One line of code into pieces, by a language's table.
+//! Splits a line of code into tokens, using a language's table.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) fn line(
             LexState::Text(rule) => scanner.string(rule),
         };
     }
-    // A text that cannot go over lines ends with its line, whether it was closed or not.
+    // A single-line string ends with its line, whether it was closed or not.
     if let LexState::Text(rule) = state
         && !language.strings[rule].is_multiline
     {
@@ -69,11 +69,12 @@ impl Scanner<'_> {
         }
     }
 
-    /// One piece of code; what follows may be a comment or a text.
+    /// Scans one token of code. Afterwards the scanner may be inside a comment or a string.
     fn code(&mut self) -> LexState {
         let language = self.language;
         let rest = &self.text[self.at..];
-        // A mark of a comment that is a word (`rem`) or a sign within words (`#`) begins one only behind a blank.
+        // In languages where a comment marker may also occur within words (`#`), it starts a
+        // comment only after whitespace.
         let behind_blank =
             self.text[..self.at].ends_with(|c: char| c.is_whitespace()) || self.at == 0;
         let may_begin = behind_blank || !language.comment_needs_blank;
@@ -163,7 +164,7 @@ impl Scanner<'_> {
         LexState::Text(rule)
     }
 
-    /// A name, a number, or one sign.
+    /// Scans a name, a number, or a single character.
     fn word(&mut self) {
         let language = self.language;
         let rest = &self.text[self.at..];
@@ -226,12 +227,12 @@ impl Scanner<'_> {
     }
 }
 
-/// `Name`, but not `NAME`, which is a constant, unless it is a single letter.
+/// Returns true for `Name`, but not for `NAME`, which is a constant unless it is a single letter.
 fn is_type_name(name: &str) -> bool {
     name.starts_with(char::is_uppercase) && (name.len() == 1 || name.contains(char::is_lowercase))
 }
 
-/// `'a'` or `'\n'`; `None`: a lifetime.
+/// Returns the length of a character literal (`'a'` or `'\n'`), or `None` for a lifetime.
 fn character_literal(rest: &str) -> Option<usize> {
     let mut characters = rest.char_indices().skip(1);
     let (_, first) = characters.next()?;

@@ -1,4 +1,5 @@
-//! The text of a draft and its caret. Every change goes through [`TextBuffer::replace`], which undo records.
+//! The text of a draft and its caret. Every change goes through [`TextBuffer::replace`], which
+//! records it for undo.
 
 use std::ops::Range;
 
@@ -7,7 +8,7 @@ use super::{
     undo::{EditKind, Replacements, TextEdit, UndoLog},
 };
 
-/// Text with a caret, which is always between two clusters.
+/// Text with a caret, which is always between two grapheme clusters.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TextBuffer {
     text: String,
@@ -24,7 +25,7 @@ impl TextBuffer {
         self.caret
     }
 
-    /// Moves the caret; to the beginning of the cluster if it would be inside of one.
+    /// Moves the caret. A position inside a cluster is moved to the start of that cluster.
     pub(super) fn set_caret(&mut self, caret: usize) {
         let caret = motion::cluster_start(&self.text, caret);
         if caret != self.caret {
@@ -37,7 +38,7 @@ impl TextBuffer {
         self.log.begin(kind, false, self.caret);
     }
 
-    /// A letter is typed: a step of undo ends where a word begins.
+    /// Starts the typing of a letter. A new undo step begins at the start of a word.
     pub(super) fn begin_typing(&mut self, letter: char) {
         let behind_blank = self.text[..self.caret].ends_with(char::is_whitespace);
         let splits = behind_blank && !letter.is_whitespace();
@@ -60,7 +61,7 @@ impl TextBuffer {
         self.replace(range, "");
     }
 
-    /// Replaces a part; the caret is behind the new text.
+    /// Replaces a range; the caret moves to the end of the new text.
     pub(super) fn replace(&mut self, range: Range<usize>, with: &str) {
         if range.is_empty() && with.is_empty() {
             return;
@@ -71,7 +72,7 @@ impl TextBuffer {
             inserted: with.to_owned(),
         };
         self.text.replace_range(range.clone(), with);
-        // A mark that was typed behind a letter joins it.
+        // A combining mark that was typed after a letter joins its cluster.
         self.caret = motion::cluster_end(&self.text, range.start + with.len());
         self.log.record(edit, self.caret);
     }

@@ -1,30 +1,32 @@
-//! Chips: one character of the draft that stands for something longer.
+//! Chips: single characters of the draft that represent longer content.
 //!
-//! Each chip is a character of the last private plane, so that moves, kills, yanks and undo need not know of
-//! them. No other text can hold one: such characters are replaced when text is inserted.
+//! Each chip is a character of the last private-use plane, so moves, kills, yanks and undo need not
+//! treat chips specially. No other text can contain a chip: such characters are replaced when text
+//! is inserted.
 
-/// A number that finds a chip in its editor.
+/// The number of a chip in its editor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChipId(u32);
 
-/// Something longer than what is shown of it.
+/// Longer content that is shown as a short label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chip {
-    /// What is shown: `[Pasted 1: 214 lines]`.
+    /// The label on screen, for example `[Pasted 1: 214 lines]`.
     pub label: String,
-    /// What it stands for.
+    /// The content.
     pub text: String,
-    /// Can it be replaced by its text? A picture cannot.
+    /// True if the chip can be replaced by its text. An image cannot.
     pub unfolds: bool,
 }
 
 impl Chip {
-    /// Is a paste so long that it should be a chip?
+    /// Returns whether a paste is long enough to become a chip: more than 10 lines or 1000
+    /// characters.
     pub fn is_wanted_for(paste: &str) -> bool {
         paste.lines().count() > 10 || paste.chars().nth(1000).is_some()
     }
 
-    /// A paste, numbered by the caller.
+    /// Creates a chip for a paste; the caller numbers the pastes.
     pub fn pasted(number: usize, text: String) -> Self {
         let lines = text.lines().count();
         let label = match lines {
@@ -42,7 +44,7 @@ impl Chip {
 /// A part of a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftPart {
-    /// Text as it was typed.
+    /// Text as typed.
     Text(String),
     /// A chip.
     Chip(ChipId),
@@ -52,7 +54,7 @@ const FIRST: u32 = 0x10_0000;
 const LAST: u32 = 0x10_eeed;
 
 impl ChipId {
-    /// The chip that a character of the draft stands for.
+    /// Returns the chip that a character of the draft represents, if any.
     pub(super) fn of(character: char) -> Option<Self> {
         let code_point = u32::from(character);
         (FIRST..=LAST)
@@ -65,7 +67,7 @@ impl ChipId {
     }
 }
 
-/// Text from elsewhere, without characters that would be chips.
+/// Returns text with every character replaced that would be a chip.
 pub(super) fn without_chips(text: &str) -> String {
     let replaced = |c: char| {
         if ChipId::of(c).is_some() {
@@ -77,8 +79,8 @@ pub(super) fn without_chips(text: &str) -> String {
     text.chars().filter(|c| *c != '\r').map(replaced).collect()
 }
 
-/// All chips that an editor ever had: undo may bring any of them back. What those stood for that were given away is
-/// not kept.
+/// All chips that the editor ever had, because undo may restore any of them. The content of chips
+/// that were sent is dropped.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ChipTable {
     chips: Vec<Chip>,
@@ -87,7 +89,7 @@ pub(super) struct ChipTable {
 impl ChipTable {
     pub(super) fn add(&mut self, chip: Chip) -> (ChipId, char) {
         let most = (LAST - FIRST) as usize;
-        // This many chips in one session are none of a person's: the last is used again.
+        // No session needs this many chips: the last number is used again.
         if self.chips.len() > most {
             self.chips.truncate(most);
         }
@@ -100,7 +102,7 @@ impl ChipTable {
         self.chips.get(id.0 as usize)
     }
 
-    /// It was given away: it stands for nothing any longer, and says so if undo brings it back.
+    /// Drops the content of a chip that was sent. If undo restores the chip, its label says so.
     pub(super) fn forget(&mut self, id: ChipId) {
         if let Some(chip) = self.chips.get_mut(id.0 as usize)
             && !chip.text.is_empty()

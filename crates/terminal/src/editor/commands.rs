@@ -1,11 +1,11 @@
-//! What keys mean to the editor, and what comes of it.
+//! The editor's commands, and the keys they are bound to.
 
 use std::ops::Range;
 
 use super::{EditOutcome, Editor, is_new_line, motion, undo::EditKind};
 use crate::input::{Key, KeyCode};
 
-/// Something the editor can do.
+/// A command of the editor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum EditCommand {
@@ -25,12 +25,12 @@ pub enum EditCommand {
     DeleteForward,
     KillWordBack,
     KillWordForward,
-    /// Back to a blank.
+    /// Back to the previous whitespace.
     KillBlankWordBack,
     KillToLineEnd,
     KillToLineStart,
     Yank,
-    /// Behind a yank: the kill before it.
+    /// Replaces the text that was just yanked by the kill before it.
     YankPop,
     Uppercase,
     Lowercase,
@@ -40,7 +40,7 @@ pub enum EditCommand {
 }
 
 impl EditCommand {
-    /// The command of a key, as emacs and shells have them.
+    /// Returns the command of a key, with the bindings of Emacs and shells.
     pub fn of_key(key: Key) -> Option<Self> {
         if is_new_line(key) {
             return Some(Self::NewLine);
@@ -146,7 +146,7 @@ pub(super) fn perform(editor: &mut Editor, command: EditCommand) -> EditOutcome 
             return kill(editor, motion::blank_word_start(text, caret)..caret, false);
         }
         Command::KillToLineEnd => {
-            // At the end of a line, the line end itself.
+            // At the end of a line, kill the line end itself.
             let end = if caret == line.end {
                 motion::next(text, caret)
             } else {

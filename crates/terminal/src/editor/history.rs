@@ -1,20 +1,20 @@
-//! Earlier inputs: going through them, and searching.
+//! Earlier inputs: stepping through them, and searching.
 
-/// More text than this is not kept: the oldest entries go.
+/// The maximum number of bytes to store; the oldest entries are dropped first.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Earlier inputs, oldest first, and which of them is in the editor.
+/// Earlier inputs, oldest first, and the entry that is in the editor now.
 #[derive(Debug, Clone, Default)]
 pub struct InputHistory {
     entries: Vec<String>,
-    /// Of all entries.
+    /// The total size of all entries.
     bytes: usize,
-    /// Which entry is shown, and the draft from before.
+    /// The index of the shown entry, and the draft from before.
     shown: Option<(usize, String)>,
 }
 
 impl InputHistory {
-    /// With these entries, oldest first.
+    /// Creates a history from these entries, oldest first.
     pub fn new(entries: Vec<String>) -> Self {
         let mut history = Self {
             bytes: entries.iter().map(String::len).sum(),
@@ -25,7 +25,8 @@ impl InputHistory {
         history
     }
 
-    /// The newest one stays, however long it is.
+    /// Drops the oldest entries until the size limit holds. The newest entry stays, however long it
+    /// is.
     fn shorten(&mut self) {
         let mut bytes = self.bytes;
         let too_many = |entry: &&String| {
@@ -40,7 +41,8 @@ impl InputHistory {
         }
     }
 
-    /// Adds one. One that repeats the last, is empty or begins with a blank is not kept; `true` if it was.
+    /// Adds an entry. An entry that repeats the last one, is empty or starts with a space is not
+    /// stored. Returns `true` if it was stored.
     pub fn add(&mut self, entry: &str) -> bool {
         self.shown = None;
         let is_kept = !entry.trim().is_empty()
@@ -54,12 +56,12 @@ impl InputHistory {
         is_kept
     }
 
-    /// The entries, oldest first.
+    /// Returns the entries, oldest first.
     pub fn entries(&self) -> &[String] {
         &self.entries
     }
 
-    /// The next older entry; the draft is kept to come back to.
+    /// Returns the next older entry. The draft is stored, to return to it later.
     pub fn older(&mut self, draft: &str) -> Option<&str> {
         let next = match &self.shown {
             Some((at, _)) => at.checked_sub(1)?,
@@ -73,7 +75,7 @@ impl InputHistory {
         self.entries.get(next).map(String::as_str)
     }
 
-    /// The next newer entry, and at last the draft.
+    /// Returns the next newer entry, and after the newest the draft.
     pub fn newer(&mut self) -> Option<String> {
         let (at, draft) = self.shown.take()?;
         match self.entries.get(at + 1) {
@@ -86,44 +88,44 @@ impl InputHistory {
         }
     }
 
-    /// What is in the editor is a draft again: it was changed or sent.
+    /// Treats the content of the editor as a draft again: it was changed or sent.
     pub fn leave(&mut self) {
         self.shown = None;
     }
 }
 
-/// A search backwards through entries.
+/// A backward search through the entries.
 #[derive(Debug, Clone, Default)]
 pub struct HistorySearch {
     query: String,
-    /// How many matches are skipped: each is older.
+    /// The number of newer matches to skip.
     skipped: usize,
 }
 
 impl HistorySearch {
-    /// Nothing is searched for yet.
+    /// Creates a search with an empty query.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is searched for.
+    /// Returns the query.
     pub fn query(&self) -> &str {
         &self.query
     }
 
-    /// A letter is added.
+    /// Adds a letter to the query.
     pub fn push(&mut self, letter: char) {
         self.query.push(letter);
         self.skipped = 0;
     }
 
-    /// The last letter is removed.
+    /// Removes the last letter of the query.
     pub fn pop(&mut self) {
         self.query.pop();
         self.skipped = 0;
     }
 
-    /// The next older match, if there is one.
+    /// Moves to the next older match, if any.
     pub fn older(&mut self, entries: &[String]) {
         self.skipped += 1;
         if self.found(entries).is_none() {
@@ -131,7 +133,8 @@ impl HistorySearch {
         }
     }
 
-    /// The match: the entry, and where in it. The same entry is found once.
+    /// Returns the matching entry and the position of the match in it. Equal entries are found only
+    /// once.
     pub fn found<'a>(&self, entries: &'a [String]) -> Option<(&'a str, usize)> {
         let query = self.query.to_lowercase();
         let mut seen = Vec::new();

@@ -1,21 +1,22 @@
-//! What was killed, to be yanked.
+//! The kill ring: killed texts that can be yanked.
 
 use std::ops::Range;
 
-/// No more than this is kept.
+/// The maximum number of kills to store.
 const MOST: usize = 60;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct KillRing {
     kills: Vec<String>,
-    /// The last command killed: the next kill is joined to it.
+    /// True if the last command was a kill: the next kill is joined to it.
     joins: bool,
-    /// The last command yanked: to this place, the kill with this number from the end.
+    /// Set if the last command was a yank: the range of the yanked text, and the number of the kill
+    /// counted from the newest.
     yanked: Option<(Range<usize>, usize)>,
 }
 
 impl KillRing {
-    /// `forward`: the text was behind the caret.
+    /// Stores a killed text. `forward` is true if the text was after the caret.
     pub(super) fn kill(&mut self, text: &str, forward: bool) {
         self.yanked = None;
         if text.is_empty() {
@@ -34,13 +35,13 @@ impl KillRing {
         self.joins = true;
     }
 
-    /// Another command came in between.
+    /// Marks that another command came in between.
     pub(super) fn interrupt(&mut self) {
         self.joins = false;
         self.yanked = None;
     }
 
-    /// The last kill, which goes to this place.
+    /// Returns the last kill, which the caller inserts at this position.
     pub(super) fn yank(&mut self, at: usize) -> Option<String> {
         self.joins = false;
         let text = self.kills.last()?.clone();
@@ -48,7 +49,7 @@ impl KillRing {
         Some(text)
     }
 
-    /// Behind a yank: what to replace, and the kill before it to put there.
+    /// After a yank: returns the range to replace, and the next older kill to put there.
     pub(super) fn yank_pop(&mut self) -> Option<(Range<usize>, String)> {
         let (place, number) = self.yanked.take()?;
         let number = (number + 1) % self.kills.len();

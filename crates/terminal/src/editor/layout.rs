@@ -1,6 +1,7 @@
-//! The draft as rows: broken behind blanks where possible, chips as their labels.
+//! Lays out the draft as rows, broken after spaces where possible, with chips shown as their
+//! labels.
 //!
-//! Only lines around the caret are laid out, so that a key costs the same in a long draft.
+//! Only lines near the caret are laid out, so that a key press costs the same in a long draft.
 
 use std::ops::Range;
 
@@ -14,26 +15,26 @@ use crate::{
     width::{tab_stop, text_width},
 };
 
-/// The draft as it is shown.
+/// The draft as shown on screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorView {
-    /// Its rows.
+    /// The rows.
     pub rows: Vec<TextLine>,
-    /// Where the caret is in them.
+    /// The position of the caret in the rows.
     pub caret: Caret,
-    /// Are there rows above that are not shown?
+    /// True if there are hidden rows above.
     pub more_above: bool,
-    /// Are there rows below that are not shown?
+    /// True if there are hidden rows below.
     pub more_below: bool,
 }
 
-/// A row: which bytes of the draft it shows, and by what clusters.
+/// A row: the range of the draft that it shows, and its cells.
 struct DraftRow {
     range: Range<usize>,
     cells: Vec<DraftCell>,
 }
 
-/// A cluster of the draft as it is shown.
+/// A grapheme cluster of the draft as shown.
 struct DraftCell {
     at: usize,
     width: usize,
@@ -41,7 +42,7 @@ struct DraftCell {
     is_chip: bool,
 }
 
-/// The rows of one line of the draft.
+/// Lays out one line of the draft.
 fn line_rows(text: &str, line: Range<usize>, chips: &ChipTable, width: usize) -> Vec<DraftRow> {
     let mut rows = Vec::new();
     let mut row: Vec<DraftCell> = Vec::new();
@@ -63,7 +64,7 @@ fn line_rows(text: &str, line: Range<usize>, chips: &ChipTable, width: usize) ->
             is_chip: label.is_some(),
         };
         while column + cell.width > width && !row.is_empty() {
-            // Behind the last blank, if a word begins there.
+            // Break after the last space, if a word starts there.
             let blank = row
                 .iter()
                 .rposition(|cell| cell.shown.ends_with(' ') && !cell.is_chip);
@@ -90,7 +91,8 @@ fn line_rows(text: &str, line: Range<usize>, chips: &ChipTable, width: usize) ->
     rows
 }
 
-/// Which of a line's rows the caret is on. At a break it is at the beginning of the next row.
+/// Returns the row of a line that the caret is on. At a break, the caret is at the start of the
+/// next row.
 fn row_of(rows: &[DraftRow], caret: usize) -> usize {
     let at = rows.iter().rposition(|row| row.range.start <= caret);
     at.unwrap_or(0)
@@ -111,7 +113,7 @@ impl DraftRow {
             at += cell.width;
         }
         match self.cells.last() {
-            // The end of a row that goes on is the beginning of the next.
+            // The end of a row that is not the last is the start of the next row.
             Some(last) if !is_last => last.at,
             _ => self.range.end,
         }
@@ -130,7 +132,7 @@ impl DraftRow {
             }
             line.push(&cell.shown, style);
         }
-        // An empty line that is selected shows that it is.
+        // Makes the selection of an empty line visible.
         if self.cells.is_empty() && selection.is_some_and(|range| range.contains(&self.range.start))
         {
             line.push(" ", TextStyle::new().reverse());
@@ -170,7 +172,7 @@ pub(super) fn view(
         last = below.end;
         rows.append(&mut line_rows(text, below, chips, width));
     }
-    // The caret in the middle, unless an end of the draft is nearer.
+    // The caret is shown in the middle, unless an end of the draft is closer.
     let top = match rows.len() <= most {
         true => 0,
         false => caret_row.saturating_sub(most / 2).min(rows.len() - most),
@@ -191,14 +193,14 @@ pub(super) fn view(
     }
 }
 
-/// The column of the caret in its row.
+/// Returns the caret's column in its row.
 pub(super) fn column(buffer: &TextBuffer, chips: &ChipTable, width: usize) -> usize {
     let line = motion::line(buffer.text(), buffer.caret());
     let rows = line_rows(buffer.text(), line, chips, width);
     rows[row_of(&rows, buffer.caret())].column_of(buffer.caret())
 }
 
-/// The place in the row above or below that is nearest to a column.
+/// Returns the position in the row above or below that is closest to a column.
 pub(super) fn row_beside(
     buffer: &TextBuffer,
     chips: &ChipTable,

@@ -1,14 +1,14 @@
-//! A multi-line editor: grapheme clusters, chips that stand for something longer, undo, a kill ring, emacs
-//! keys and vi keys.
+//! A multi-line editor with grapheme clusters, chips, undo, a kill ring, Emacs keys and vi keys.
 //!
-//! - [`Editor`]: the draft and what keys do to it; [`EditCommand`] is what keys mean
-//! - [`Chip`]: a paste or a picture, one unit for every move
+//! - [`Editor`]: the draft, and its response to keys; [`EditCommand`]: the commands bound to keys
+//! - [`Chip`]: a paste or an image, moved over as one unit
 //! - `vi`: normal, insert and visual mode
 //! - [`EditorView`]: the draft as rows, with the caret
 //! - [`InputHistory`], [`HistorySearch`]: earlier inputs
 //!
-//! It knows no key of a program's own: what it does not use comes back as [`EditOutcome::Unused`], and so
-//! do Enter and the ends of the draft, since only the program knows what lies beyond.
+//! The editor handles only editing keys. Any other key returns [`EditOutcome::Unused`]. Enter and
+//! moves beyond the ends of the draft are returned too, because only the program knows what to do
+//! then.
 
 mod buffer;
 mod chip;
@@ -38,31 +38,31 @@ use kill_ring::KillRing;
 use undo::EditKind;
 use vi::ViState;
 
-/// What came of a key.
+/// The outcome of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditOutcome {
     /// The draft, the caret or the mode changed, or could not change any further.
     Done,
-    /// Enter: the draft is to be sent.
+    /// Enter was pressed: submit the draft.
     Submit,
-    /// Up from the first row.
+    /// The caret was to move up from the first row.
     Above,
-    /// Down from the last row.
+    /// The caret was to move down from the last row.
     Below,
-    /// The history is to be searched (`/` in vi).
+    /// Search the history (`/` in vi).
     Search,
-    /// The key means nothing to the editor.
+    /// The editor does not handle this key.
     Unused,
 }
 
-/// A draft and where the caret is in it.
+/// A draft with its caret.
 #[derive(Debug, Clone)]
 pub struct Editor {
     buffer: TextBuffer,
     chips: ChipTable,
     kills: KillRing,
     vi: Option<ViState>,
-    /// Where the caret wants to be while it moves up and down.
+    /// The column that the caret returns to while it moves up and down.
     goal: Option<usize>,
     width: usize,
 }
@@ -74,7 +74,7 @@ impl Default for Editor {
 }
 
 impl Editor {
-    /// An empty draft with emacs keys.
+    /// Creates an empty draft with Emacs keys.
     pub fn new() -> Self {
         Self {
             buffer: TextBuffer::default(),
@@ -86,39 +86,39 @@ impl Editor {
         }
     }
 
-    /// Cells that a row of the draft has; moves up and down go by rows.
+    /// Sets the number of cells in a row of the draft; up and down move by rows.
     pub fn set_width(&mut self, cells: usize) {
         self.width = cells.max(2);
     }
 
-    /// Switches vi keys on or off. Keys in `escapes`, typed one after the other in insert mode, mean Escape,
-    /// as `jj`.
+    /// Turns vi keys on or off. The key sequences in `escapes`, such as `jj`, act as Escape in
+    /// insert mode.
     pub fn set_vi(&mut self, is_on: bool, escapes: &[&str]) {
         self.vi = is_on.then(|| ViState::new(escapes));
     }
 
-    /// Which mode vi is in; `None` with emacs keys.
+    /// Returns the current vi mode, or `None` with Emacs keys.
     pub fn vi_mode(&self) -> Option<ViMode> {
         self.vi.as_ref().map(ViState::mode)
     }
 
-    /// The draft with every chip as what it stands for.
+    /// Returns the draft with every chip replaced by its content.
     pub fn text(&self) -> String {
         self.chips.unfold(self.buffer.text())
     }
 
-    /// The draft in order, chips apart.
+    /// Returns the parts of the draft in order, with chips as separate parts.
     pub fn parts(&self) -> Vec<DraftPart> {
         self.chips.parts(self.buffer.text())
     }
 
-    /// A chip by its number.
+    /// Returns a chip by its number.
     pub fn chip(&self, id: ChipId) -> Option<&Chip> {
         self.chips.get(id)
     }
 
-    /// What these parts stood for is not needed any longer: they were sent. Undo may bring their chips back, but
-    /// not what those stood for.
+    /// Drops the content of the chips in these parts, because they were sent. Undo may restore the
+    /// chips, but not their content.
     pub fn forget(&mut self, parts: &[DraftPart]) {
         for part in parts {
             if let DraftPart::Chip(id) = part {
@@ -127,23 +127,24 @@ impl Editor {
         }
     }
 
-    /// Is there nothing?
+    /// Returns whether the draft is empty.
     pub fn is_empty(&self) -> bool {
         self.buffer.text().is_empty()
     }
 
-    /// Where the caret is, by bytes of the text in which chips are one character.
+    /// Returns the byte offset of the caret in the text in which each chip is one character.
     pub fn caret(&self) -> usize {
         self.buffer.caret()
     }
 
-    /// The text before the caret on its line, as it is shown: what a completion completes.
+    /// Returns the text before the caret on its line, with chips as single characters: the input of
+    /// a completion.
     pub fn line_before_caret(&self) -> &str {
         let before = &self.buffer.text()[..self.buffer.caret()];
         &before[before.rfind('\n').map_or(0, |at| at + 1)..]
     }
 
-    /// Replaces the end of the text before the caret, this many bytes of it, by another: a completion is taken.
+    /// Replaces the last `bytes` bytes before the caret by `text`, to apply a completion.
     pub fn replace_before_caret(&mut self, bytes: usize, text: &str) {
         let caret = self.buffer.caret();
         let mut from = caret.saturating_sub(bytes);
@@ -156,7 +157,7 @@ impl Editor {
         self.goal = None;
     }
 
-    /// Inserts text at the caret or in place of what vi keys have selected, as one step for undo.
+    /// Inserts text at the caret, or replaces what vi keys have selected, as one undo step.
     pub fn insert(&mut self, text: &str) {
         self.insert_here(&chip::without_chips(text));
     }
@@ -169,14 +170,14 @@ impl Editor {
         self.moved();
     }
 
-    /// Inserts a chip, where [`insert`](Self::insert) would insert text.
+    /// Inserts a chip where [`insert`](Self::insert) would insert text.
     pub fn insert_chip(&mut self, chip: Chip) -> ChipId {
         let (id, character) = self.chips.add(chip);
         self.insert_here(character.encode_utf8(&mut [0; 4]));
         id
     }
 
-    /// Replaces everything, as one step for undo; the caret is at the end.
+    /// Replaces the whole draft as one undo step; the caret moves to the end.
     pub fn set_text(&mut self, text: &str) {
         self.leave_visual();
         self.buffer.begin(EditKind::Other);
@@ -185,14 +186,14 @@ impl Editor {
         self.moved();
     }
 
-    /// Takes the draft away; it can be undone.
+    /// Removes the draft and returns it; undo can restore it.
     pub fn take(&mut self) -> Vec<DraftPart> {
         let parts = self.parts();
         self.set_text("");
         parts
     }
 
-    /// Puts parts that were taken before the draft, each on a line of its own.
+    /// Inserts parts that were removed earlier before the current draft, separated by a line end.
     pub fn put_back(&mut self, parts: &[DraftPart]) {
         self.leave_visual();
         self.buffer.begin(EditKind::Other);
@@ -206,7 +207,8 @@ impl Editor {
         self.moved();
     }
 
-    /// Replaces the chip before or behind the caret by its text; `false` if there is none that unfolds.
+    /// Replaces the chip before or after the caret by its text. Returns `false` if there is no such
+    /// chip.
     pub fn unfold(&mut self) -> bool {
         let caret = self.buffer.caret();
         let text = self.buffer.text();
@@ -233,7 +235,7 @@ impl Editor {
         true
     }
 
-    /// What a key does.
+    /// Handles a key.
     pub fn key(&mut self, key: Key) -> EditOutcome {
         match self.vi.take() {
             Some(mut vi) => {
@@ -247,7 +249,8 @@ impl Editor {
 
     fn emacs_key(&mut self, key: Key) -> EditOutcome {
         if key == Key::RETURN {
-            // A backslash before Enter means a new line, for terminals that send the same for both.
+            // A backslash before Enter makes a new line, for terminals that send the same for Enter
+            // and Shift-Enter.
             return match self.buffer.text()[..self.buffer.caret()].ends_with('\\') {
                 true => {
                     self.buffer.begin(EditKind::Other);
@@ -265,12 +268,12 @@ impl Editor {
         }
     }
 
-    /// Does one thing.
+    /// Performs a command.
     pub fn perform(&mut self, command: EditCommand) -> EditOutcome {
         commands::perform(self, command)
     }
 
-    /// The draft as rows, at most this many, around the caret.
+    /// Returns the draft as at most `most_rows` rows around the caret.
     pub fn view(&self, most_rows: usize, chip_style: TextStyle) -> EditorView {
         let selection = self.vi.as_ref().and_then(|vi| vi.selection(&self.buffer));
         layout::view(
@@ -283,19 +286,19 @@ impl Editor {
         )
     }
 
-    /// What vi keys have selected, which is not selected any longer: the draft becomes another.
+    /// Ends the vi selection, because the draft changes, and returns the selected range.
     fn leave_visual(&mut self) -> Option<Range<usize>> {
         let vi = self.vi.as_mut()?;
         vi.leave_visual(&self.buffer)
     }
 
-    /// The caret moved by something else than up and down.
+    /// Called when the caret moved other than up or down.
     fn moved(&mut self) {
         self.goal = None;
         self.kills.interrupt();
     }
 
-    /// Moves by rows.
+    /// Moves the caret by one row.
     fn vertical(&mut self, down: bool) -> EditOutcome {
         let column = layout::column(&self.buffer, &self.chips, self.width);
         let goal = *self.goal.get_or_insert(column);
@@ -311,7 +314,7 @@ impl Editor {
     }
 }
 
-/// Keys that begin a new line of the draft, in every spelling terminals have for them.
+/// Returns whether a key starts a new line of the draft, in every encoding that terminals use.
 pub fn is_new_line(key: Key) -> bool {
     let held = key.modifiers;
     key == Key::LINE_FEED

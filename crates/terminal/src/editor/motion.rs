@@ -1,4 +1,4 @@
-//! Places in a text: clusters, words, lines.
+//! Positions in a text: clusters, words, lines.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use super::chip::ChipId;
 
-/// The place itself, or the beginning of the cluster it is inside of.
+/// Returns the position itself, or the start of the cluster that contains it.
 pub(super) fn cluster_start(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -19,13 +19,13 @@ pub(super) fn cluster_start(text: &str, at: usize) -> usize {
     }
 }
 
-/// The place itself, or the end of the cluster it is inside of.
+/// Returns the position itself, or the end of the cluster that contains it.
 pub(super) fn cluster_end(text: &str, at: usize) -> usize {
     let start = cluster_start(text, at);
     if start == at { at } else { next(text, start) }
 }
 
-/// The end of the cluster that begins here.
+/// Returns the end of the cluster that starts here.
 pub(super) fn next(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     cursor
@@ -35,26 +35,26 @@ pub(super) fn next(text: &str, at: usize) -> usize {
         .unwrap_or(text.len())
 }
 
-/// The beginning of the cluster that ends here.
+/// Returns the start of the cluster that ends here.
 pub(super) fn previous(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0)
 }
 
-/// The line a place is on, without its end.
+/// Returns the line that contains a position, without its line end.
 pub(super) fn line(text: &str, at: usize) -> Range<usize> {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
     start..end
 }
 
-/// Its first place that is not blank.
+/// Returns the first position of a line that is not a space or a tab.
 pub(super) fn first_word(text: &str, line: Range<usize>) -> usize {
     let content = &text[line.clone()];
     line.start + (content.len() - content.trim_start_matches([' ', '\t']).len())
 }
 
-/// What a letter is to moves by words.
+/// The class of a letter for moves by words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LetterClass {
     Blank,
@@ -71,7 +71,7 @@ pub(super) fn class(letter: char) -> LetterClass {
     }
 }
 
-/// The same where everything that is not blank is a word.
+/// Like [`class`], but everything that is not whitespace is a word.
 pub(super) fn wide_class(letter: char) -> LetterClass {
     match letter.is_whitespace() {
         true => LetterClass::Blank,
@@ -79,7 +79,7 @@ pub(super) fn wide_class(letter: char) -> LetterClass {
     }
 }
 
-/// The end of the word at or behind a place.
+/// Returns the end of the word at or after a position.
 pub(super) fn word_end(text: &str, at: usize) -> usize {
     let is_word = |c: char| class(c) == LetterClass::Word;
     let rest = &text[at..];
@@ -92,7 +92,7 @@ pub(super) fn word_end(text: &str, at: usize) -> usize {
     cluster_end(text, at + start + length)
 }
 
-/// The beginning of the word at or before a place.
+/// Returns the start of the word at or before a position.
 pub(super) fn word_start(text: &str, at: usize) -> usize {
     let is_word = |c: char| class(c) == LetterClass::Word;
     let before = text[..at].trim_end_matches(|c| !is_word(c));
@@ -100,13 +100,13 @@ pub(super) fn word_start(text: &str, at: usize) -> usize {
     cluster_start(text, start)
 }
 
-/// The beginning of what is not blank before a place.
+/// Returns the start of the run of non-whitespace before a position.
 pub(super) fn blank_word_start(text: &str, at: usize) -> usize {
     let before = text[..at].trim_end();
     before.trim_end_matches(|c: char| !c.is_whitespace()).len()
 }
 
-/// How many clusters a text has.
+/// Returns the number of grapheme clusters of a text.
 pub(super) fn clusters(text: &str) -> usize {
     text.graphemes(true).count()
 }

@@ -1,8 +1,8 @@
-//! Undo and redo, by what changed.
+//! Undo and redo, as a log of replacements.
 
 use std::ops::Range;
 
-/// What an edit belongs to. Letters that are typed one after the other are one step.
+/// The kind of an edit. Consecutive typed letters form one undo step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EditKind {
     Typing,
@@ -25,16 +25,16 @@ struct UndoStep {
     caret_after: usize,
 }
 
-/// What takes a step back or does it again: replacements in order, and where the caret goes.
+/// The changes that undo or redo a step: replacements in order, and the new position of the caret.
 #[derive(Debug)]
 pub(super) struct Replacements {
     pub(super) edits: Vec<(Range<usize>, String)>,
     pub(super) caret: usize,
 }
 
-/// No more steps than this are kept…
+/// The maximum number of undo steps.
 const MOST_STEPS: usize = 1000;
-/// …nor more text, but for the last step.
+/// The maximum size of all stored texts in bytes. The last step is always stored.
 const MOST_BYTES: usize = 16 << 20;
 
 impl UndoStep {
@@ -49,22 +49,23 @@ impl TextEdit {
     }
 }
 
-/// What was done, and what was undone.
+/// The steps that were done, and those that were undone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UndoLog {
     done: Vec<UndoStep>,
-    /// Of the texts in it.
+    /// The size of the texts in `done`.
     done_bytes: usize,
     undone: Vec<UndoStep>,
     last: Option<EditKind>,
-    /// Everything belongs to one step until it is released: an insertion of vi.
+    /// True while all edits belong to one step, as during an insertion in vi.
     is_held: bool,
-    /// The next edit begins a step, with the caret here.
+    /// Set if the next edit starts a new step; the position of the caret before it.
     pending: Option<usize>,
 }
 
 impl UndoLog {
-    /// A command of this kind begins. `splits`: a step ends here even if the kind is the same.
+    /// Starts a command of this kind. If `splits` is true, a new step begins even if the kind is
+    /// the same.
     pub(super) fn begin(&mut self, kind: EditKind, splits: bool, caret: usize) {
         let goes_on =
             self.is_held || (!splits && kind != EditKind::Other && self.last == Some(kind));
@@ -74,7 +75,7 @@ impl UndoLog {
         }
     }
 
-    /// The caret moved: what is typed next is a step of its own.
+    /// Called when the caret moved: the next typed text is a new step.
     pub(super) fn interrupt(&mut self) {
         if !self.is_held {
             self.last = None;
@@ -120,7 +121,7 @@ impl UndoLog {
         }
     }
 
-    /// Takes the last step back.
+    /// Undoes the last step.
     pub(super) fn undo(&mut self) -> Option<Replacements> {
         let step = self.done.pop()?;
         self.done_bytes -= step.bytes();

@@ -2,7 +2,7 @@
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes as letters.
+/// Encodes bytes as Base64.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -22,7 +22,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// A PNG of pixels in RGBA. It is not compressed: it is small, and goes through a pipe.
+/// Encodes RGBA pixels as a PNG. It is not compressed, because the image is small.
 pub(super) fn png(width: usize, height: usize, rgba: &[u8]) -> Vec<u8> {
     let dimension = |value: usize| u32::try_from(value).unwrap_or(u32::MAX).to_be_bytes();
     let mut header = [dimension(width), dimension(height)].concat();
@@ -48,7 +48,7 @@ fn chunk(kind: &[u8; 4], body: &[u8], file: &mut Vec<u8>) {
     file.extend_from_slice(&sum.to_be_bytes());
 }
 
-/// A zlib stream of blocks that are stored as they are.
+/// Creates a zlib stream of stored (uncompressed) blocks.
 fn stored(bytes: &[u8]) -> Vec<u8> {
     let mut stream = vec![0x78, 0x01];
     let mut blocks = bytes.chunks(0xffff).peekable();

@@ -1,4 +1,5 @@
-//! Two pixels a cell: the upper is the colour of a half block, the lower what is behind it.
+//! Two pixels per cell: the upper pixel is the foreground of a half block, the lower one its
+//! background.
 
 use super::{RgbaPixels, scale::scaled};
 use crate::{
@@ -6,7 +7,7 @@ use crate::{
     text::TextLine,
 };
 
-/// Less opaque than this is not drawn.
+/// Pixels with a lower opacity are not drawn.
 const VISIBLE: u8 = 64;
 
 pub(super) fn rows(pixels: &RgbaPixels, columns: usize, rows: usize) -> Vec<TextLine> {

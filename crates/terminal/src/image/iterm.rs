@@ -1,4 +1,4 @@
-//! OSC 1337: a PNG inside of a sequence.
+//! OSC 1337: a PNG inside an escape sequence.
 
 use super::{
     CELL, RgbaPixels, TerminalImage,

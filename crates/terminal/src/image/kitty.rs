@@ -1,15 +1,16 @@
-//! Kitty graphics: the pixels are sent once; where the picture is, stand placeholder characters, which scroll,
-//! reflow and are erased like any text. Their colour is the number of the picture, their marks say row and column.
+//! Kitty graphics: the pixels are sent once. Placeholder characters mark the area of the image;
+//! they scroll, reflow and are erased like any text. Their colour encodes the image number, and
+//! their combining marks encode row and column.
 
 use std::io::Write;
 
 use super::{CELL, RgbaPixels, TerminalImage, encode::base64, scale::scaled};
 use crate::clean::PLACEHOLDER;
 
-/// A sequence holds at most this many letters of data.
+/// The maximum number of characters of data in one sequence.
 const LONGEST_PART: usize = 4096;
 
-/// The marks that stand for 0, 1, 2, …
+/// The combining marks that encode 0, 1, 2, …
 const MARKS: [char; super::MOST_COLUMNS] = [
     '\u{305}', '\u{30d}', '\u{30e}', '\u{310}', '\u{312}', '\u{33d}', '\u{33e}', '\u{33f}',
     '\u{346}', '\u{34a}', '\u{34b}', '\u{34c}', '\u{350}', '\u{351}', '\u{352}', '\u{357}',
@@ -19,7 +20,7 @@ const MARKS: [char; super::MOST_COLUMNS] = [
 ];
 
 pub(super) fn image(pixels: &RgbaPixels, id: u32, columns: usize, rows: usize) -> TerminalImage {
-    // The number is the colour of the placeholders: three bytes.
+    // The image number is encoded as the colour of the placeholders: three bytes.
     let id = id & 0x00ff_ffff;
     let small = scaled(
         pixels,
@@ -43,7 +44,7 @@ pub(super) fn image(pixels: &RgbaPixels, id: u32, columns: usize, rows: usize) -
         sequence.extend_from_slice(part);
         sequence.extend_from_slice(b"\x1b\\");
     }
-    // The colour is a number here and no colour: it is sent whatever colours are shown.
+    // Here the colour encodes a number, so it is sent regardless of the colour level.
     let [_, red, green, blue] = id.to_be_bytes();
     for (number, row) in MARKS.iter().take(rows).enumerate() {
         let end = if number > 0 { "\r\n" } else { "" };

@@ -1,9 +1,9 @@
-//! Pictures in a terminal. Decoding is the caller's: here pixels become cells.
+//! Images in a terminal. The caller decodes them; this module turns pixels into cells.
 //!
 //! - `kitty`: transmitted once, shown by placeholders that scroll and reflow like text
-//! - `iterm`: a PNG inside of a sequence (OSC 1337)
-//! - `sixel`: up to 256 colours, drawn in bands of six rows
-//! - `half_blocks`: two pixels a cell, which every terminal with 256 colours can show
+//! - `iterm`: a PNG inside an escape sequence (OSC 1337)
+//! - `sixel`: a palette of 128 colours, drawn in bands of six rows
+//! - `half_blocks`: two pixels per cell, which every terminal with 256 colours can show
 
 mod encode;
 mod half_blocks;
@@ -16,17 +16,17 @@ pub(crate) use encode::base64;
 
 use crate::{paint::movement, paint::paint_line, style::ColorLevel, text::TextLine};
 
-/// A picture takes no more cells than this.
+/// The maximum width of an image in cells.
 pub const MOST_COLUMNS: usize = 40;
-/// And no more rows.
+/// The maximum height of an image in rows.
 pub const MOST_ROWS: usize = 12;
 
-/// How a terminal shows pictures, worst first.
+/// The way a terminal shows images, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImageProtocol {
-    /// Not at all: name and size.
+    /// No image: only its name and size.
     Name,
-    /// Two pixels a cell.
+    /// Two pixels per cell.
     HalfBlocks,
     /// Sixel.
     Sixel,
@@ -37,7 +37,7 @@ pub enum ImageProtocol {
 }
 
 impl ImageProtocol {
-    /// What text alone can do with this many colours.
+    /// Returns the best method that needs only text in this many colours.
     pub fn for_level(level: ColorLevel) -> Self {
         match level >= ColorLevel::Ansi256 {
             true => Self::HalfBlocks,
@@ -46,7 +46,7 @@ impl ImageProtocol {
     }
 }
 
-/// Pixels: red, green, blue and opacity, row by row.
+/// Pixels with red, green, blue and opacity, row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RgbaPixels {
     width: usize,
@@ -55,7 +55,8 @@ pub struct RgbaPixels {
 }
 
 impl RgbaPixels {
-    /// These pixels; `None` if there are not exactly as many as the size says, or none.
+    /// Creates an image from its pixels. Returns `None` if the length does not match the size, or
+    /// if the image is empty.
     pub fn new(width: usize, height: usize, bytes: Vec<u8>) -> Option<Self> {
         let expected = width.checked_mul(height)?.checked_mul(4)?;
         (expected > 0 && bytes.len() == expected).then_some(Self {
@@ -73,20 +74,20 @@ impl RgbaPixels {
     }
 }
 
-/// A picture as bytes for a terminal; made from pixels only.
+/// An image as bytes for a terminal; created only from pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalImage {
-    /// What is sent before the rows, or instead of them.
+    /// The bytes sent before the rows, or instead of them.
     sequence: Vec<u8>,
     rows: Vec<TextLine>,
 }
 
-/// The size of a cell in pixels, where the terminal does not say: twice as high as wide.
+/// The assumed size of a cell in pixels: twice as high as wide.
 const CELL: (usize, usize) = (10, 20);
 
 impl TerminalImage {
-    /// A picture as this terminal shows it. `id` names it to the terminal; `name` is what is shown where
-    /// pictures cannot be.
+    /// Creates an image for this terminal. `id` identifies it to the terminal; `name` is shown if
+    /// the terminal cannot show images.
     pub fn new(protocol: ImageProtocol, pixels: &RgbaPixels, id: u32, name: &str) -> Self {
         let (columns, rows) = cells(pixels);
         match protocol {
@@ -107,7 +108,7 @@ impl TerminalImage {
         }
     }
 
-    /// Its rows as lines, where it is made of text; none where the terminal draws it by itself.
+    /// Returns its rows as lines if it consists of text. Returns no rows if the terminal draws it.
     pub fn rows(&self) -> &[TextLine] {
         &self.rows
     }
@@ -124,7 +125,7 @@ impl TerminalImage {
     }
 }
 
-/// Columns and rows, in the proportions of the picture and never larger than it is.
+/// Returns the size in columns and rows. Keeps the proportions of the image and never enlarges it.
 fn cells(pixels: &RgbaPixels) -> (usize, usize) {
     let (width, height) = (pixels.width, pixels.height);
     let columns = width.div_ceil(CELL.0).min(MOST_COLUMNS);

@@ -1,8 +1,9 @@
-//! Pixels, fewer of them: each is the mean of those in its place.
+//! Scales an image down: each pixel is the mean of the pixels it replaces.
 
 use super::RgbaPixels;
 
-/// The picture at another size, on nothing: transparent pixels are mixed with what is behind by the terminal.
+/// Returns the image at another size. Transparency is preserved; the terminal blends it with the
+/// background.
 pub(super) fn scaled(pixels: &RgbaPixels, width: usize, height: usize) -> RgbaPixels {
     let (width, height) = (width.max(1), height.max(1));
     let mut bytes = Vec::with_capacity(width * height * 4);

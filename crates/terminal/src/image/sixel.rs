@@ -6,10 +6,10 @@ use color_quant::NeuQuant;
 
 use super::{CELL, RgbaPixels, TerminalImage, scale::scaled};
 
-/// Colours of the palette; all terminals have as many.
+/// The number of colours in the palette; all Sixel terminals support at least as many.
 const COLORS: usize = 128;
 
-/// Less opaque than this is not drawn.
+/// Pixels with a lower opacity are not drawn.
 const VISIBLE: u8 = 64;
 
 pub(super) fn image(pixels: &RgbaPixels, columns: usize, rows: usize) -> TerminalImage {
@@ -23,7 +23,7 @@ pub(super) fn image(pixels: &RgbaPixels, columns: usize, rows: usize) -> Termina
         let pixel = small.pixel(column, row);
         (pixel[3] >= VISIBLE).then(|| palette.index_of(&pixel))
     };
-    // Pixels that are not drawn stay as they are.
+    // Pixels that are not drawn keep the colour that the terminal shows there.
     let mut out = b"\x1bP0;1q".to_vec();
     let _ = write!(out, "\"1;1;{};{}", small.width, small.height);
     for (number, color) in palette.color_map_rgb().chunks(3).enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn image(pixels: &RgbaPixels, columns: usize, rows: usize) -> Termina
         let _ = write!(out, "#{number};2;{red};{green};{blue}");
     }
     for top in (0..small.height).step_by(6) {
-        // For each colour of the band which of the six pixels have it.
+        // For each colour of the band, a bit mask of the six pixels per column that have it.
         let mut bits = vec![Vec::new(); COLORS];
         for row in top..small.height.min(top + 6) {
             for column in 0..small.width {

@@ -1,16 +1,16 @@
-//! Whether a key was meant as an answer. What was typed for something else never answers a question that appears
-//! under the fingers.
+//! Decides whether a key is the answer to a question. Keys that the user typed for something else
+//! must never answer a question that appears while typing.
 
 use std::time::{Duration, Instant};
 
 /// A question takes the focus only after this long without a key.
 const QUIET: Duration = Duration::from_millis(1000);
-/// It can be answered this long after a person could see it.
+/// A question can be answered only this long after it was visible.
 const ARMING: Duration = Duration::from_millis(400);
 /// Keys that follow each other faster than this come from a paste or a program.
 const BURST: Duration = Duration::from_millis(60);
 
-/// One question. Each further one has a gate of its own.
+/// The gate of one question. Each question has its own gate.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerGate {
     has_focus: bool,
@@ -19,7 +19,7 @@ pub struct AnswerGate {
 }
 
 impl AnswerGate {
-    /// A question that has just come up; `last_key`: when a key was last pressed.
+    /// Creates the gate of a new question. `last_key` is the time of the last key press.
     pub fn new(last_key: Option<Instant>) -> Self {
         Self {
             last_key,
@@ -27,40 +27,43 @@ impl AnswerGate {
         }
     }
 
-    /// When it takes the focus by itself, if no key comes before. Only while nothing is being written.
+    /// Returns the time at which the question takes the focus automatically, if no key comes
+    /// before. Use it only while the draft is empty.
     pub fn focus_due(&self, now: Instant) -> Instant {
         self.last_key.map_or(now, |last| last + QUIET)
     }
 
-    /// It has the focus from now on: by itself, or because a person asked for it.
+    /// Sets the focus on the question, automatically or because the user requested it.
     pub fn focus(&mut self) {
         self.has_focus = true;
     }
 
-    /// Back to the draft; the question stays open.
+    /// Returns the focus to the draft; the question stays open.
     pub fn unfocus(&mut self) {
         self.has_focus = false;
         self.armed_from = None;
     }
 
-    /// Has it the focus?
+    /// Returns whether the question has the focus.
     pub fn has_focus(&self) -> bool {
         self.has_focus
     }
 
-    /// The frame that shows it with the focus was written. The first one counts.
+    /// Records that the frame that shows the question with the focus was written. Only the first
+    /// call has an effect.
     pub fn written(&mut self, at: Instant) {
         if self.has_focus {
             self.armed_from.get_or_insert(at + ARMING);
         }
     }
 
-    /// From when on a key answers; before that options are drawn faint.
+    /// Returns the time from which a key answers; before it, options are drawn faint.
     pub fn armed_from(&self) -> Option<Instant> {
         self.armed_from
     }
 
-    /// Does a key answer that came with a read of this many keys? If not, it belongs to the draft.
+    /// Returns whether a key answers the question; `keys_in_read` is the number of keys that came
+    /// in the same read. If not, the key belongs to the draft.
     pub fn takes(&mut self, read_at: Instant, keys_in_read: usize) -> bool {
         let before = self.last_key.replace(read_at);
         let is_burst = keys_in_read > 1 || before.is_some_and(|before| read_at < before + BURST);

@@ -1,28 +1,28 @@
-//! Events.
+//! Input events.
 
 use crate::style::Rgb;
 
-/// What came from the terminal.
+/// An event from the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputEvent {
     /// A key.
     Key(Key),
-    /// A paste, as a whole.
+    /// A whole paste.
     Paste(PasteResult),
-    /// The window was focused, or not any more.
+    /// The window gained (`true`) or lost the focus.
     Focus(bool),
-    /// An answer, or a report that was asked for.
+    /// A reply to a query, or a report.
     Reply(TerminalReply),
 }
 
-/// A paste, or that it was too long.
+/// A paste, or the information that it was too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PasteResult {
-    /// The text: line ends are line feeds, control characters visible.
+    /// The text, with line feeds as line ends and visible control characters.
     Text(String),
-    /// It was longer than [`super::MOST_PASTED`] and is refused as a whole, never cut.
+    /// The paste was longer than [`super::MOST_PASTED`]. It is refused as a whole, never cut.
     TooLong {
-        /// At most this many bytes came.
+        /// The number of bytes that arrived.
         bytes: usize,
     },
 }
@@ -30,13 +30,13 @@ pub enum PasteResult {
 /// A key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// Which key.
+    /// The key.
     pub code: KeyCode,
-    /// What was held.
+    /// The modifiers that were held.
     pub modifiers: KeyModifiers,
 }
 
-/// Which key. Letters are as typed: `A` is `Char('A')` without shift.
+/// A key. Letters are as typed: `A` is `Char('A')` without shift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names of keys say what they are")]
 pub enum KeyCode {
@@ -58,21 +58,21 @@ pub enum KeyCode {
     Function(u8),
 }
 
-/// What was held with a key.
+/// The modifiers that were held with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct KeyModifiers {
-    /// Shift. Of letters it is in the letter.
+    /// Shift. For letters it is part of the letter.
     pub shift: bool,
-    /// Alt, or Escape before.
+    /// Alt, or a preceding Escape.
     pub alt: bool,
     /// Control.
     pub control: bool,
-    /// The key of the window system.
+    /// The key of the window system (Super, Command or Windows).
     pub command: bool,
 }
 
 impl KeyModifiers {
-    /// Nothing was held.
+    /// No modifiers.
     pub const NONE: Self = Self {
         shift: false,
         alt: false,
@@ -80,7 +80,7 @@ impl KeyModifiers {
         command: false,
     };
 
-    /// From the number that xterm and Kitty send: one more than the sum of 1, 2, 4, 8.
+    /// Decodes the number that xterm and Kitty send: one more than the sum of 1, 2, 4, 8.
     pub(super) fn from_parameter(parameter: u32) -> Self {
         let bits = parameter.saturating_sub(1);
         Self {
@@ -93,14 +93,14 @@ impl KeyModifiers {
 }
 
 impl Key {
-    /// Enter, as a carriage return or a report.
+    /// Enter, sent as a carriage return or as a key report.
     pub const RETURN: Self = Self::plain(KeyCode::Enter);
     /// Ctrl-J, which is also a line feed in a paste without brackets.
     pub const LINE_FEED: Self = Self::control('j');
     /// Escape.
     pub const ESCAPE: Self = Self::plain(KeyCode::Escape);
 
-    /// A key alone.
+    /// Creates a key without modifiers.
     pub const fn plain(code: KeyCode) -> Self {
         Self {
             code,
@@ -108,12 +108,12 @@ impl Key {
         }
     }
 
-    /// A letter alone.
+    /// Creates a letter without modifiers.
     pub const fn char(letter: char) -> Self {
         Self::plain(KeyCode::Char(letter))
     }
 
-    /// A letter with Control.
+    /// Creates a letter with Control.
     pub const fn control(letter: char) -> Self {
         Self {
             code: KeyCode::Char(letter),
@@ -124,21 +124,21 @@ impl Key {
         }
     }
 
-    /// The same key with Alt.
+    /// Returns the same key with Alt.
     #[must_use]
     pub const fn with_alt(mut self) -> Self {
         self.modifiers.alt = true;
         self
     }
 
-    /// The same key with Shift.
+    /// Returns the same key with Shift.
     #[must_use]
     pub const fn with_shift(mut self) -> Self {
         self.modifiers.shift = true;
         self
     }
 
-    /// The letter, if it is one that writes itself.
+    /// Returns the letter, if the key inserts one.
     pub fn typed(self) -> Option<char> {
         match self.code {
             KeyCode::Char(letter)
@@ -151,22 +151,22 @@ impl Key {
     }
 }
 
-/// What a terminal says of itself.
+/// A reply of the terminal about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalReply {
-    /// The colour behind the text (OSC 11).
+    /// The background colour (OSC 11).
     Background(Rgb),
-    /// Name and version (XTVERSION).
+    /// The name and version (XTVERSION).
     Version(String),
-    /// Can it show Kitty graphics?
+    /// True if it can show Kitty graphics.
     Graphics(bool),
-    /// Device attributes (DA1): what it can do, as numbers. Asked for last.
+    /// Device attributes (DA1): its features as numbers. Queried last.
     Attributes(Vec<u32>),
-    /// Which Kitty keyboard reports are on.
+    /// The Kitty keyboard reports that are enabled.
     KeyboardFlags(u32),
-    /// Its owner changed between light and dark (mode 2031): is it dark now?
+    /// The user switched between a light and a dark theme (mode 2031).
     ThemeChanged {
-        /// Dark, not light.
+        /// True for dark.
         is_dark: bool,
     },
 }

@@ -1,8 +1,8 @@
-//! Keys by their sequences.
+//! Decodes the escape sequences of keys.
 
 use super::event::{Key, KeyCode, KeyModifiers};
 
-/// The numbers of a sequence: `1;5` is two parameters, `97:65;5` has parts in the first.
+/// The parameters of a sequence: `1;5` is two parameters, and in `97:65;5` the first has two parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Parameters {
     groups: Vec<Vec<u32>>,
@@ -24,7 +24,7 @@ impl Parameters {
         }
     }
 
-    /// The first part of a parameter; 0 where it is absent.
+    /// Returns the first part of a parameter, or 0 if it is absent.
     pub(super) fn get(&self, at: usize) -> u32 {
         let group = self.groups.get(at);
         group.and_then(|group| group.first()).copied().unwrap_or(0)
@@ -43,7 +43,7 @@ impl Parameters {
     }
 }
 
-/// A key that ends in a letter: `CSI 1;5A`, `SS3 P`.
+/// Decodes a key that ends in a letter: `CSI 1;5A`, `SS3 P`.
 pub(super) fn by_letter(letter: u8, parameters: &Parameters) -> Option<Key> {
     let mut modifiers = KeyModifiers::from_parameter(parameters.get(1));
     let code = match letter {
@@ -66,7 +66,7 @@ pub(super) fn by_letter(letter: u8, parameters: &Parameters) -> Option<Key> {
     is_press(parameters).then_some(Key { code, modifiers })
 }
 
-/// A key of the number block in application mode, `SS3 M`.
+/// Decodes a key of the numeric keypad in application mode, `SS3 M`.
 pub(super) fn of_keypad(letter: u8) -> Option<Key> {
     let code = match letter {
         b'M' => KeyCode::Enter,
@@ -77,7 +77,7 @@ pub(super) fn of_keypad(letter: u8) -> Option<Key> {
     Some(Key::plain(code))
 }
 
-/// `CSI n;m~`.
+/// Decodes `CSI n;m~`.
 pub(super) fn by_number(parameters: &Parameters) -> Option<Key> {
     if parameters.get(0) == 27 && parameters.all().len() == 3 {
         return by_code_point(parameters.get(2), parameters.get(1));
@@ -102,7 +102,7 @@ fn function(number: u32) -> KeyCode {
     KeyCode::Function(u8::try_from(number).unwrap_or(0))
 }
 
-/// `CSI c;m u`, as Kitty reports keys.
+/// Decodes `CSI c;m u`, the key report of Kitty.
 pub(super) fn by_report(parameters: &Parameters) -> Option<Key> {
     if !is_press(parameters) {
         return None;
@@ -110,7 +110,8 @@ pub(super) fn by_report(parameters: &Parameters) -> Option<Key> {
     by_code_point(parameters.get(0), parameters.get(1))
 }
 
-/// Releases were not asked for; if one comes all the same, it is no key.
+/// Returns whether the event is a key press. Release events are not requested; if one comes
+/// nevertheless, it is ignored.
 fn is_press(parameters: &Parameters) -> bool {
     parameters.part(1, 1) != 3
 }
@@ -153,7 +154,8 @@ fn by_code_point(code_point: u32, modifiers: u32) -> Option<Key> {
     Some(Key { code, modifiers })
 }
 
-/// A letter as it would be typed: shift is in the letter, and with Control it is small.
+/// Returns a letter as it would be typed: shift is part of the letter, and with Control it is lower
+/// case.
 fn letter_key(letter: char, mut modifiers: KeyModifiers) -> Key {
     let mut code = letter;
     if modifiers.control {
@@ -168,7 +170,7 @@ fn letter_key(letter: char, mut modifiers: KeyModifiers) -> Key {
     }
 }
 
-/// A single byte below blank, or DEL.
+/// Decodes a single control byte or DEL.
 pub(super) fn of_control(byte: u8) -> Key {
     match byte {
         b'\r' => Key::RETURN,

@@ -1,13 +1,13 @@
-//! What a person types, pastes and focuses, and what the terminal answers.
+//! Input: what the user types and pastes, focus changes, and replies of the terminal.
 //!
-//! - [`InputParser`]: bytes to events, the same however they are split
-//! - [`RawMode`]: keys as they come, and the terminal as it was
+//! - [`InputParser`]: bytes to events, independent of how the bytes are split
+//! - [`RawMode`]: raw mode, and the saved terminal modes
 //! - [`InputReader`]: the thread that reads
-//! - [`TimedParser`]: the same by the clock: an ESC that nothing follows is a key
-//! - [`AnswerGate`]: whether a key was meant as an answer
+//! - [`TimedParser`]: a parser with timeouts: an ESC that nothing follows is a key
+//! - [`AnswerGate`]: decides whether a key is an answer
 //!
-//! Time is the caller's: it passes each read with the time it came to [`TimedParser::read`], and calls
-//! [`TimedParser::expire`] when [`TimedParser::due`] says.
+//! The caller owns the clock: it passes each read with its time to [`TimedParser::read`], and calls
+//! [`TimedParser::expire`] at the time that [`TimedParser::due`] returns.
 
 mod answer_gate;
 mod event;
@@ -27,8 +27,9 @@ pub use raw_mode::{RawMode, SavedModes, terminal_size};
 pub use reader::{InputChunk, InputReader};
 pub use timed::TimedParser;
 
-/// The events of one read, where the terminal sends no paste brackets: a carriage return with a key behind
-/// it in the same read came from a paste and is a line end; as the last key it sends.
+/// Converts carriage returns in the events of one read, for terminals without bracketed paste. A
+/// carriage return that is followed by another key in the same read comes from a paste and becomes
+/// a line end. As the last key it is Enter.
 pub fn split_line_ends(events: &mut Vec<InputEvent>) {
     let is_key = |event: &InputEvent| matches!(event, InputEvent::Key(_) | InputEvent::Paste(_));
     let Some(last) = events.iter().rposition(is_key) else {

@@ -1,4 +1,4 @@
-//! Bytes to events. However the bytes are split, the events are the same.
+//! Converts bytes to events. The events do not depend on how the bytes are split.
 
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use super::{
     reply,
 };
 
-/// Answers are short. What is longer is no answer, and is dropped to its end.
+/// The maximum length of a sequence in bytes. Replies are short; a longer sequence is dropped to
+/// its end.
 const LONGEST_SEQUENCE: usize = 4096;
 
-/// Reads what a terminal sends.
+/// A parser for what a terminal sends.
 #[derive(Debug, Clone, Default)]
 pub struct InputParser {
     state: ParserState,
@@ -22,39 +23,40 @@ pub struct InputParser {
 enum ParserState {
     #[default]
     Ground,
-    /// Some bytes of a character of several.
+    /// The first bytes of a multi-byte character.
     Character(Vec<u8>),
-    /// ESC came.
+    /// After ESC.
     Escape,
-    /// `CSI` and what followed.
+    /// After `CSI`, with the bytes since then.
     Csi(Vec<u8>),
-    /// `SS3`.
+    /// After `SS3`.
     SingleShift,
-    /// `OSC`, `DCS`, `APC`, `PM`, `SOS`: the byte that introduced it, the body, and whether ESC came last.
+    /// Inside `OSC`, `DCS`, `APC`, `PM` or `SOS`: the byte that introduced it, the body, and
+    /// whether the last byte was ESC.
     String {
         introducer: u8,
         body: Vec<u8>,
         escaped: bool,
     },
-    /// An old mouse report: this many bytes are still to come.
+    /// Inside an old mouse report: the number of bytes still to come.
     Mouse(u8),
     Paste(PasteBuffer),
 }
 
-/// What is unfinished.
+/// The kind of unfinished input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParserWait {
-    /// An ESC that may be a key or the beginning of something.
+    /// An ESC that may be a key or the start of a sequence.
     Escape,
-    /// A sequence whose end has not come.
+    /// An incomplete sequence.
     Sequence,
-    /// A paste whose end has not come.
+    /// An incomplete paste.
     Paste,
 }
 
 impl ParserWait {
-    /// How long to wait for more before [`InputParser::expire`] is called. Over a network an ESC and what
-    /// belongs to it may arrive apart.
+    /// Returns the time to wait for more before [`InputParser::expire`] is called. Over a network
+    /// an ESC and the rest of its sequence may arrive separately.
     pub fn patience(self, is_remote: bool) -> Duration {
         match (self, is_remote) {
             (Self::Escape, false) => Duration::from_millis(25),
@@ -66,12 +68,12 @@ impl ParserWait {
 }
 
 impl InputParser {
-    /// Nothing came yet.
+    /// Creates a parser without pending input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The events that these bytes complete.
+    /// Returns the events that these bytes complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<InputEvent> {
         let mut events = Vec::new();
         for byte in bytes {
@@ -80,7 +82,7 @@ impl InputParser {
         events
     }
 
-    /// Is something unfinished?
+    /// Returns the kind of unfinished input, if any.
     pub fn wait(&self) -> Option<ParserWait> {
         match &self.state {
             ParserState::Ground => None,
@@ -94,8 +96,8 @@ impl InputParser {
         }
     }
 
-    /// Nothing more came in time: an ESC was the key, ESC and a letter were Alt with it; the rest is
-    /// dropped, but not the text of a paste.
+    /// Ends unfinished input after a timeout: an ESC becomes the key, and ESC with a letter becomes
+    /// Alt with that letter. The rest is dropped, except for the text of a paste.
     pub fn expire(&mut self) -> Vec<InputEvent> {
         let alt = |byte: u8| vec![InputEvent::Key(Key::char(char::from(byte)).with_alt())];
         match std::mem::take(&mut self.state) {
@@ -124,7 +126,7 @@ impl InputParser {
                 let none = Parameters::default();
                 match keys::by_letter(byte, &none).or_else(|| keys::of_keypad(byte)) {
                     Some(key) => events.push(InputEvent::Key(key)),
-                    // It was Alt-O, and this is the next key.
+                    // The sequence was Alt-O, and this is the next key.
                     None => {
                         events.push(InputEvent::Key(Key::char('O').with_alt()));
                         self.ground(byte, false, events);
@@ -156,7 +158,8 @@ impl InputParser {
             0..=0x1f | 0x7f => keys::of_control(byte),
             0x20..=0x7e => Key::char(char::from(byte)),
             0xc2..=0xf4 => {
-                // With Alt, ESC is before it; such letters are rare enough to be taken without.
+                // With Alt, an ESC comes first. Non-ASCII letters with Alt are rare, so the Alt is
+                // ignored.
                 self.state = ParserState::Character(vec![byte]);
                 return;
             }
@@ -178,12 +181,12 @@ impl InputParser {
                 self.state = ParserState::Ground;
                 events.push(InputEvent::Key(Key::char(letter)));
             }
-            // It goes on.
+            // The character is still incomplete.
             Err(error) if error.error_len().is_none() => {}
             Err(_) => {
                 self.state = ParserState::Ground;
                 events.push(InputEvent::Key(Key::char('\u{fffd}')));
-                // The byte that does not belong to it begins something of its own.
+                // The byte that does not belong to the character starts something new.
                 if !(0x80..0xc2).contains(&byte) {
                     self.ground(byte, false, events);
                 }
@@ -235,7 +238,8 @@ impl InputParser {
                 self.state = ParserState::Ground;
                 self.sequence(&bytes, byte, events);
             }
-            // Broken off: what comes is a key of its own. With nothing in between it was Alt and the bracket.
+            // The sequence is broken off: this byte is a new key. If nothing came in between, it
+            // was Alt with the bracket.
             _ => {
                 if bytes.is_empty() {
                     events.push(InputEvent::Key(Key::char('[').with_alt()));
@@ -305,7 +309,8 @@ impl InputParser {
                 events.extend(reply.map(InputEvent::Reply));
             }
             (false, 0x1b) => *escaped = true,
-            // ESC and not its end: something new begins. With nothing in between it was Alt and a letter.
+            // ESC without the end of the string: something new starts. If nothing came in between,
+            // it was Alt with a letter.
             (true, _) => {
                 if body.is_empty() {
                     events.push(InputEvent::Key(
@@ -315,7 +320,8 @@ impl InputParser {
                 self.state = ParserState::Escape;
                 self.escape(byte, events);
             }
-            // No answer holds control characters: a person presses keys, and the answer was cut off.
+            // No reply contains control characters: the user presses keys, and the reply was cut
+            // off.
             (false, 0..=0x1f) => {
                 if body.is_empty() {
                     events.push(InputEvent::Key(

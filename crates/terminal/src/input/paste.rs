@@ -1,26 +1,26 @@
-//! A bracketed paste, collected as it comes.
+//! Collects a bracketed paste.
 
 use super::event::PasteResult;
 use crate::clean::clean;
 
-/// A paste longer than this, in bytes, is refused.
+/// The maximum length of a paste in bytes. A longer paste is refused.
 pub const MOST_PASTED: usize = 10 * 1024 * 1024;
 
-/// What ends one.
+/// The sequence that ends a paste.
 const END: &[u8] = b"\x1b[201~";
 
 /// A paste in progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PasteBuffer {
     bytes: Vec<u8>,
-    /// Came and were not kept: the paste is too long.
+    /// The number of bytes that were not stored because the paste is too long.
     dropped: usize,
-    /// At most this many bytes of the end were seen and are not in `bytes`.
+    /// The number of bytes of the end sequence that were seen and are not in `bytes`.
     matched: usize,
 }
 
 impl PasteBuffer {
-    /// Takes one byte; the paste, if it was the last.
+    /// Adds one byte. Returns the paste if the byte was its last.
     pub(super) fn push(&mut self, byte: u8) -> Option<PasteResult> {
         if byte == END[self.matched] {
             self.matched += 1;
@@ -30,7 +30,7 @@ impl PasteBuffer {
         for seen in &END[..matched] {
             self.keep(*seen);
         }
-        // Only the first byte of the end can begin it.
+        // Only the first byte of the end sequence can start it again.
         match byte == END[0] {
             true => self.matched = 1,
             false => self.keep(byte),
@@ -46,7 +46,7 @@ impl PasteBuffer {
         }
     }
 
-    /// The paste as it is, whether its end came or not.
+    /// Returns the paste so far, whether its end has come or not.
     pub(super) fn take(&mut self) -> PasteResult {
         let paste = std::mem::take(self);
         if paste.dropped > 0 {
@@ -58,7 +58,7 @@ impl PasteBuffer {
     }
 }
 
-/// Line ends as line feeds, everything else that acts visible.
+/// Converts line ends to line feeds, and makes all other control characters visible.
 fn normalized(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     clean(&text.replace("\r\n", "\n").replace('\r', "\n"))

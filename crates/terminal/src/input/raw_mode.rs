@@ -1,4 +1,4 @@
-//! Keys as they come, without echo; and the terminal as it was.
+//! Raw mode: keys arrive immediately and without echo. The previous modes are restored afterwards.
 
 use std::{
     fmt, io,
@@ -23,7 +23,7 @@ impl RawMode {
     /// Switches a terminal to raw mode.
     ///
     /// # Errors
-    /// If it is no terminal.
+    /// If `terminal` is not a terminal.
     pub fn enter(terminal: impl AsFd) -> io::Result<Self> {
         let terminal = terminal.as_fd().try_clone_to_owned()?;
         let before = tcgetattr(&terminal)?;
@@ -35,15 +35,16 @@ impl RawMode {
         Ok(mode)
     }
 
-    /// The modes from before, also for a guard process.
+    /// Returns the previous modes, for example for a guard process.
     pub fn saved(&self) -> &SavedModes {
         &self.saved
     }
 
-    /// The terminal as it was; for another program that runs on it, or before we are stopped.
+    /// Restores the previous modes, for another program that runs on the terminal, or before haft
+    /// is stopped.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// If the terminal no longer exists.
     pub fn suspend(&self) -> io::Result<()> {
         Ok(tcsetattr(
             &self.terminal,
@@ -52,14 +53,14 @@ impl RawMode {
         )?)
     }
 
-    /// Raw once more.
+    /// Switches to raw mode again.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// If the terminal no longer exists.
     pub fn resume(&self) -> io::Result<()> {
         let mut raw = self.saved.0.clone();
         raw.make_raw();
-        // Output passes as it is; a read returns as soon as there is a byte.
+        // A read returns as soon as there is a byte.
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
         Ok(tcsetattr(&self.terminal, OptionalActions::Now, &raw)?)
@@ -68,37 +69,37 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // A terminal that is gone needs no modes.
+        // A terminal that no longer exists needs no modes.
         let _ = self.suspend();
     }
 }
 
-/// The modes of a terminal, as a text that another process can take (like `stty -g`).
+/// The modes of a terminal, which can be passed to another process as a text (like `stty -g`).
 #[derive(Clone)]
 pub struct SavedModes(Termios);
 
 impl SavedModes {
-    /// Those of a terminal now.
+    /// Returns the current modes of a terminal.
     ///
     /// # Errors
-    /// If it is no terminal.
+    /// If `terminal` is not a terminal.
     pub fn of(terminal: impl AsFd) -> io::Result<Self> {
         Ok(Self(tcgetattr(terminal)?))
     }
 
-    /// Sets them.
+    /// Sets the modes.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// If the terminal no longer exists.
     pub fn restore(&self, terminal: impl AsFd) -> io::Result<()> {
         Ok(tcsetattr(terminal, OptionalActions::Now, &self.0)?)
     }
 
-    /// Sets them if the terminal is still raw: a shell that took over has modes of its own, which must stay.
-    /// `false`: it is not raw any more, and nothing was changed.
+    /// Sets the modes if the terminal is still raw. If it is not, a shell owns the terminal and has
+    /// set its own modes, which must stay. Returns `false` if nothing was changed.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// If the terminal no longer exists.
     pub fn restore_if_raw(&self, terminal: impl AsFd) -> io::Result<bool> {
         let terminal = terminal.as_fd();
         let now = tcgetattr(terminal)?;
@@ -111,7 +112,7 @@ impl SavedModes {
         Ok(is_ours)
     }
 
-    /// As a text.
+    /// Returns the modes as a text.
     pub fn encode(&self) -> String {
         let modes = &self.0;
         let mut text = format!(
@@ -127,10 +128,10 @@ impl SavedModes {
         text
     }
 
-    /// From such a text, for this terminal.
+    /// Parses a text that [`SavedModes::encode`] returned, for this terminal.
     ///
     /// # Errors
-    /// If the text is none of ours, or it is no terminal.
+    /// If the text is invalid, or `terminal` is not a terminal.
     pub fn decode(text: &str, terminal: impl AsFd) -> io::Result<Self> {
         let bad = || io::Error::new(io::ErrorKind::InvalidInput, "these are no terminal modes");
         let mut modes = tcgetattr(terminal)?;
@@ -165,7 +166,7 @@ impl fmt::Debug for SavedModes {
     }
 }
 
-/// Which keys mean something in cooked mode.
+/// The special characters of cooked mode.
 const CODES: [SpecialCodeIndex; 14] = [
     SpecialCodeIndex::VINTR,
     SpecialCodeIndex::VQUIT,
@@ -183,7 +184,7 @@ const CODES: [SpecialCodeIndex; 14] = [
     SpecialCodeIndex::VLNEXT,
 ];
 
-/// How large a terminal is; where it does not say, 80 by 24.
+/// Returns the size of a terminal, or 80 by 24 if the terminal does not report it.
 pub fn terminal_size(terminal: impl AsFd) -> ScreenSize {
     let size = tcgetwinsize(terminal).ok();
     let or = |value: Option<u16>, otherwise| value.filter(|value| *value > 0).unwrap_or(otherwise);

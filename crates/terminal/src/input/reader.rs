@@ -1,5 +1,5 @@
-//! The thread that reads. It passes bytes on with the time they came, and holds still while another program
-//! has the terminal.
+//! The thread that reads the terminal. It passes the bytes on with the time they came, and pauses
+//! while another program uses the terminal.
 
 use std::{
     fmt, io,
@@ -15,22 +15,22 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-/// What one read returned.
+/// The result of one read.
 #[derive(Debug)]
 pub struct InputChunk {
-    /// The bytes; none at the end: the terminal is gone.
+    /// The bytes. Empty at the end: the terminal no longer exists.
     pub bytes: Vec<u8>,
-    /// When they came.
+    /// The time of the read.
     pub at: Instant,
 }
 
-/// How long the end of the thread is waited for.
+/// The maximum time to wait for the thread to end.
 const ENDING: Duration = Duration::from_millis(200);
 
 /// A thread that reads a terminal. Dropping it ends the thread.
 pub struct InputReader {
     shared: Arc<ReaderShared>,
-    /// Wakes the thread out of its wait.
+    /// Wakes the thread from its wait.
     wake: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
@@ -44,7 +44,7 @@ struct ReaderShared {
 #[derive(Default)]
 struct ReaderState {
     wanted: Wanted,
-    /// The thread is in its wait for `wanted` to change and reads nothing.
+    /// The thread waits for `wanted` to change and reads nothing.
     is_parked: bool,
 }
 
@@ -65,10 +65,11 @@ impl fmt::Debug for InputReader {
 }
 
 impl InputReader {
-    /// Begins to read. What comes is passed to `on_input` on the thread; it must only hand it on.
+    /// Starts to read. Input is passed to `on_input` on the thread; the callback must only pass it
+    /// on.
     ///
     /// # Errors
-    /// If there are too many files or threads.
+    /// If the process has too many open files or threads.
     pub fn start(
         terminal: impl AsFd,
         on_input: impl FnMut(InputChunk) + Send + 'static,
@@ -87,7 +88,7 @@ impl InputReader {
         })
     }
 
-    /// Reads no more until [`InputReader::resume`]; returns when that is so.
+    /// Stops reading until [`InputReader::resume`]; returns when the thread has stopped.
     pub fn pause(&self) {
         self.want(Wanted::Pause);
         let mut state = self.shared.lock();
@@ -97,7 +98,7 @@ impl InputReader {
         }
     }
 
-    /// Reads once more.
+    /// Continues reading.
     pub fn resume(&self) {
         self.want(Wanted::Read);
     }
@@ -109,7 +110,7 @@ impl InputReader {
     fn want(&self, wanted: Wanted) {
         self.shared.lock().wanted = wanted;
         self.shared.changed.notify_all();
-        // A full pipe wakes as well.
+        // A full pipe wakes the thread as well.
         let _ = write(&self.wake, b"w");
     }
 }
@@ -121,8 +122,8 @@ impl Drop for InputReader {
         let reads = |state: &mut ReaderState| !state.is_parked;
         let waited = self.shared.changed.wait_timeout_while(state, ENDING, reads);
         let has_ended = waited.is_ok_and(|(_, waited)| !waited.timed_out());
-        // Whoever restores the terminal may take what the thread was about to read, as when we panic: it then waits for
-        // the next key, and is left to that.
+        // The code that restores the terminal may read what the thread was about to read, as during
+        // a panic. The thread then waits for the next key and is not joined.
         if let Some(thread) = self.thread.take().filter(|_| has_ended) {
             let _ = thread.join();
         }
@@ -171,7 +172,7 @@ impl ReaderShared {
         self.changed.notify_all();
     }
 
-    /// Waits out a pause; `false` at the end.
+    /// Waits until a pause ends. Returns `false` if the thread must end.
     fn may_read(&self) -> bool {
         let mut state = self.lock();
         while state.wanted == Wanted::Pause {

@@ -1,9 +1,9 @@
-//! Answers of a terminal.
+//! Replies of a terminal.
 
 use super::{event::TerminalReply, keys::Parameters};
 use crate::style::Rgb;
 
-/// `CSI ? … final`.
+/// Decodes `CSI ? … final`.
 pub(super) fn of_csi(
     parameters: &Parameters,
     intermediate: &[u8],
@@ -19,7 +19,7 @@ pub(super) fn of_csi(
     }
 }
 
-/// An operating system command, a device control string or an application's, without its ends.
+/// Decodes the body of an `OSC`, `DCS` or `APC` string.
 pub(super) fn of_string(introducer: u8, body: &[u8]) -> Option<TerminalReply> {
     let text = String::from_utf8_lossy(body);
     match introducer {
@@ -44,7 +44,8 @@ pub(super) fn of_string(introducer: u8, body: &[u8]) -> Option<TerminalReply> {
     }
 }
 
-/// `rgb:1e1e/1e1e/2e2e`, with one to four digits a part; `rgba:` too; or `#1e1e2e`.
+/// Parses `rgb:1e1e/1e1e/2e2e` with one to four digits per part, the same with `rgba:`, or
+/// `#1e1e2e`.
 fn color(text: &str) -> Option<Rgb> {
     let scaled = |part: &str| {
         let value = u32::from_str_radix(part, 16).ok()?;

@@ -1,10 +1,10 @@
-//! The parser with the clock of its caller: when an unfinished key is taken for what it is.
+//! A parser with timeouts: decides when unfinished input is complete. The caller owns the clock.
 
 use std::time::Instant;
 
 use super::{InputEvent, InputParser, split_line_ends};
 
-/// Bytes to events by the time they were read.
+/// Converts bytes to events, taking into account when the bytes were read.
 #[derive(Debug, Clone)]
 pub struct TimedParser {
     parser: InputParser,
@@ -13,7 +13,7 @@ pub struct TimedParser {
 }
 
 impl TimedParser {
-    /// Nothing came yet. `is_remote`: what belongs together may arrive apart.
+    /// Creates a parser. `is_remote` allows longer gaps within a sequence.
     pub fn new(is_remote: bool) -> Self {
         Self {
             parser: InputParser::new(),
@@ -22,8 +22,8 @@ impl TimedParser {
         }
     }
 
-    /// The events of one read. What was due before it came stands for itself, even if no one had the time to
-    /// call [`TimedParser::expire`].
+    /// Returns the events of one read. Unfinished input whose timeout passed before the read is
+    /// completed first, even if [`TimedParser::expire`] was not called in time.
     pub fn read(&mut self, bytes: &[u8], at: Instant) -> Vec<InputEvent> {
         let mut events = self.expire(at);
         let mut now = self.parser.feed(bytes);
@@ -34,12 +34,13 @@ impl TimedParser {
         events
     }
 
-    /// When [`TimedParser::expire`] is to be called; `None`: nothing is unfinished.
+    /// Returns the time at which to call [`TimedParser::expire`], or `None` if nothing is
+    /// unfinished.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Time passed: what was waited for too long.
+    /// Returns the events of unfinished input whose timeout has passed.
     pub fn expire(&mut self, now: Instant) -> Vec<InputEvent> {
         if self.due.is_none_or(|due| due > now) {
             return Vec::new();

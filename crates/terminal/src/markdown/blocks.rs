@@ -1,9 +1,9 @@
-//! What a line begins, goes on with or ends.
+//! Classifies lines: what a line starts, continues or ends.
 
 use super::open;
 use crate::code::CodeLexer;
 
-/// What is not committed yet.
+/// The block that is not committed yet.
 #[derive(Debug, Clone, Default)]
 pub(super) enum OpenBlock {
     #[default]
@@ -40,7 +40,7 @@ impl OpenBlock {
         }
     }
 
-    /// The text of a block of prose.
+    /// Returns the text of a block of prose.
     pub(super) fn text_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::Paragraph { text, .. } | Self::Item { text, .. } | Self::Quote { text } => {
@@ -50,7 +50,7 @@ impl OpenBlock {
         }
     }
 
-    /// Marks that are open are closed, to be drawn.
+    /// Closes open emphasis marks, so that the block can be drawn.
     pub(super) fn close_marks(&mut self) {
         if let Some(text) = self.text_mut() {
             *text = open::closed(text);
@@ -58,7 +58,7 @@ impl OpenBlock {
     }
 }
 
-/// What code is between.
+/// The delimiter of a code block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fence {
     mark: char,
@@ -72,13 +72,13 @@ impl Fence {
     }
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LineKind {
     Blank,
     Fence(Fence, String),
     Heading(usize, String),
-    /// Makes a heading of the paragraph above it.
+    /// Turns the paragraph above it into a heading.
     Underline(usize),
     Rule,
     Item {
@@ -87,7 +87,7 @@ pub(super) enum LineKind {
         text: String,
     },
     Quote(String),
-    /// Makes a table of the line above it.
+    /// Turns the line above it into a table head.
     TableStart,
     TableRow,
     IndentedCode,
@@ -131,7 +131,7 @@ pub(super) fn classify(line: &str, open: &OpenBlock) -> LineKind {
         return LineKind::Rule;
     }
     if let Some((marker, text)) = item(trimmed) {
-        // A number within a paragraph is a number, unless it begins a list.
+        // A number inside a paragraph is not a list item, unless it is 1.
         let is_list = !matches!(open, OpenBlock::Paragraph { indent, .. } if column >= *indent)
             || marker.len() == 1
             || marker.starts_with("1.");
@@ -149,7 +149,7 @@ pub(super) fn classify(line: &str, open: &OpenBlock) -> LineKind {
     LineKind::Text
 }
 
-/// Columns before the first letter; tabs go to the next multiple of four.
+/// Returns the column of the first letter; tabs go to the next multiple of four.
 pub(super) fn indent_of(line: &str) -> usize {
     let mut column = 0;
     for character in line.chars() {
@@ -162,7 +162,7 @@ pub(super) fn indent_of(line: &str) -> usize {
     column
 }
 
-/// A line of code inside of a list entry, without the entry's indent.
+/// Removes the indent of the list item from a line of code inside it.
 pub(super) fn without_indent(line: &str, most: usize) -> &str {
     let blanks = line
         .bytes()
@@ -184,7 +184,7 @@ fn fence(line: &str) -> Option<LineKind> {
         .filter(|mark| matches!(mark, '`' | '~'))?;
     let length = line.chars().take_while(|c| *c == mark).count();
     let language = line[length..].trim();
-    // Code between words is not a fence.
+    // Inline code is not a fence.
     if length < 3 || (mark == '`' && language.contains('`')) {
         return None;
     }
@@ -215,7 +215,7 @@ fn is_rule(line: &str) -> bool {
         && marks.clone().all(|c| Some(c) == mark)
 }
 
-/// A marker and the text behind it.
+/// Splits a line into the marker of a list item and its text.
 fn item(line: &str) -> Option<(&str, &str)> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let length = match (digits, line.as_bytes().get(digits)?) {
@@ -230,7 +230,7 @@ fn item(line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// `|---|:-:|`
+/// Matches `|---|:-:|`.
 fn is_delimiter_row(line: &str) -> bool {
     let mut cells = line.trim_matches('|').split('|').map(str::trim);
     line.contains('-')
@@ -241,7 +241,7 @@ fn is_delimiter_row(line: &str) -> bool {
         })
 }
 
-/// The beginning of a line that may become anything: it is not drawn yet.
+/// Returns whether a line consists only of marks. Its kind is still open, so it is not drawn yet.
 pub(super) fn is_only_marks(line: &str) -> bool {
     let rest = line.trim().trim_start_matches(|c: char| c.is_ascii_digit());
     rest.chars().all(|c| {

@@ -1,11 +1,11 @@
-//! One block, by pulldown-cmark, as lines in styles.
+//! Parses one block with pulldown-cmark and returns it as styled lines.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::MarkdownLook;
 use crate::{style::TextStyle, text::TextLine};
 
-/// The lines of a block: one, unless it holds hard line ends.
+/// Returns the lines of a block: one, unless it contains hard line breaks.
 pub(super) fn lines(text: &str, base: TextStyle, look: &MarkdownLook) -> Vec<TextLine> {
     let mut writer = InlineWriter::new(base, look);
     for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
@@ -14,16 +14,16 @@ pub(super) fn lines(text: &str, base: TextStyle, look: &MarkdownLook) -> Vec<Tex
     writer.finish()
 }
 
-/// Turns events into lines.
+/// Converts parser events to lines.
 pub(super) struct InlineWriter<'a> {
     look: &'a MarkdownLook,
     styles: Vec<TextStyle>,
     line: TextLine,
     lines: Vec<TextLine>,
-    /// A link that is open: its address, and its text so far.
+    /// The open link: its address, and its text so far.
     link: Option<(String, String)>,
     is_code: bool,
-    /// Lists within the block: the next number of each.
+    /// The lists inside the block: the next number of each, if numbered.
     lists: Vec<Option<u64>>,
 }
 

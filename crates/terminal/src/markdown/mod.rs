@@ -1,12 +1,14 @@
-//! A reply in Markdown, as it streams in: what is finished is committed once, the rest is shown as it is.
+//! Renders a Markdown reply while it streams in: finished blocks are committed once, and the
+//! unfinished rest is shown as a preview.
 //!
-//! The unit of commit is a paragraph, a heading, a list entry, a quote, a whole table, and one line of code.
-//! Before that it is the open block, in which only the last word may change: marks that are open are drawn as
-//! if they were closed, a link by its text.
+//! The unit of commit is a paragraph, a heading, a list item, a quote, a whole table, or one line
+//! of code. Until then the text is the open block, in which only the last word may change: open
+//! emphasis marks are drawn as if they were closed, and an unfinished link is drawn as its text.
 //!
-//! - [`MarkdownCommitter`]: text in, history out; `blocks` decides what begins and ends
-//! - `inline`: one block by pulldown-cmark; `open`: one that is not finished
-//! - `table`: columns, or `head: value` where there is no room
+//! - [`MarkdownCommitter`]: takes text and returns history items; `blocks` decides where blocks
+//!   start and end
+//! - `inline`: renders one block with pulldown-cmark; `open`: prepares an unfinished block
+//! - `table`: columns, or `head: value` if there is not enough room
 
 mod blocks;
 mod inline;
@@ -21,38 +23,38 @@ use crate::{
 };
 use blocks::{LineKind, OpenBlock, classify};
 
-/// How a reply looks.
+/// The appearance of a reply.
 #[derive(Debug, Clone, Default)]
 pub struct MarkdownLook {
-    /// Its colours.
+    /// The colours.
     pub theme: Theme,
-    /// Does the terminal know links? Else the address stands behind the text.
+    /// True if the terminal supports hyperlinks. Otherwise the address is printed after the text.
     pub hyperlinks: bool,
-    /// May it be drawn with more than ASCII?
+    /// True if characters beyond ASCII may be used.
     pub unicode: bool,
-    /// How wide tables may be.
+    /// The maximum width of tables.
     pub columns: usize,
 }
 
-/// Takes a reply as it streams in and gives out what is finished.
+/// Takes a reply while it streams in and returns the finished blocks.
 #[derive(Debug, Clone)]
 pub struct MarkdownCommitter {
     look: MarkdownLook,
-    /// The line that is not ended yet.
+    /// The last line, which has no line end yet.
     pending: String,
     open: OpenBlock,
-    /// Where the text of the list entries begins that a line may belong to, outermost first.
+    /// The columns at which the text of the enclosing list items starts, outermost first.
     levels: Vec<usize>,
-    /// There was an empty line: the next block has one before it.
+    /// True if there was an empty line: the next block is preceded by one.
     has_gap: bool,
     has_printed: bool,
 }
 
-/// More of an open paragraph than this is not drawn: it is far more than fits.
+/// The maximum number of bytes of an open paragraph to draw: far more than fits on the screen.
 const MOST_SHOWN: usize = 8 * 1024;
 
 impl MarkdownCommitter {
-    /// At the beginning of a reply.
+    /// Creates a committer at the start of a reply.
     pub fn new(look: MarkdownLook) -> Self {
         Self {
             look,
@@ -64,12 +66,12 @@ impl MarkdownCommitter {
         }
     }
 
-    /// Another look, from the next commit on.
+    /// Changes the appearance, starting with the next commit.
     pub fn set_look(&mut self, look: MarkdownLook) {
         self.look = look;
     }
 
-    /// More of the reply; what it finishes.
+    /// Adds text of the reply and returns the blocks that it finishes.
     pub fn push(&mut self, text: &str) -> Vec<HistoryItem> {
         let mut done = Vec::new();
         let mut rest = text;
@@ -83,7 +85,7 @@ impl MarkdownCommitter {
         done
     }
 
-    /// The reply is over: what was open is finished.
+    /// Ends the reply and returns the open block as finished.
     pub fn finish(&mut self) -> Vec<HistoryItem> {
         let mut done = Vec::new();
         let line = std::mem::take(&mut self.pending);
@@ -98,19 +100,20 @@ impl MarkdownCommitter {
         done
     }
 
-    /// The reply is asked for again: what is open is dropped. `true` if something of it was printed.
+    /// Drops the open block, because the reply is requested again. Returns `true` if a part of the
+    /// reply was already printed.
     pub fn discard(&mut self) -> bool {
         let had_printed = self.has_printed;
         *self = Self::new(self.look.clone());
         had_printed
     }
 
-    /// Is nothing open?
+    /// Returns whether no block is open.
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty() && matches!(self.open, OpenBlock::None)
     }
 
-    /// The open block as rows of this width; its last ones if there are more than fit.
+    /// Returns the open block as rows of this width; if there are more than `most`, the last ones.
     pub fn open_rows(&self, width: usize, most: usize) -> Vec<TextLine> {
         let mut preview = self.clone();
         preview.shorten();
@@ -126,7 +129,7 @@ impl MarkdownCommitter {
         rows[rows.len().saturating_sub(most)..].to_vec()
     }
 
-    /// Keeps as much of an open text as can be seen.
+    /// Cuts open text to what can be visible.
     fn shorten(&mut self) {
         if let Some(text) = self.open.text_mut() {
             shorten(text);
@@ -134,7 +137,7 @@ impl MarkdownCommitter {
         shorten(&mut self.pending);
     }
 
-    /// Takes one whole line.
+    /// Processes one whole line.
     fn line(&mut self, line: &str, done: &mut Vec<HistoryItem>) {
         if let OpenBlock::Code {
             fence,
@@ -218,7 +221,7 @@ impl MarkdownCommitter {
         }
     }
 
-    /// A line of prose: goes on with what is open, or begins a paragraph.
+    /// Processes a line of prose: it continues the open block or starts a paragraph.
     fn text(&mut self, line: &str, done: &mut Vec<HistoryItem>) {
         if let OpenBlock::Table { .. } = self.open {
             self.close(done);
@@ -235,10 +238,10 @@ impl MarkdownCommitter {
         }
     }
 
-    /// How far what begins here is indented: by the list entry it belongs to.
+    /// Returns the indent of a block that starts here, from the list item it belongs to.
     fn level_of(&mut self, line: &str) -> usize {
         let column = blocks::indent_of(line);
-        // An entry's text may be indented less than its marker is wide.
+        // The text of an item may be indented by one column less than the width of its marker.
         self.levels
             .retain(|level| *level <= column + 1 && column > 0);
         self.levels.last().copied().unwrap_or(0)
@@ -253,7 +256,7 @@ impl MarkdownCommitter {
             number => number.to_owned(),
         };
         let marker_width = crate::width::text_width(&shown) + 1;
-        // By the source's own width: that is what the lines below refer to.
+        // Measured in the source, because the indents of the following lines refer to it.
         self.levels.push(column + marker.len() + 1);
         self.open = OpenBlock::Item {
             marker: shown,
@@ -275,7 +278,7 @@ impl MarkdownCommitter {
         self.has_gap = true;
     }
 
-    /// Commits what is open.
+    /// Commits the open block.
     fn close(&mut self, done: &mut Vec<HistoryItem>) {
         match std::mem::take(&mut self.open) {
             OpenBlock::None => {}
@@ -311,7 +314,8 @@ impl MarkdownCommitter {
         }
     }
 
-    /// Lines with something before the first, and blanks of the same width before the others.
+    /// Commits lines with a prefix before the first, and spaces of the same width before the
+    /// others.
     fn prose(
         &mut self,
         lines: Vec<TextLine>,
@@ -382,7 +386,7 @@ fn item_rows(item: &HistoryItem, width: usize) -> Vec<TextLine> {
     }
 }
 
-/// The last words of what a model thinks, as one faint row.
+/// Returns the last words of a model's thinking as one faint row.
 pub fn thinking_row(text: &str, width: usize, theme: &Theme) -> TextLine {
     let last = text.trim_end().lines().next_back().unwrap_or_default();
     let plain = TextLine::plain(last.trim());

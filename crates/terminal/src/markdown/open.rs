@@ -1,14 +1,14 @@
-//! A block that is not finished, drawn as if it were: marks that are open are closed, and a mark at the very
-//! end, which may become anything, is left out.
+//! Draws an unfinished block as if it were complete: open marks are closed, and a mark at the very
+//! end is left out, because its meaning is still unknown.
 
-/// The text with its open marks closed.
+/// Returns the text with its open marks closed.
 pub(super) fn closed(text: &str) -> String {
     let mut scan = OpenMarks::default();
     scan.read(text);
     scan.finish(text)
 }
 
-/// A mark that was opened.
+/// An open emphasis mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OpenMark {
     mark: char,
@@ -18,13 +18,13 @@ struct OpenMark {
 #[derive(Debug, Default)]
 struct OpenMarks {
     marks: Vec<OpenMark>,
-    /// Where brackets were opened: the place, and how many marks were open then.
+    /// The positions of open brackets.
     brackets: Vec<usize>,
-    /// Code that is not closed: how many backticks.
+    /// The number of backticks that opened the current inline code.
     code: Option<usize>,
-    /// Everything from here on is left out.
+    /// Everything from this position on is left out.
     end: Option<usize>,
-    /// Places of single letters that are left out.
+    /// Positions of single characters that are left out.
     dropped: Vec<usize>,
 }
 
@@ -113,10 +113,10 @@ impl OpenMarks {
             }
         }
         if behind.is_none() {
-            // It may be the beginning or a half of anything.
+            // The mark may be incomplete or may open anything.
             self.end = Some(at + length - left);
         } else if !is_blank(behind) {
-            // Three are one and two.
+            // Three marks are one and two.
             let parts = match left {
                 0 => &[][..],
                 1 => &[1][..],
@@ -131,7 +131,7 @@ impl OpenMarks {
         }
     }
 
-    /// `true` if the rest of the text belongs to an address that is not finished.
+    /// Closes a bracket. Returns `true` if the rest of the text belongs to an unfinished address.
     fn close_bracket(&mut self, text: &str, at: usize) -> bool {
         let Some(open) = self.brackets.pop() else {
             return false;
@@ -184,7 +184,7 @@ fn run_length(text: &str, mark: char) -> usize {
     text.chars().take_while(|c| *c == mark).count() * mark.len_utf8()
 }
 
-/// The end of the code that exactly this many backticks close.
+/// Returns the end of the inline code that is closed by exactly this many backticks.
 fn closing_backticks(text: &str, length: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = text[at..].find('`') {

@@ -1,24 +1,24 @@
-//! A table in columns, or, where there is no room, as `head: value`.
+//! Renders a table in columns, or as `head: value` if there is not enough room.
 
 use pulldown_cmark::{Alignment, Event, Options, Parser, Tag, TagEnd};
 
 use super::{MarkdownLook, inline::InlineWriter};
 use crate::{style::TextStyle, text::TextLine, wrap::wrap};
 
-/// A column is never narrower than this, unless its cells are.
+/// The minimum width of a column, unless its cells are narrower.
 const NARROWEST: usize = 8;
 
-/// Blanks between two columns.
+/// The number of spaces between two columns.
 const BETWEEN: usize = 2;
 
 #[derive(Default)]
 struct TableCells {
     alignments: Vec<Alignment>,
-    /// The first is the head.
+    /// The first row is the head.
     rows: Vec<Vec<TextLine>>,
 }
 
-/// The rows of a table, none wider than the look says.
+/// Returns the rows of a table, none wider than `look.columns` allows.
 pub(super) fn rows(text: &str, look: &MarkdownLook) -> Vec<TextLine> {
     let table = parse(text, look);
     let width = look.columns.saturating_sub(1).max(1);
@@ -58,7 +58,7 @@ fn parse(text: &str, look: &MarkdownLook) -> TableCells {
 }
 
 impl TableCells {
-    /// How wide each column is; `None` if they do not fit.
+    /// Returns the width of each column, or `None` if the columns do not fit.
     fn widths(&self, most: usize) -> Option<Vec<usize>> {
         let count = self.alignments.len();
         let mut widths = vec![1; count];
@@ -68,7 +68,7 @@ impl TableCells {
             }
         }
         let gaps = count.saturating_sub(1) * BETWEEN;
-        // The widest gives way first.
+        // The widest column is reduced first.
         while widths.iter().sum::<usize>() + gaps > most {
             let widest = widths.iter_mut().max_by_key(|width| **width)?;
             if *widest <= NARROWEST {
@@ -122,7 +122,7 @@ impl TableCells {
         lines
     }
 
-    /// For each row its cells, each behind the name of its column.
+    /// Renders the cells of each row, each after the name of its column.
     fn entries(&self, width: usize) -> Vec<TextLine> {
         let Some((head, rows)) = self.rows.split_first() else {
             return Vec::new();

@@ -1,45 +1,46 @@
-//! Everything that is sent to a terminal beside text and movement.
+//! Everything that is sent to a terminal besides text and cursor movement.
 //!
-//! Texts in these are cleaned or encoded here, so that none can end its sequence and begin another.
+//! Texts are cleaned or encoded here, so that none can end its sequence and start another.
 
 use crate::{clean::is_plain, image::base64};
 
-/// Modes, questions and signals.
+/// Modes, queries and signals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalControl {
-    /// Keyboard reports, bracketed paste, focus and theme reports. For after the first frame.
+    /// Enables keyboard reports, bracketed paste, focus reports and theme reports. Send it after
+    /// the first frame.
     EnterModes,
-    /// The same, taken back. Shows the cursor too.
+    /// Disables the same modes and shows the cursor.
     LeaveModes,
-    /// Background, version, Kitty graphics and, last, device attributes: an answer to the last means that
-    /// what is not answered by then will not be.
+    /// Queries background, version, Kitty graphics and, last, device attributes. After the reply to
+    /// the last query, no other reply is to be expected.
     Queries,
-    /// Keeps the title for [`TerminalControl::PopTitle`].
+    /// Saves the title for [`TerminalControl::PopTitle`].
     PushTitle,
-    /// The title as it was.
+    /// Restores the saved title.
     PopTitle,
-    /// A title.
+    /// Sets the title.
     Title(String),
-    /// The bell.
+    /// Rings the bell.
     Bell,
-    /// A notice of the desktop, as this terminal takes it; inside tmux, handed on.
+    /// Shows a desktop notification; inside tmux it is passed through to the terminal.
     Notify {
-        /// How.
+        /// The protocol.
         channel: NotifyChannel,
-        /// What it says.
+        /// The text.
         text: String,
-        /// Is tmux in between?
+        /// True if tmux is between haft and the terminal.
         in_tmux: bool,
     },
-    /// Text for the clipboard of the person's own machine (OSC 52).
+    /// Copies text to the clipboard of the user's own machine (OSC 52).
     Clipboard(String),
-    /// Busy or not, as a progress bar of the window.
+    /// Sets the progress bar of the window.
     Progress(ProgressState),
-    /// Where a message begins or ends, for terminals that jump between them.
+    /// Marks the start or end of a message, for terminals that can jump between them.
     Mark(PromptMark),
 }
 
-/// How a terminal takes notices.
+/// The protocol for desktop notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotifyChannel {
     /// iTerm2 and most others.
@@ -50,31 +51,31 @@ pub enum NotifyChannel {
     Osc99,
 }
 
-/// What a progress bar shows.
+/// The state of the progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressState {
-    /// Nothing.
+    /// No progress bar.
     Off,
-    /// Something runs.
+    /// Work is in progress.
     Busy,
-    /// Something failed.
+    /// The work failed.
     Failed,
 }
 
-/// A place in the scrollback.
+/// A mark in the scrollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptMark {
     /// Before a message.
     Start,
-    /// Behind it: what follows is output.
+    /// After the message: what follows is output.
     Output,
 }
 
-/// A clipboard sequence above this is dropped by some terminals.
+/// The maximum number of bytes for the clipboard. Some terminals drop longer sequences.
 pub const MOST_FOR_CLIPBOARD: usize = 74 * 1024;
 
 impl TerminalControl {
-    /// Adds its bytes.
+    /// Appends the bytes of the sequence.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::EnterModes => {
@@ -122,7 +123,7 @@ pub(crate) const LEAVE_MODES: &[u8] =
     b"\x1b[<u\x1b[>4m\x1b[?2004l\x1b[?1004l\x1b[?2031l\x1b[?2026l\x1b[?25h";
 
 fn osc(body: &str, through_tmux: bool, out: &mut Vec<u8>) {
-    // Ended by BEL: some terminals know no other end of a title.
+    // Terminated by BEL: for titles, some terminals support no other terminator.
     if through_tmux {
         out.extend_from_slice(b"\x1bPtmux;\x1b\x1b]");
         out.extend_from_slice(body.as_bytes());
@@ -134,7 +135,7 @@ fn osc(body: &str, through_tmux: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// At most this many characters, each of which draws itself and nothing else.
+/// Returns at most `most` characters, with every unsafe character replaced by a space.
 fn harmless(text: &str, most: usize) -> String {
     let characters = text.chars().map(|c| if is_plain(c) { c } else { ' ' });
     characters.take(most).collect()

@@ -1,8 +1,8 @@
-//! Lines to bytes: styles, links and relative movement.
+//! Converts lines to bytes: styles, links and relative movement.
 //!
-//! - [`paint_line`]: a line in its styles; it ends in the terminal's own style
-//! - `movement`: the few sequences the main screen is drawn with
-//! - [`TerminalControl`]: everything else that is ever sent: modes, title, bell, clipboard, queries
+//! - [`paint_line`]: paints a line with its styles and resets the style at the end
+//! - `movement`: the few sequences used to draw on the main screen
+//! - [`TerminalControl`]: all other sequences: modes, title, bell, clipboard, queries
 
 mod control;
 pub(crate) mod movement;
@@ -14,7 +14,7 @@ use crate::{
     text::TextLine,
 };
 
-/// Adds the bytes of a line. Behind it the style is the terminal's own and no link is open.
+/// Appends the bytes of a line. After it the style is the terminal's default and no link is open.
 pub fn paint_line(line: &TextLine, level: ColorLevel, out: &mut Vec<u8>) {
     let mut current = TextStyle::default();
     let mut is_plain = true;

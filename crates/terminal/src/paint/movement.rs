@@ -1,4 +1,5 @@
-//! The few sequences the main screen is drawn with. None asks, scrolls a part or erases the display.
+//! The few sequences used to draw on the main screen. None of them is a query, scrolls a region or
+//! erases the display.
 
 use std::io::Write;
 
@@ -15,7 +16,7 @@ pub(crate) fn up(rows: usize, out: &mut Vec<u8>) {
     step(rows, 'A', out);
 }
 
-/// Stays on the screen: it never scrolls.
+/// Moves down within the screen: it never scrolls.
 pub(crate) fn down(rows: usize, out: &mut Vec<u8>) {
     step(rows, 'B', out);
 }
@@ -28,13 +29,14 @@ fn step(count: usize, direction: char, out: &mut Vec<u8>) {
     match count {
         0 => {}
         1 => out.extend_from_slice(format!("\x1b[{direction}").as_bytes()),
-        // A vector takes everything.
+        // Writing to a vector cannot fail.
         _ => drop(write!(out, "\x1b[{count}{direction}")),
     }
 }
 
-/// From the first row of something on the main screen: erases this many rows and comes back. Rows that a
-/// shrinking terminal dropped are not counted: the way back is saved, not walked.
+/// Erases `rows` rows, starting at the cursor's row, and returns to it. The cursor is saved and
+/// restored rather than moved back up, because a shrinking terminal may have dropped some of the
+/// rows.
 pub(crate) fn erase_rows(rows: usize, out: &mut Vec<u8>) {
     if rows == 0 {
         return;

@@ -1,4 +1,5 @@
-//! What is printed once: logical lines, which the terminal wraps, reflows and copies as one.
+//! History items: logical lines that are printed once. The terminal then wraps, reflows and copies
+//! each as one line.
 
 use crate::{
     image::TerminalImage,
@@ -9,32 +10,33 @@ use crate::{
     wrap::wrap_with_indent,
 };
 
-/// A part of the history.
+/// An item of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryItem {
-    /// Code, a command, a path, an address: printed as it is, and the terminal wraps it.
+    /// Code, a command, a path or an address: printed unchanged, and wrapped by the terminal.
     Verbatim(TextLine),
-    /// Prose: broken at words. Each row is filled with blanks to the edge instead of a line end, so that
-    /// to the terminal the paragraph is one line: copying joins it and a resize reflows it.
+    /// Prose, wrapped at words. Each row is filled with spaces to the edge instead of ended by a
+    /// line end. To the terminal the paragraph is then one line: copying joins it, and a resize
+    /// reflows it.
     Prose {
         /// The text.
         line: TextLine,
-        /// Blanks before the rows behind the first, as for the text of a list entry.
+        /// The number of spaces before every row but the first, for example for a list item.
         indent: usize,
     },
-    /// A picture.
+    /// An image.
     Image(TerminalImage),
-    /// A place to jump to.
+    /// A mark to jump to.
     Mark(PromptMark),
 }
 
 impl HistoryItem {
-    /// Prose without an indent.
+    /// Creates prose without an indent.
     pub fn prose(line: TextLine) -> Self {
         Self::Prose { line, indent: 0 }
     }
 
-    /// Adds its bytes: from the beginning of an empty row to the beginning of the next.
+    /// Appends the bytes, which go from the start of an empty row to the start of the next.
     pub(crate) fn write(&self, columns: usize, level: ColorLevel, out: &mut Vec<u8>) {
         match self {
             Self::Verbatim(line) => {
@@ -55,9 +57,10 @@ fn write_prose(
     level: ColorLevel,
     out: &mut Vec<u8>,
 ) {
-    // One cell stays free, so that there is a blank between the last word of a row and the next.
+    // One cell stays free, so that there is a space between the last word of a row and the next
+    // row.
     let width = columns.saturating_sub(1).max(1);
-    // An indent that leaves no room for words is none.
+    // An indent of more than half the width is ignored.
     let indent = if indent * 2 > width { 0 } else { indent };
     let rows = wrap_with_indent(line, width, width - indent);
     let last = rows.len().saturating_sub(1);
@@ -68,7 +71,8 @@ fn write_prose(
         if number < last && is_certain(row.text()) {
             blanks(columns.saturating_sub(before + row.width()), out);
         } else {
-            // Where terminals disagree about the width, blanks would end at another column.
+            // Terminals disagree about the width of this text, so filling with spaces could end in
+            // the wrong column.
             out.extend_from_slice(movement::NEXT_LINE);
         }
     }

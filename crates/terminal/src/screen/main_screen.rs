@@ -1,11 +1,12 @@
-//! History and live region on the main screen, by relative movement only.
+//! History and live region on the main screen, drawn with relative movement only.
 //!
-//! The cursor is always in the live region. A frame goes up to the region's first row, prints what is new
-//! of the history over it, prints the region below and puts the cursor back: one buffer, one write. What is
-//! not known (where on the screen the region is) is never needed.
+//! The cursor is always in the live region. A frame moves up to the region's first row, prints the
+//! new history over it, prints the region below and puts the cursor back: one buffer, one write.
+//! The absolute position of the region on the screen is unknown and never needed.
 //!
-//! One thing no program can help: a terminal that becomes narrower may move rows into its scrollback although
-//! there are empty rows below. On a nearly empty screen these may be rows of the region, and stay there.
+//! One problem has no solution in a program: when a terminal becomes narrower, it may move rows
+//! into its scrollback although there are empty rows below. On a nearly empty screen these may be
+//! rows of the region, and they stay there.
 
 use super::{Caret, HistoryItem, LiveRegion, ScreenSize};
 use crate::{
@@ -14,34 +15,34 @@ use crate::{
     text::TextLine,
 };
 
-/// More than this is written in several frames.
+/// The size in bytes above which output is split into several frames.
 const LARGEST_FRAME: usize = 64 * 1024;
 
-/// What is on the main screen, and how to change it.
+/// The contents of the main screen, and how to change them.
 #[derive(Debug, Clone)]
 pub struct Screen {
     size: ScreenSize,
     level: ColorLevel,
     reflows: bool,
     drawn: Drawn,
-    /// The terminal may show something else than `drawn` says: everything is drawn again.
+    /// True if the terminal may show something other than `drawn`: everything is drawn again.
     is_stale: bool,
 }
 
-/// What the last frame left behind.
+/// The result of the last frame.
 #[derive(Debug, Clone, Default)]
 struct Drawn {
     rows: Vec<TextLine>,
     caret: Option<Caret>,
-    /// Which row the cursor is on, and behind how many cells.
+    /// The row of the cursor, and the number of cells before it.
     cursor_row: usize,
     cursor_column: usize,
-    /// `None`: not known.
+    /// `None` if unknown.
     cursor_is_shown: Option<bool>,
 }
 
 impl Screen {
-    /// A screen on which nothing is drawn yet; the cursor is at the beginning of an empty row.
+    /// Creates a screen on which nothing is drawn yet; the cursor is at the start of an empty row.
     pub fn new(size: ScreenSize, level: ColorLevel) -> Self {
         Self {
             size,
@@ -52,46 +53,50 @@ impl Screen {
         }
     }
 
-    /// Its colours.
+    /// Returns the number of colours.
     pub fn level(&self) -> ColorLevel {
         self.level
     }
 
-    /// Its size.
+    /// Returns the size.
     pub fn size(&self) -> ScreenSize {
         self.size
     }
 
-    /// Does the terminal break rows anew when its width changes?
+    /// Sets whether the terminal rewraps rows when its width changes.
     pub fn set_reflows(&mut self, reflows: bool) {
         self.reflows = reflows;
     }
 
-    /// Shows other colours from the next frame on. Rows are painted again, history is not.
+    /// Changes the number of colours, starting with the next frame. The region is painted again,
+    /// history is not.
     pub fn set_level(&mut self, level: ColorLevel) {
         self.is_stale |= level != self.level;
         self.level = level;
     }
 
-    /// The terminal has another size. The next frame draws everything anew; history is never printed again.
+    /// Changes the size. The next frame draws the whole region again; history is never printed
+    /// again.
     pub fn resize(&mut self, size: ScreenSize) {
         self.is_stale |= size != self.size;
         self.size = size;
     }
 
-    /// The next frame draws everything: another program was on the screen and left the cursor where it was.
+    /// Makes the next frame draw the whole region, because another program used the screen. The
+    /// cursor must be where it was before.
     pub fn redraw(&mut self) {
         self.is_stale = true;
     }
 
-    /// Nothing of ours is on the screen any more, and the cursor is at the beginning of an empty row.
+    /// Forgets the region: none of it is on the screen any longer, and the cursor is at the start
+    /// of an empty row.
     pub fn forget(&mut self) {
         self.drawn = Drawn::default();
         self.is_stale = true;
     }
 
-    /// Lets everything that is visible scroll up into the history of the terminal; the next frame begins on an
-    /// empty screen.
+    /// Returns the bytes that scroll everything visible up into the terminal's scrollback. The next
+    /// frame starts on an empty screen.
     pub fn scroll_away(&mut self) -> Vec<u8> {
         let mut out = movement::BEGIN_FRAME.to_vec();
         let (up, all) = self.extent();
@@ -99,7 +104,7 @@ impl Screen {
         movement::up(up, &mut out);
         out.push(b'\r');
         movement::erase_rows(all, &mut out);
-        // To the last row, wherever that is, and as many line ends as there are rows.
+        // Move to the last row, wherever it is, and print as many line ends as there are rows.
         movement::down(rows, &mut out);
         out.resize(out.len() + rows, b'\n');
         movement::up(rows, &mut out);
@@ -108,13 +113,15 @@ impl Screen {
         out
     }
 
-    /// How far the cursor is below the first row of the region, and how many rows the region takes.
+    /// Returns how far the cursor is below the first row of the region, and how many rows the
+    /// region takes.
     pub fn extent(&self) -> (usize, usize) {
         let above = &self.drawn.rows[..self.drawn.cursor_row.min(self.drawn.rows.len())];
         let columns = usize::from(self.size.columns);
         let mut up = above.iter().map(|row| self.height(row)).sum();
         if self.reflows {
-            // Behind the last letter of a row that ends exactly at the edge the cursor stays on that row.
+            // If a row ends exactly at the edge, the cursor after its last letter stays on that
+            // row.
             let row = self.drawn.rows.get(self.drawn.cursor_row);
             let is_at_end = row.is_none_or(|row| row.width() <= self.drawn.cursor_column);
             up += self
@@ -127,7 +134,7 @@ impl Screen {
         (up, all)
     }
 
-    /// Rows that the terminal needs for a row of ours at its width now.
+    /// Returns the number of rows that the terminal needs for a region row at the current width.
     fn height(&self, row: &TextLine) -> usize {
         match self.reflows {
             true => row.width().div_ceil(usize::from(self.size.columns)).max(1),
@@ -135,8 +142,8 @@ impl Screen {
         }
     }
 
-    /// The frames that print history and show this region: one, or several if there is much history; none if
-    /// nothing changed. Each is to be written at once.
+    /// Returns the frames that print history and show this region: one, several if there is much
+    /// history, or none if nothing changed. Each frame must be written in one piece.
     pub fn frames(&mut self, history: &[HistoryItem], region: &LiveRegion) -> Vec<Vec<u8>> {
         let (rows, caret) = self.fitting(region);
         if history.is_empty() && !self.is_stale {
@@ -150,7 +157,7 @@ impl Screen {
                 let from = printed.len();
                 item.write(usize::from(self.size.columns), self.level, &mut printed);
                 if from > 0 && printed.len() > LARGEST_FRAME {
-                    // It does not fit any more, and begins the next frame.
+                    // The item does not fit and starts the next frame.
                     printed.truncate(from);
                     break;
                 }
@@ -164,7 +171,7 @@ impl Screen {
         }
     }
 
-    /// The rows as they are drawn: none wider than the screen, no more than it has.
+    /// Returns the rows to draw: none wider than the screen, and no more than it has.
     fn fitting(&self, region: &LiveRegion) -> (Vec<TextLine>, Option<Caret>) {
         let width = self.size.row_width();
         let most = usize::from(self.size.rows);
@@ -183,7 +190,7 @@ impl Screen {
         (rows, caret)
     }
 
-    /// Everything drawn anew, below what is printed of the history.
+    /// Draws the whole region below the newly printed history.
     fn whole_frame(
         &mut self,
         printed: &[u8],
@@ -196,7 +203,7 @@ impl Screen {
         movement::up(up, &mut out);
         out.push(b'\r');
         movement::erase_rows(all, &mut out);
-        // A line of its own may be longer than a frame: it is handed over in parts.
+        // A single item may be longer than a frame: it is split.
         let mut parts = printed.chunks(LARGEST_FRAME);
         out.extend_from_slice(parts.next().unwrap_or_default());
         for part in parts {
@@ -215,7 +222,7 @@ impl Screen {
         }
         self.drawn.rows = rows.to_vec();
         self.drawn.cursor_row = rows.len().saturating_sub(1);
-        // Also after another program, which may have left it hidden.
+        // Another program may have left the cursor hidden.
         self.drawn.cursor_is_shown = None;
         self.is_stale = false;
         self.place_cursor(caret, true, &mut out);
@@ -223,14 +230,14 @@ impl Screen {
         frames.push(out);
     }
 
-    /// Only the rows that changed.
+    /// Draws only the rows that changed.
     fn changed_rows(&mut self, rows: Vec<TextLine>, caret: Option<Caret>) -> Option<Vec<u8>> {
         if rows == self.drawn.rows && caret == self.drawn.caret {
             return None;
         }
         let mut out = movement::BEGIN_FRAME.to_vec();
         let old = std::mem::take(&mut self.drawn.rows);
-        // A screen without rows still has the one the cursor is on.
+        // Even an empty region has the row that the cursor is on.
         let mut on_screen = old.len().max(1);
         let mut has_moved = false;
         for number in 0..old.len().max(rows.len()) {
@@ -266,9 +273,10 @@ impl Screen {
         self.drawn.cursor_row = row;
     }
 
-    /// Puts the cursor to the caret; without one to the first row of the region: a terminal that becomes lower drops the
-    /// rows below the cursor and moves those above it into its scrollback, where they would stay. Behind text that terminals draw at different widths the beginning of
-    /// the row is printed again: the terminal's own widths count.
+    /// Moves the cursor to the caret, or without a caret to the first row of the region. When a
+    /// terminal becomes lower, it drops the rows below the cursor and moves those above into its
+    /// scrollback, where they would stay. After text that terminals draw at different widths, the
+    /// start of the row is printed again, so that the terminal's own widths apply.
     fn place_cursor(&mut self, caret: Option<Caret>, has_moved: bool, out: &mut Vec<u8>) {
         let is_shown = caret.is_some() || self.drawn.rows.is_empty();
         if self.drawn.cursor_is_shown.replace(is_shown) != Some(is_shown) {

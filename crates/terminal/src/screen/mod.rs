@@ -1,11 +1,12 @@
 //! The screen: history that is printed once, a live region below it that is redrawn, views on the
-//! alternate screen, and the thread that writes it all.
+//! alternate screen, and the thread that writes everything.
 //!
-//! - [`Screen`]: from what is shown to the bytes that change it; pure
-//! - [`HistoryItem`]: what is printed once and belongs to the terminal from then on
-//! - [`ViewScreen`], [`Scroller`]: a screen of its own to read long texts in
-//! - [`FramePace`]: when to draw
-//! - [`FrameWriter`]: history in order, live regions latest wins, each frame one write
+//! - [`Screen`]: computes the bytes that change what is shown, without I/O
+//! - [`HistoryItem`]: printed once; from then on it belongs to the terminal
+//! - [`ViewScreen`], [`Scroller`]: a full-screen view for reading long texts
+//! - [`FramePace`]: decides when to draw
+//! - [`FrameWriter`]: prints history in order, shows only the latest live region, and writes each
+//!   frame in one piece
 
 mod history;
 mod main_screen;
@@ -23,17 +24,17 @@ pub use writer::{FrameWriter, WriterEvent};
 
 use crate::text::TextLine;
 
-/// Columns and rows.
+/// The size of a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScreenSize {
-    /// Cells in a row.
+    /// The number of cells in a row.
     pub columns: u16,
-    /// Rows.
+    /// The number of rows.
     pub rows: u16,
 }
 
 impl ScreenSize {
-    /// At most this many of each; at least one.
+    /// Creates a size; zero becomes one.
     pub fn new(columns: u16, rows: u16) -> Self {
         Self {
             columns: columns.max(1),
@@ -41,12 +42,14 @@ impl ScreenSize {
         }
     }
 
-    /// What a live row may take: one cell less than there are, so that it never wraps.
+    /// Returns the maximum width of a live row: one cell less than the columns, so that the row
+    /// never wraps.
     pub fn row_width(self) -> usize {
         usize::from(self.columns).saturating_sub(1).max(1)
     }
 
-    /// Rows that a live region should keep to: 60 of a hundred; all but two while something is asked.
+    /// Returns the number of rows that a live region should not exceed: 60 % of the screen, or all
+    /// but two while a question is open.
     pub fn region_rows(self, is_asking: bool) -> usize {
         let rows = usize::from(self.rows);
         let most = if is_asking {
@@ -58,23 +61,24 @@ impl ScreenSize {
     }
 }
 
-/// What is below the history and may change at any time.
+/// The region below the history, which may change at any time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveRegion {
-    /// Its rows from the top. What is too wide is cut; of too many, the last are shown.
+    /// Its rows from the top. Rows that are too wide are cut; if there are too many, the last ones
+    /// are shown.
     pub rows: Vec<TextLine>,
-    /// Where the cursor is. Without one it is hidden, and nothing of the region can get into the scrollback when the
-    /// terminal becomes lower.
+    /// The position of the cursor. Without one the cursor is hidden, and no part of the region can
+    /// get into the scrollback when the terminal becomes lower.
     pub caret: Option<Caret>,
-    /// A number of the caller's, reported when the region was written.
+    /// A number chosen by the caller, which is reported when the region was written.
     pub stamp: u64,
 }
 
-/// A place in a live region.
+/// A position in a live region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caret {
-    /// Which row.
+    /// The index of the row.
     pub row: usize,
-    /// Behind this many bytes of its text.
+    /// The byte offset in the text of the row.
     pub offset: usize,
 }

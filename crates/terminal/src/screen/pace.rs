@@ -1,36 +1,36 @@
-//! When to draw: keys at once, everything else every 16 ms at most, resizes when they have come to rest. With
-//! nothing to draw there is no timer.
+//! Decides when to draw: after a key immediately, after other changes at most every 16 ms, and
+//! after a resize when no more resizes come. If there is nothing to draw, there is no timer.
 
 use std::time::{Duration, Instant};
 
-/// Between two frames, unless a key was pressed.
+/// The minimum time between two frames, unless a key was pressed.
 const BETWEEN_FRAMES: Duration = Duration::from_millis(16);
-/// A resize is over when nothing more came for this long.
+/// A resize has finished if no other came for this long.
 const QUIET: Duration = Duration::from_millis(50);
-/// But no longer than this is waited for.
+/// The maximum delay of a frame after the first resize.
 const LONGEST_RESIZE: Duration = Duration::from_millis(200);
 
-/// Says when the next frame is due.
+/// Computes when the next frame is due.
 #[derive(Debug, Clone, Default)]
 pub struct FramePace {
     last_frame: Option<Instant>,
     due: Option<Instant>,
-    /// The first and the last change of size that was not drawn.
+    /// The times of the first and the last resize that were not drawn yet.
     resize: Option<(Instant, Instant)>,
 }
 
 impl FramePace {
-    /// Nothing to draw.
+    /// Creates a pace with nothing to draw.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A key changed something: it is drawn at once.
+    /// Records a change by a key: it is drawn immediately.
     pub fn key(&mut self, now: Instant) {
         self.due = Some(now);
     }
 
-    /// Something else changed.
+    /// Records any other change.
     pub fn change(&mut self, now: Instant) {
         let due = self
             .last_frame
@@ -38,14 +38,14 @@ impl FramePace {
         self.due = Some(self.due.map_or(due, |before| before.min(due)));
     }
 
-    /// The terminal has another size. Nothing is drawn until that is over.
+    /// Records a resize. Nothing is drawn until the resizing has finished.
     pub fn resize(&mut self, now: Instant) {
         let first = self.resize.map_or(now, |(first, _)| first);
         self.resize = Some((first, now));
         self.due = Some(self.due.unwrap_or(now));
     }
 
-    /// When to draw next; `None`: when something changes.
+    /// Returns when to draw next, or `None` if there is nothing to draw.
     pub fn due(&self) -> Option<Instant> {
         let due = self.due?;
         Some(match self.resize {
@@ -54,7 +54,7 @@ impl FramePace {
         })
     }
 
-    /// It was drawn.
+    /// Records that a frame was drawn.
     pub fn drawn(&mut self, now: Instant) {
         *self = Self {
             last_frame: Some(now),

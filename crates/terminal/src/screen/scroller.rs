@@ -1,6 +1,6 @@
-//! Reading a long text on a screen of its own: which part of it is shown, and search.
+//! A pager for a long text: its scroll position and search.
 //!
-//! The text is asked for line by line, so that it may be on disk; only what is shown is ever wrapped.
+//! The text is requested line by line, so it may be on disk; only visible lines are wrapped.
 
 use crate::{
     input::{Key, KeyCode},
@@ -9,20 +9,20 @@ use crate::{
     wrap::wrap,
 };
 
-/// A text that is read by its lines.
+/// A text that can be read line by line.
 pub trait ScrollText {
-    /// How many lines there are.
+    /// Returns the number of lines.
     fn len(&self) -> usize;
 
-    /// One of them.
+    /// Returns a line.
     fn line(&self, number: usize) -> TextLine;
 
-    /// Is there none?
+    /// Returns whether there are no lines.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where a section begins, for jumps from one to the next.
+    /// Returns whether a section starts at this line, for jumps between sections.
     fn is_section(&self, _number: usize) -> bool {
         false
     }
@@ -38,7 +38,7 @@ impl ScrollText for Vec<TextLine> {
     }
 }
 
-/// What a person wants to see.
+/// A command of the pager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum ScrollCommand {
@@ -55,7 +55,7 @@ pub enum ScrollCommand {
 }
 
 impl ScrollCommand {
-    /// The command of a key, as pagers have them.
+    /// Returns the command of a key, with the bindings of common pagers.
     pub fn of_key(key: Key) -> Option<Self> {
         Some(match key.code {
             KeyCode::Down => Self::RowDown,
@@ -81,20 +81,20 @@ impl ScrollCommand {
     }
 }
 
-/// Which part of a text is shown.
+/// The visible part of a text.
 #[derive(Debug, Clone, Default)]
 pub struct Scroller {
     width: usize,
     rows: usize,
-    /// The line of the first row, and which of its rows that is.
+    /// The line of the first visible row, and the index of that row within the line.
     top: (usize, usize),
     query: String,
-    /// Was the end ever shown?
+    /// True if the end was ever shown.
     end_was_shown: bool,
 }
 
 impl Scroller {
-    /// At the beginning of a text, on this many rows.
+    /// Creates a pager at the start of a text, with this size.
     pub fn new(width: usize, rows: usize) -> Self {
         Self {
             width: width.max(1),
@@ -103,23 +103,23 @@ impl Scroller {
         }
     }
 
-    /// Another size; the line at the top stays there.
+    /// Changes the size; the line at the top stays there.
     pub fn resize(&mut self, width: usize, rows: usize) {
         (self.width, self.rows) = (width.max(1), rows.max(1));
         self.top.1 = 0;
     }
 
-    /// What to search for; letters match whether large or small. An empty one matches nothing.
+    /// Sets the search query, which ignores case. An empty query matches nothing.
     pub fn search_for(&mut self, query: &str) {
         self.query = query.to_lowercase();
     }
 
-    /// Has the end of the text been on the screen?
+    /// Returns whether the end of the text has ever been visible.
     pub fn end_was_shown(&self) -> bool {
         self.end_was_shown
     }
 
-    /// The line at the top.
+    /// Returns the line at the top.
     pub fn top_line(&self) -> usize {
         self.top.0
     }
@@ -129,7 +129,7 @@ impl Scroller {
         self.top = (line, 0);
     }
 
-    /// Moves; `false` if there is nothing to move to.
+    /// Moves the view. Returns `false` if it did not move.
     pub fn scroll(&mut self, command: ScrollCommand, text: &dyn ScrollText) -> bool {
         let before = self.top;
         match command {
@@ -210,7 +210,7 @@ impl Scroller {
         true
     }
 
-    /// The rows that are shown now; what matches the search is reversed.
+    /// Returns the visible rows; matches of the search are shown in reverse.
     pub fn rows(&mut self, text: &dyn ScrollText) -> Vec<TextLine> {
         // The text may have become shorter.
         if self.top.0 >= text.len() {
@@ -233,7 +233,7 @@ impl Scroller {
 
     fn marked(&self, line: TextLine) -> TextLine {
         let lower = line.text().to_lowercase();
-        // Where small letters are of another length, places do not correspond.
+        // If lower-casing changes the length, positions do not correspond.
         if self.query.is_empty() || lower.len() != line.text().len() {
             return line;
         }

@@ -1,4 +1,5 @@
-//! A view on the alternate screen: rows by their place, only changed ones rewritten. Nothing of it stays.
+//! A view on the alternate screen: rows are addressed by position, and only changed rows are
+//! written. Nothing remains after the view is left.
 
 use std::io::Write;
 
@@ -9,18 +10,18 @@ use crate::{
     text::TextLine,
 };
 
-/// What is on the alternate screen.
+/// The contents of the alternate screen.
 #[derive(Debug, Clone)]
 pub struct ViewScreen {
     size: ScreenSize,
     level: ColorLevel,
-    /// `None`: a row of which nothing is known.
+    /// `None` for a row with unknown contents.
     drawn: Vec<Option<TextLine>>,
     is_entered: bool,
 }
 
 impl ViewScreen {
-    /// A view that is not on the screen yet.
+    /// Creates a view that is not on the screen yet.
     pub fn new(size: ScreenSize, level: ColorLevel) -> Self {
         Self {
             size,
@@ -30,7 +31,7 @@ impl ViewScreen {
         }
     }
 
-    /// The terminal has another size.
+    /// Changes the size.
     pub fn resize(&mut self, size: ScreenSize) {
         if size != self.size {
             self.size = size;
@@ -38,7 +39,7 @@ impl ViewScreen {
         }
     }
 
-    /// The frame that shows these rows from the top, or nothing if they are shown.
+    /// Returns the frame that shows these rows from the top, or `None` if they are already shown.
     pub fn frame(&mut self, rows: &[TextLine]) -> Option<Vec<u8>> {
         let mut out = movement::BEGIN_FRAME.to_vec();
         let nothing = out.len();
@@ -66,7 +67,8 @@ impl ViewScreen {
         Some(out)
     }
 
-    /// What leaves the alternate screen; the main screen is as it was.
+    /// Returns the bytes that leave the alternate screen; the terminal then shows the unchanged
+    /// main screen.
     pub fn leave(&mut self) -> Vec<u8> {
         self.drawn.fill(None);
         match std::mem::take(&mut self.is_entered) {

@@ -1,5 +1,5 @@
-//! The thread that writes. History goes out in order and completely; of live regions only the latest
-//! counts, so that a slow terminal sees fewer frames and never old ones.
+//! The thread that writes to the terminal. It prints all history in order, but shows only the
+//! latest live region, so a slow terminal gets fewer frames and never outdated ones.
 
 use std::{
     fmt,
@@ -12,25 +12,25 @@ use std::{
 use super::{HistoryItem, LiveRegion, Screen, ScreenSize, ViewScreen};
 use crate::{guard::RestoreState, paint::TerminalControl, style::ColorLevel, text::TextLine};
 
-/// Between two tries, where a full terminal refuses instead of waiting.
+/// The pause between two attempts if a full terminal refuses writes instead of blocking.
 const REFUSED: Duration = Duration::from_millis(2);
 
-/// What the thread reports.
+/// An event reported by the thread.
 #[derive(Debug)]
 pub enum WriterEvent {
-    /// The region with this stamp is on the screen since then. Called for every region that was written or
-    /// that needed no change; regions that were overtaken are not reported.
+    /// The region with this stamp is on the screen. Reported for every region that was written or
+    /// needed no change, but not for regions that were replaced before they were drawn.
     Written {
         /// The number of the region.
         stamp: u64,
-        /// When the write returned.
+        /// The time at which the write returned.
         at: Instant,
     },
-    /// The terminal is gone; nothing more is written.
+    /// The terminal no longer exists; nothing more is written.
     Failed(io::Error),
 }
 
-/// A handle to the thread. Dropping it writes what is pending and ends the thread.
+/// A handle to the thread. Dropping it writes everything pending and ends the thread.
 pub struct FrameWriter {
     shared: Arc<WriterShared>,
     thread: Option<JoinHandle<()>>,
@@ -55,7 +55,7 @@ struct Pending {
     redraw: bool,
     scroll_away: bool,
     is_ending: bool,
-    /// The thread is writing.
+    /// True while the thread is writing.
     is_busy: bool,
     is_over: bool,
 }
@@ -82,10 +82,10 @@ impl fmt::Debug for FrameWriter {
 }
 
 impl FrameWriter {
-    /// Starts the thread. `restore` is kept up to date with what is on the screen.
+    /// Starts the thread, which keeps `restore` up to date with what is on the screen.
     ///
     /// # Errors
-    /// If there are too many threads.
+    /// If the process has too many threads.
     pub fn start(
         screen: Screen,
         terminal: impl Write + Send + 'static,
@@ -114,7 +114,7 @@ impl FrameWriter {
         })
     }
 
-    /// Prints this, behind all that was given before. During a view it waits.
+    /// Prints items after everything passed in before. During a view they wait.
     pub fn print(&self, items: impl IntoIterator<Item = HistoryItem>) {
         self.change(|pending| pending.history.extend(items));
     }
@@ -124,7 +124,8 @@ impl FrameWriter {
         self.change(|pending| pending.region = Some(region));
     }
 
-    /// Prints and shows in one frame: what moves from the region to the history is never seen twice.
+    /// Prints items and shows a region in one frame, so that content that moves from the region to
+    /// the history is never visible twice.
     pub fn print_and_show(&self, items: impl IntoIterator<Item = HistoryItem>, region: LiveRegion) {
         self.change(|pending| {
             pending.history.extend(items);
@@ -137,43 +138,44 @@ impl FrameWriter {
         self.change(|pending| pending.view = Some(Some(rows)));
     }
 
-    /// Back to the main screen, where history that waited is printed.
+    /// Returns to the main screen and prints the history that waited.
     pub fn leave_view(&self) {
         self.change(|pending| pending.view = Some(None));
     }
 
-    /// Sends controls, behind everything else that is pending: modes are entered after the first frame, and left
-    /// after the last. What they change is undone by the [`RestoreState`].
+    /// Sends controls after everything else that is pending: modes are entered after the first
+    /// frame and left after the last. The [`RestoreState`] records what must be undone.
     pub fn send(&self, controls: impl IntoIterator<Item = TerminalControl>) {
         self.change(|pending| pending.controls.extend(controls));
     }
 
-    /// The terminal has this size. That alone draws nothing: the next region is drawn anew.
+    /// Sets the size. This alone draws nothing; the next region is drawn completely.
     pub fn resize(&self, size: ScreenSize) {
         self.change(|pending| pending.size = Some(size));
     }
 
-    /// What was learnt of the terminal.
+    /// Sets whether the terminal rewraps rows when its width changes.
     pub fn set_reflows(&self, reflows: bool) {
         self.change(|pending| pending.reflows = Some(reflows));
     }
 
-    /// Other colours from now on.
+    /// Changes the number of colours.
     pub fn set_level(&self, level: ColorLevel) {
         self.change(|pending| pending.level = Some(level));
     }
 
-    /// Draws everything anew, after another program.
+    /// Draws the whole region again, after another program used the screen.
     pub fn redraw(&self) {
         self.change(|pending| pending.redraw = true);
     }
 
-    /// Lets what is visible scroll away, and draws the region on an empty screen.
+    /// Scrolls everything visible away and draws the region on an empty screen.
     pub fn scroll_away(&self) {
         self.change(|pending| pending.scroll_away = true);
     }
 
-    /// Waits until everything that was given is written; `false` if that took too long.
+    /// Waits until everything passed in is written. Returns `false` after the timeout, or if the
+    /// thread has ended.
     pub fn flush(&self, at_most: Duration) -> bool {
         let until = Instant::now() + at_most;
         let mut pending = self.shared.lock();
@@ -208,7 +210,7 @@ impl WriterShared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be done next; `None` at the end.
+    /// Returns the next work, or `None` if the thread must end.
     fn next(&self) -> Option<Pending> {
         let mut pending = self.lock();
         pending.is_busy = false;
@@ -216,7 +218,7 @@ impl WriterShared {
         loop {
             if pending.has_work() {
                 let is_ending = pending.is_ending;
-                // A size is not work, but counts for what is.
+                // A new size alone is not work, but it applies to the next work.
                 let work = std::mem::take(&mut *pending);
                 pending.is_ending = is_ending;
                 pending.is_busy = true;
@@ -314,7 +316,7 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
         self.send(&work.controls)
     }
 
-    /// Notes what must be undone before it is done.
+    /// Sends controls. What must be undone later is recorded before it is sent.
     fn send(&mut self, controls: &[TerminalControl]) -> io::Result<()> {
         let mut bytes = Vec::new();
         for control in controls {
@@ -343,7 +345,7 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => rest = &rest[count..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Another program left it in a mode in which a full terminal refuses.
+                // Another program left the terminal in non-blocking mode.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(REFUSED),
                 Err(error) => return Err(error),
             }

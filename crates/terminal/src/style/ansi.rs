@@ -1,10 +1,10 @@
-//! Text that a program coloured, such as the line of a status command: colours and links are kept, everything
-//! else that acts on a terminal is dropped.
+//! Parses text that a program coloured, such as the output of a status line command. Colours and
+//! links are preserved; all other escape sequences are dropped.
 
 use super::{Rgb, TextColor, TextStyle};
 use crate::text::TextLine;
 
-/// The lines of such a text.
+/// Returns the lines of a coloured text.
 pub fn parse_ansi(text: &str) -> Vec<TextLine> {
     let mut reader = AnsiReader::default();
     let mut lines = Vec::new();
@@ -38,7 +38,7 @@ impl AnsiReader {
         }
     }
 
-    /// Reads what follows an ESC; what is behind it.
+    /// Reads the sequence after an ESC and returns the text after it.
     fn sequence<'a>(&mut self, rest: &'a str) -> &'a str {
         if let Some(body) = rest.strip_prefix('[') {
             let Some(end) = body.find(|c: char| ('@'..='~').contains(&c)) else {
@@ -63,7 +63,7 @@ impl AnsiReader {
             }
             return &body[end + length..];
         }
-        // ESC and a letter, or one with a character set in between.
+        // ESC and a letter, or with intermediate characters, as for a character set.
         let skipped = rest.chars().take_while(|c| (' '..='/').contains(c)).count();
         let rest = &rest[skipped..];
         &rest[rest.chars().next().map_or(0, char::len_utf8)..]

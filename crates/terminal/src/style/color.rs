@@ -1,13 +1,13 @@
-//! Colours, and what becomes of them where a terminal has fewer.
+//! Colours, and their conversion for terminals with fewer colours.
 
 use std::fmt::Write;
 
-/// A colour by its parts, 0 to 255 each.
+/// A colour with its red, green and blue parts, 0 to 255 each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rgb(pub u8, pub u8, pub u8);
 
 impl Rgb {
-    /// How bright it is to the eye, 0 to 1 (WCAG relative luminance).
+    /// Returns the perceived brightness, 0 to 1 (WCAG relative luminance).
     pub fn luminance(self) -> f64 {
         let linear = |part: u8| {
             let part = f64::from(part) / 255.0;
@@ -19,17 +19,17 @@ impl Rgb {
         0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
     }
 
-    /// Is text on it best written in a dark colour?
+    /// Returns whether text on this background should be dark.
     pub fn is_light(self) -> bool {
         self.luminance() > 0.18
     }
 
-    /// This colour with a share of another, 0 to 1.
+    /// Returns this colour mixed with a share (0 to 1) of another.
     #[must_use]
     pub fn mixed(self, other: Self, share: f64) -> Self {
         let mix = |one: u8, two: u8| {
             let value = f64::from(one) + (f64::from(two) - f64::from(one)) * share;
-            // In range: both ends are.
+            // In range, because both inputs are.
             value.round().clamp(0.0, 255.0) as u8
         };
         Self(
@@ -41,44 +41,44 @@ impl Rgb {
 
     fn distance(self, other: Self) -> u32 {
         let square = |one: u8, two: u8| u32::from(one.abs_diff(two)).pow(2);
-        // The eye sees green best and blue least.
+        // The eye is most sensitive to green.
         2 * square(self.0, other.0) + 4 * square(self.1, other.1) + 3 * square(self.2, other.2)
     }
 }
 
-/// The contrast of two colours, 1 to 21 (WCAG). From 4.5 on text is easy to read.
+/// Returns the contrast of two colours, 1 to 21 (WCAG). Text is easy to read from 4.5 on.
 pub fn contrast(one: Rgb, two: Rgb) -> f64 {
     let (one, two) = (one.luminance(), two.luminance());
     (one.max(two) + 0.05) / (one.min(two) + 0.05)
 }
 
-/// A colour as it is asked for.
+/// A requested colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextColor {
-    /// One of the terminal's own 16, as its owner likes them.
+    /// One of the terminal's 16 colours, which the user may have configured.
     Ansi(u8),
     /// One of the fixed palette of 256.
     Indexed(u8),
-    /// Exactly this one.
+    /// Exactly this colour.
     Rgb(Rgb),
 }
 
-/// How many colours a terminal shows.
+/// The number of colours that a terminal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum ColorLevel {
-    /// None: bold, faint, reverse and underline stay.
+    /// No colours; bold, faint, reverse and underline stay.
     None,
-    /// The 16 of the terminal.
+    /// The terminal's 16 colours.
     #[default]
     Ansi16,
-    /// The palette of 256.
+    /// The palette of 256 colours.
     Ansi256,
-    /// All.
+    /// All colours (24 bit).
     TrueColor,
 }
 
 impl TextColor {
-    /// `base` is 30 for the foreground and 40 for the background.
+    /// Appends the SGR parameters. `base` is 30 for the foreground and 40 for the background.
     pub(super) fn write_sgr(self, level: ColorLevel, base: u8, out: &mut Vec<u8>) {
         let mut text = String::new();
         let _ = match (self.at(level), level) {
@@ -93,7 +93,7 @@ impl TextColor {
         out.extend_from_slice(text.as_bytes());
     }
 
-    /// The nearest that the level has.
+    /// Returns the nearest colour that the level has.
     fn at(self, level: ColorLevel) -> Self {
         match (self, level) {
             (Self::Rgb(color), ColorLevel::Ansi256) => Self::Indexed(nearest_of_256(color)),
@@ -109,7 +109,7 @@ impl TextColor {
 
 const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// The colour of a place in the palette from 16 on; those before are the terminal's own.
+/// Returns the colour of a palette index from 16 on; the first 16 depend on the terminal.
 fn of_palette(index: u8) -> Rgb {
     match index {
         232.. => {
@@ -128,7 +128,7 @@ pub(crate) fn nearest_of_256(color: Rgb) -> u8 {
     best.unwrap_or(16)
 }
 
-/// As most terminals draw their 16; what they really are is not known.
+/// The 16 colours as most terminals draw them; the actual colours are unknown.
 const USUAL: [Rgb; 16] = [
     Rgb(0, 0, 0),
     Rgb(205, 0, 0),

@@ -1,9 +1,10 @@
-//! How text looks: styles, colours at the level a terminal has, themes.
+//! The look of text: styles, colours at the level of the terminal, and themes.
 //!
-//! - [`TextStyle`], [`TextColor`]: what is asked for
-//! - [`ColorLevel`]: what the terminal can show; colours are brought down to it when they are painted
-//! - [`parse_ansi`]: text that a program coloured
-//! - [`theme`]: named looks, and tints of the terminal's real background
+//! - [`TextStyle`], [`TextColor`]: the requested look
+//! - [`ColorLevel`]: the colours that the terminal can show; colours are reduced to it when they
+//!   are painted
+//! - [`parse_ansi`]: parses text that a program coloured
+//! - [`theme`]: named themes, and tints of the terminal's real background
 
 mod ansi;
 mod color;
@@ -13,12 +14,12 @@ pub use ansi::parse_ansi;
 pub use color::{ColorLevel, Rgb, TextColor, contrast};
 pub use theme::{Theme, ThemeName};
 
-/// How a piece of text looks. The default is the terminal's own foreground and background.
+/// The look of a piece of text. The default is the terminal's own foreground and background.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct TextStyle {
-    /// The colour of the letters; `None`: the terminal's own.
+    /// The text colour; `None` for the terminal's own.
     pub foreground: Option<TextColor>,
-    /// The colour behind them; `None`: the terminal's own.
+    /// The background colour; `None` for the terminal's own.
     pub background: Option<TextColor>,
     bits: u8,
 }
@@ -30,7 +31,7 @@ const UNDERLINE: u8 = 1 << 3;
 const REVERSE: u8 = 1 << 4;
 const STRIKE: u8 = 1 << 5;
 
-/// Attribute and its SGR parameter.
+/// Each attribute with its SGR parameter.
 const ATTRIBUTES: [(u8, &str); 6] = [
     (BOLD, "1"),
     (FAINT, "2"),
@@ -41,7 +42,7 @@ const ATTRIBUTES: [(u8, &str); 6] = [
 ];
 
 impl TextStyle {
-    /// The terminal's own look.
+    /// Returns the terminal's default style.
     pub const fn new() -> Self {
         Self {
             foreground: None,
@@ -55,63 +56,63 @@ impl TextStyle {
         self
     }
 
-    /// In bold.
+    /// Returns the style in bold.
     #[must_use]
     pub const fn bold(self) -> Self {
         self.with(BOLD)
     }
 
-    /// Secondary text.
+    /// Returns the style for secondary text.
     #[must_use]
     pub const fn faint(self) -> Self {
         self.with(FAINT)
     }
 
-    /// In italics.
+    /// Returns the style in italics.
     #[must_use]
     pub const fn italic(self) -> Self {
         self.with(ITALIC)
     }
 
-    /// Underlined.
+    /// Returns the style underlined.
     #[must_use]
     pub const fn underline(self) -> Self {
         self.with(UNDERLINE)
     }
 
-    /// Foreground and background exchanged.
+    /// Returns the style with foreground and background exchanged.
     #[must_use]
     pub const fn reverse(self) -> Self {
         self.with(REVERSE)
     }
 
-    /// Struck through.
+    /// Returns the style struck through.
     #[must_use]
     pub const fn strike(self) -> Self {
         self.with(STRIKE)
     }
 
-    /// In this colour.
+    /// Returns the style with this text colour.
     #[must_use]
     pub const fn fg(mut self, color: TextColor) -> Self {
         self.foreground = Some(color);
         self
     }
 
-    /// On this colour.
+    /// Returns the style with this background colour.
     #[must_use]
     pub const fn bg(mut self, color: TextColor) -> Self {
         self.background = Some(color);
         self
     }
 
-    /// Neither bold nor faint.
+    /// Returns the style without bold and faint.
     pub(crate) const fn without_weight(mut self) -> Self {
         self.bits &= !(BOLD | FAINT);
         self
     }
 
-    /// This style with what another adds; the other's colours win.
+    /// Combines this style with another; the other's colours take precedence.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -121,7 +122,7 @@ impl TextStyle {
         }
     }
 
-    /// The sequence that selects exactly this style, whatever was selected before.
+    /// Appends the sequence that selects exactly this style, whatever was selected before.
     pub(crate) fn write_sgr(self, level: ColorLevel, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\x1b[0");
         for (bit, parameter) in ATTRIBUTES {
@@ -139,7 +140,7 @@ impl TextStyle {
         out.push(b'm');
     }
 
-    /// Does it look like the default at this level?
+    /// Returns whether the style looks like the default at this level.
     pub(crate) fn is_default(self, level: ColorLevel) -> bool {
         self.bits == 0
             && (level == ColorLevel::None

@@ -1,23 +1,24 @@
-//! Named looks, and how one is chosen.
+//! Named themes, and how one is chosen.
 //!
-//! Text is the terminal's own foreground and secondary text is faint: black, white and bright black are
-//! never used, since some background swallows each of them. Colour is never the only sign of anything.
+//! Normal text has the terminal's own foreground, and secondary text is faint. Black, white and
+//! bright black are never used, because each is invisible on some background. Colour is never the
+//! only sign of anything.
 
 use super::{ColorLevel, Rgb, TextColor, TextStyle, contrast};
 
-/// Which look is asked for.
+/// The name of a theme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThemeName {
-    /// By the terminal's background, if it is known; else by its own 16 colours.
+    /// Chosen by the terminal's background if it is known, otherwise in its own 16 colours.
     #[default]
     Auto,
     /// For a dark background.
     Dark,
     /// For a light background.
     Light,
-    /// For a dark background, without red against green.
+    /// For a dark background, without red-green contrast.
     DarkDaltonized,
-    /// For a light background, without red against green.
+    /// For a light background, without red-green contrast.
     LightDaltonized,
     /// For a dark background, in the terminal's own 16 colours.
     DarkAnsi,
@@ -26,7 +27,7 @@ pub enum ThemeName {
 }
 
 impl ThemeName {
-    /// The look of this name, as settings write it.
+    /// Parses the name of a theme in the settings.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "auto" => Self::Auto,
@@ -41,53 +42,53 @@ impl ThemeName {
     }
 }
 
-/// A look: the styles that text has by its part.
+/// A theme: the styles of text by purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
-    /// What a person should see first: prompts, chosen entries.
+    /// What the user should see first: prompts, selected entries.
     pub accent: TextStyle,
-    /// It worked.
+    /// Success.
     pub success: TextStyle,
-    /// It failed.
+    /// Failure.
     pub failure: TextStyle,
-    /// Mind this.
+    /// Warnings.
     pub warning: TextStyle,
     /// Secondary text.
     pub faint: TextStyle,
     /// Headings of a reply.
     pub heading: TextStyle,
-    /// Addresses.
+    /// Links.
     pub link: TextStyle,
-    /// Code between words.
+    /// Inline code.
     pub inline_code: TextStyle,
     /// Comments in code.
     pub comment: TextStyle,
-    /// Texts in code.
+    /// Strings in code.
     pub string: TextStyle,
-    /// Numbers and constants.
+    /// Numbers and constants in code.
     pub number: TextStyle,
-    /// Words of the language.
+    /// Keywords in code.
     pub keyword: TextStyle,
-    /// Names of types.
+    /// Type names in code.
     pub type_name: TextStyle,
-    /// What is called.
+    /// Calls in code.
     pub call: TextStyle,
-    /// Lines that were added: the mark, and the background where it is known.
+    /// Added lines: the mark, and the background if the terminal's background is known.
     pub added: TextStyle,
-    /// Lines that were removed.
+    /// Removed lines.
     pub removed: TextStyle,
-    /// Is it for a light background?
+    /// True if the theme is for a light background.
     pub is_light: bool,
 }
 
-/// How much of a colour is in the background of a changed line.
+/// The share of a colour in the background of a changed line.
 const TINT: f64 = 0.12;
 
-/// Less contrast than this is hard to read.
+/// The minimum contrast of readable text.
 const READABLE: f64 = 4.5;
 
 impl Theme {
-    /// The look of this name, where the background is known or not.
+    /// Creates the theme with this name. `background` is `None` if it is unknown.
     pub fn new(name: ThemeName, background: Option<Rgb>, level: ColorLevel) -> Self {
         let (is_light, daltonized, own_colors) = match name {
             ThemeName::Auto => match background {
@@ -114,7 +115,7 @@ impl Theme {
         palette.theme(is_light, background.filter(|_| !own_colors))
     }
 
-    /// By `COLORFGBG`, as rxvt and Konsole set it: `15;0` is light on dark.
+    /// Parses `COLORFGBG`, which rxvt and Konsole set: `15;0` is light on dark.
     pub fn background_of(colorfgbg: &str) -> Option<Rgb> {
         let last = colorfgbg.rsplit(';').next()?;
         match last.parse::<u8>().ok()? {
@@ -170,7 +171,7 @@ impl Palette {
         cyan: rgb(0, 108, 120),
     };
 
-    /// Blue for what was added and orange for what was removed.
+    /// Returns the palette with blue for additions and orange for removals.
     fn daltonized(self, is_light: bool) -> Self {
         let (added, removed) = match is_light {
             true => (rgb(0, 92, 168), rgb(160, 84, 0)),

@@ -1,7 +1,7 @@
-//! vi keys: a state that a key changes, and what it does to the buffer.
+//! vi keys: a state machine that turns keys into changes of the buffer.
 //!
-//! A command is read key by key: `[count] operator [count] motion`. What was typed for the last change is
-//! kept as keys, and `.` types it again.
+//! A command is read key by key: `[count] operator [count] motion`. The keys of the last change are
+//! recorded, and `.` replays them.
 
 mod motions;
 mod objects;
@@ -14,20 +14,20 @@ use crate::input::{Key, KeyCode};
 use motions::{Find, Motion, MotionKind};
 use operators::Operator;
 
-/// What keys mean.
+/// The mode of the vi keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViMode {
-    /// Commands.
+    /// Keys are commands.
     Normal,
-    /// Text.
+    /// Keys insert text.
     Insert,
-    /// A selection by letters.
+    /// A selection of characters.
     Visual,
-    /// A selection by lines.
+    /// A selection of lines.
     VisualLine,
 }
 
-/// What the next key completes.
+/// The part of a command that the next key completes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaiting {
     Nothing,
@@ -37,7 +37,7 @@ enum Awaiting {
     Letter(Find),
     /// `r`
     Replacement,
-    /// `i` or `a` behind an operator
+    /// `i` or `a` after an operator
     Object {
         around: bool,
     },
@@ -50,7 +50,7 @@ pub(super) struct Register {
     is_linewise: bool,
 }
 
-/// No one counts further than this.
+/// The maximum repeat count.
 const MOST_COUNT: usize = 9999;
 
 #[derive(Debug, Clone)]
@@ -61,10 +61,10 @@ pub(super) struct ViState {
     awaiting: Awaiting,
     register: Register,
     last_find: Option<(Find, char)>,
-    /// Where a selection began.
+    /// The start of the selection.
     anchor: usize,
     escapes: Vec<String>,
-    /// The keys of the command in progress, and of the last that changed something.
+    /// The keys of the command in progress, and those of the last command that changed something.
     typed: Vec<Key>,
     last_change: Vec<Key>,
     is_repeating: bool,
@@ -93,7 +93,7 @@ impl ViState {
         self.mode
     }
 
-    /// What is selected, by bytes.
+    /// Returns the selected byte range.
     pub(super) fn selection(&self, buffer: &TextBuffer) -> Option<Range<usize>> {
         let text = buffer.text();
         let (from, to) = self.ends(buffer);
@@ -107,15 +107,16 @@ impl ViState {
         }
     }
 
-    /// Where a selection begins, and the letter it ends with. The draft may have become another since it began, so
-    /// that the place where that was is inside of a letter now, or behind the end.
+    /// Returns the start of the selection, and the start of its last character. The draft may have
+    /// changed since the selection began, so the anchor may now be inside a character or past the
+    /// end; it is moved to a valid position.
     fn ends(&self, buffer: &TextBuffer) -> (usize, usize) {
         let anchor = motion::cluster_start(buffer.text(), self.anchor);
         (anchor.min(buffer.caret()), anchor.max(buffer.caret()))
     }
 
-    /// A selection ends because the draft is changed by something else than keys: what was selected, without the end
-    /// of its last line.
+    /// Ends a selection because something other than a key changes the draft. Returns the selected
+    /// range, without the line end of its last line.
     pub(super) fn leave_visual(&mut self, buffer: &TextBuffer) -> Option<Range<usize>> {
         let mut selected = self.selection(buffer)?;
         if self.mode == ViMode::VisualLine {
@@ -134,7 +135,7 @@ impl ViState {
     }
 
     pub(super) fn key(&mut self, key: Key, editor: &mut Editor) -> EditOutcome {
-        // Escape and a letter that were typed quickly arrive as Alt with the letter.
+        // Escape and a letter in quick succession arrive as Alt with the letter.
         if let (true, KeyCode::Char(letter)) = (key.modifiers.alt, key.code) {
             self.key(Key::ESCAPE, editor);
             return self.key(Key::char(letter), editor);
@@ -200,7 +201,7 @@ impl ViState {
         self.clear();
     }
 
-    /// The command in progress is over.
+    /// Resets the command in progress.
     fn clear(&mut self) {
         self.count = 0;
         self.operator = None;
@@ -218,7 +219,7 @@ impl ViState {
             let was_idle = self.is_idle();
             self.clear();
             self.mode = ViMode::Normal;
-            // In normal mode Escape is the program's.
+            // In normal mode, Escape is left to the program.
             return if was_idle {
                 EditOutcome::Unused
             } else {
@@ -312,7 +313,7 @@ impl ViState {
         EditOutcome::Done
     }
 
-    /// Up, down and search reach beyond the draft.
+    /// Handles up, down and search, which may reach beyond the draft.
     fn edge_key(&mut self, letter: char, editor: &mut Editor) -> Option<EditOutcome> {
         if letter == '/' && self.is_idle() {
             return Some(EditOutcome::Search);
@@ -405,7 +406,7 @@ impl ViState {
     }
 }
 
-/// In normal mode the caret is on a letter, never behind the last of a line.
+/// In normal mode the caret is on a character, never after the last one of a line.
 fn stay_on_line(editor: &mut Editor) {
     let (text, caret) = (editor.buffer.text(), editor.buffer.caret());
     let line = motion::line(text, caret);

@@ -1,8 +1,8 @@
-//! Where motions go.
+//! The targets of motions.
 
 use super::super::motion::{self, LetterClass, class, wide_class};
 
-/// How an operator takes a motion.
+/// The range that an operator derives from a motion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MotionKind {
     Exclusive,
@@ -31,7 +31,7 @@ impl Motion {
         }
     }
 
-    /// To a line by its number, from 1.
+    /// Moves to a line by its number, starting at 1.
     pub(super) fn to_line(text: &str, number: usize) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
         let start = starts.take(number.max(1)).last().unwrap_or(0);
@@ -42,7 +42,7 @@ impl Motion {
     }
 }
 
-/// How far a letter is searched, on one line.
+/// The direction and end of a character search within the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Find {
     To,
@@ -62,7 +62,8 @@ impl Find {
     }
 }
 
-/// `is_again`: by `;`, where a letter right beside the caret was reached before.
+/// Finds a character. `is_again` is true for `;`, which skips a character next to the caret that
+/// the last search has already reached.
 pub(super) fn find(
     text: &str,
     caret: usize,
@@ -102,7 +103,7 @@ pub(super) fn find(
     })
 }
 
-/// The motion of a letter; `None` if it is none.
+/// Returns the motion of a letter, or `None` if the letter is not a motion.
 pub(super) fn by_letter(
     text: &str,
     caret: usize,
@@ -129,7 +130,7 @@ pub(super) fn by_letter(
             Motion::exclusive(last.end)
         }
         'w' | 'W' => {
-            // `cw` on a word changes the word and not the blank behind it.
+            // `cw` on a word changes the word but not the space after it.
             let on_blank = text[caret..].chars().next().is_none_or(char::is_whitespace);
             if changes && !on_blank {
                 let end = (1..count).fold(end_of_this(text, caret, class_of), |at, _| {
@@ -175,7 +176,7 @@ fn class_at(text: &str, at: usize, class_of: fn(char) -> LetterClass) -> LetterC
         .map_or(LetterClass::Blank, class_of)
 }
 
-/// The beginning of the next word; an empty line is one.
+/// Returns the start of the next word; an empty line counts as a word.
 fn word_forward(text: &str, at: usize, class_of: fn(char) -> LetterClass) -> usize {
     let begun = class_at(text, at, class_of);
     let mut at = at;
@@ -207,7 +208,7 @@ fn word_back(text: &str, at: usize, class_of: fn(char) -> LetterClass) -> usize 
     at
 }
 
-/// The last letter of the next word.
+/// Returns the last character of the next word.
 fn word_end(text: &str, at: usize, class_of: fn(char) -> LetterClass) -> usize {
     let mut next = motion::next(text, at);
     while next < text.len() && class_at(text, next, class_of) == LetterClass::Blank {
@@ -219,7 +220,7 @@ fn word_end(text: &str, at: usize, class_of: fn(char) -> LetterClass) -> usize {
     end_of_this(text, next, class_of)
 }
 
-/// The last letter of the word at a place.
+/// Returns the last character of the word at a position.
 fn end_of_this(text: &str, at: usize, class_of: fn(char) -> LetterClass) -> usize {
     let class = class_at(text, at, class_of);
     let mut at = at;

@@ -1,10 +1,11 @@
-//! Text objects: a word, what is between quotes or brackets.
+//! Text objects: words, and the text between quotes or brackets.
 
 use std::ops::Range;
 
 use super::super::motion::{self, LetterClass, class, wide_class};
 
-/// The object of a letter at the caret; `around`: with its ends, or the blanks behind a word.
+/// Returns the range of the text object at the caret. With `around` it includes the delimiters, or
+/// the spaces after a word.
 pub(super) fn find(text: &str, caret: usize, letter: char, around: bool) -> Option<Range<usize>> {
     match letter {
         'w' => word(text, caret, around, class),
@@ -45,7 +46,7 @@ fn word(
         return Some(start..end);
     }
     if here == LetterClass::Blank {
-        // Blanks and the word behind them.
+        // The spaces and the word after them.
         return Some(start..at(end).map_or(end, |class| extend(end, class)));
     }
     let with_blanks = extend(end, LetterClass::Blank);

@@ -1,4 +1,4 @@
-//! What operators and single letters do to the draft.
+//! The effects of operators and single-letter commands on the draft.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ impl ViState {
         if let Some(selection) = self.selection(&editor.buffer) {
             let is_linewise = self.mode == ViMode::VisualLine;
             let selection = match is_linewise {
-                // Without the last line end, which `operate` sees to.
+                // Without the last line end, which `operate` handles.
                 true => {
                     let (_, last) = self.ends(&editor.buffer);
                     selection.start..motion::line(editor.buffer.text(), last).end
@@ -45,7 +45,7 @@ impl ViState {
             return self.operate(operator, selection, is_linewise, editor);
         }
         match self.operator {
-            // Twice: whole lines.
+            // The operator twice: whole lines.
             Some((before, _)) if before == operator => {
                 let count = self.take_count();
                 let (text, caret) = (editor.buffer.text(), editor.buffer.caret());
@@ -93,7 +93,7 @@ impl ViState {
             _ => {
                 editor.buffer.begin(EditKind::Other);
                 let text = editor.buffer.text();
-                // A line goes with its end, the last one with the end before it.
+                // A line is deleted with its line end, the last line with the line end before it.
                 let range = match is_linewise {
                     true if range.end < text.len() => range.start..range.end + 1,
                     true => range.start.saturating_sub(1)..range.end,
@@ -299,7 +299,7 @@ impl ViState {
         self.has_changed = true;
     }
 
-    /// Joins this line and those below to one.
+    /// Joins `count` lines into one.
     fn join_lines(&mut self, count: usize, editor: &mut Editor) {
         editor.buffer.begin(EditKind::Other);
         editor.buffer.hold_undo();
@@ -359,7 +359,7 @@ impl ViState {
         self.has_changed = true;
     }
 
-    /// `.`: what was typed for the last change, typed again.
+    /// Handles `.`: replays the keys of the last change.
     fn repeat(&mut self, editor: &mut Editor) {
         self.clear();
         if self.is_repeating {
@@ -370,7 +370,7 @@ impl ViState {
             self.key(key, editor);
         }
         self.is_repeating = false;
-        // The keys stay those of the change, not the dot.
+        // The recorded keys stay those of the change, not the dot.
         self.has_changed = false;
     }
 }
