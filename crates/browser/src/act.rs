@@ -1,5 +1,5 @@
-//! Acting on a page as a person does: by the mouse at the place where the element is (`pointer`), by keys, into
-//! fields (`fields`).
+//! Actions on a page, performed as a user would: with the mouse at the position of an element
+//! (`pointer`), with keys, and in form fields (`fields`).
 
 use std::time::Duration;
 
@@ -13,39 +13,39 @@ use crate::{
     wire::Nothing,
 };
 
-/// Something done to a page.
+/// An action on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageAction {
-    /// Presses the mouse on an element.
+    /// Clicks an element.
     Click {
-        /// Its ref.
+        /// The ref of the element.
         on: u32,
-        /// Twice.
+        /// True for a double click.
         double: bool,
     },
-    /// Moves the mouse there.
+    /// Moves the mouse over an element.
     Hover(u32),
-    /// Replaces a field's text.
+    /// Replaces the text of a field.
     Type {
-        /// Its ref.
+        /// The ref of the field.
         into: u32,
         /// The text.
         text: String,
-        /// Enter follows.
+        /// True to press Enter afterwards.
         submit: bool,
     },
-    /// Sets several fields.
+    /// Sets the values of several fields.
     Fill(Vec<(u32, String)>),
-    /// Chooses options of a list by label or value.
+    /// Selects options of a list by label or value.
     Select {
-        /// The list's ref.
+        /// The ref of the list.
         of: u32,
-        /// Its options.
+        /// The options.
         values: Vec<String>,
     },
-    /// Gives files, by paths that the program sees, to a field.
+    /// Sets the files of a file field, with paths as the browser process sees them.
     Upload {
-        /// The field's ref.
+        /// The ref of the field.
         to: u32,
         /// The files.
         files: Vec<String>,
@@ -54,29 +54,30 @@ pub enum PageAction {
     Press(String),
     /// Drags one element to another.
     Drag {
-        /// What is dragged.
+        /// The ref of the element to drag.
         from: u32,
-        /// Where to.
+        /// The ref of the target.
         to: u32,
     },
-    /// Scrolls an element into view, or one page down.
+    /// Scrolls an element into view, or the page down by 90 % of its height.
     Scroll(Option<u32>),
 }
 
-/// What came of an action.
+/// The result of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acted {
-    /// The tab shows another page.
+    /// True if the tab shows another page.
     pub navigated: bool,
-    /// What the reader should know, such as a field that holds another text than was typed.
+    /// Remarks for the reader, for example that a field contains another text than was typed.
     pub remarks: Vec<String>,
 }
 
 impl Tab {
-    /// Does it, and waits until the page has come to rest.
+    /// Performs an action and waits until the page is quiet.
     ///
     /// # Errors
-    /// The element is gone, covered or disabled; a dialog opened; the page went where it may not.
+    /// The element no longer exists, is covered or disabled; a dialog opened; or a navigation was
+    /// refused.
     pub async fn act(&self, action: &PageAction) -> Result<Acted> {
         let before = self.before()?;
         let mut remarks = Vec::new();

@@ -1,8 +1,9 @@
-//! Messages as Chromium keeps them itself: CBOR, as much of it as it uses. Asked for JSON it would have to turn each
-//! message into text first, which takes longer than all the rest of a large answer.
+//! Messages in CBOR, the binary format that Chromium uses internally, as far as Chromium uses it.
+//! With JSON, Chromium would first convert each message to text, which takes longer than everything
+//! else for a large response.
 //!
-//! Every map and every list stands in an envelope (tag 24, a byte string of 32 bits of length), so that a message and
-//! each part that is not wanted can be skipped without being read.
+//! Every map and list is wrapped in an envelope (tag 24, a byte string with a 32-bit length), so
+//! that a message, and each part that is not needed, can be skipped without parsing.
 
 use std::fmt;
 
@@ -12,9 +13,9 @@ use serde::de::{
 };
 use serde_json::Value;
 
-/// Tag 24 with its number behind it, then a byte string with four bytes of length.
+/// Tag 24, then a byte string with a four-byte length.
 const ENVELOPE: [u8; 3] = [0xd8, 0x18, 0x5a];
-/// An envelope and its length.
+/// The length of an envelope header: the tag and the length.
 pub(crate) const ENVELOPE_HEAD: usize = 7;
 const MAP: u8 = 0xbf;
 const LIST: u8 = 0x9f;
@@ -23,14 +24,14 @@ const FALSE: u8 = 0xf4;
 const TRUE: u8 = 0xf5;
 const NULL: u8 = 0xf6;
 const DOUBLE: u8 = 0xfb;
-/// Whole numbers below are exact in a double.
+/// Integers below this are exact in a double.
 const EXACT: f64 = 9e15;
-/// In front of bytes that are base64 in JSON.
+/// The prefix of bytes that would be base64 in JSON.
 const BINARY: u8 = 0xd6;
-/// What nests deeper comes from no Chromium.
+/// The maximum nesting depth. Chromium sends nothing deeper.
 const DEEPEST: usize = 320;
 
-/// A command for Chromium.
+/// Encodes a command for Chromium.
 pub(crate) fn write(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(256);
     write_value(value, &mut bytes);
@@ -43,7 +44,7 @@ fn write_value(value: &Value, to: &mut Vec<u8>) {
         Value::Bool(false) => to.push(FALSE),
         Value::Bool(true) => to.push(TRUE),
         Value::String(text) => write_text(text, to),
-        // It knows whole numbers of 32 bits.
+        // Chromium supports only 32-bit integers.
         Value::Number(number) => match number.as_i64().and_then(|n| i32::try_from(n).ok()) {
             Some(number) if number < 0 => write_head(1, !number as u32, to),
             Some(number) => write_head(0, number as u32, to),
@@ -67,7 +68,7 @@ fn write_value(value: &Value, to: &mut Vec<u8>) {
 }
 
 fn write_text(text: &str, to: &mut Vec<u8>) {
-    // What we send is bounded far below four gigabytes.
+    // Outgoing messages are far smaller than four gigabytes.
     write_head(3, u32::try_from(text.len()).unwrap_or(u32::MAX), to);
     to.extend_from_slice(text.as_bytes());
 }
@@ -99,14 +100,16 @@ fn write_enveloped(first: u8, to: &mut Vec<u8>, inside: impl FnOnce(&mut Vec<u8>
     to[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// How long a message is that begins so, its envelope included; none if it does not begin as one.
+/// Returns the length of a message with this header, including its envelope, or `None` if the
+/// header is invalid.
 pub(crate) fn message_length(head: [u8; ENVELOPE_HEAD]) -> Option<usize> {
     let [a, b, c, length @ ..] = head;
     let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
     ([a, b, c] == ENVELOPE).then_some(length + ENVELOPE_HEAD)
 }
 
-/// The number of the call that a message answers, from its beginning: Chromium writes it first.
+/// Returns the id of the call that a message answers, from the start of the message: Chromium
+/// writes the id first.
 pub(crate) fn id_of(start: &[u8]) -> Option<u64> {
     let rest = start.get(ENVELOPE_HEAD..)?;
     let rest = rest.strip_prefix(&[MAP, 0x62, b'i', b'd'])?;
@@ -115,7 +118,7 @@ pub(crate) fn id_of(start: &[u8]) -> Option<u64> {
     (first >> 5 == 0).then(|| reader.number(first).ok())?
 }
 
-/// Reads a message.
+/// Decodes a message.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CborError> {
     T::deserialize(&mut CborReader {
         rest: bytes,
@@ -123,7 +126,7 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CborError> {
     })
 }
 
-/// Why a message cannot be read.
+/// The reason why a message cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CborError(String);
 
@@ -160,7 +163,7 @@ impl<'a> CborReader<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// The number that belongs to a first byte.
+    /// Returns the number that is encoded with an initial byte.
     fn number(&mut self, first: u8) -> Result<u64, CborError> {
         let wide = |bytes: &[u8]| {
             bytes
@@ -179,7 +182,7 @@ impl<'a> CborReader<'a> {
         self.take(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
-    /// Past the envelope of a map or list, if there is one.
+    /// Skips the envelope header of a map or list, if any.
     fn open(&mut self) {
         if self.rest.starts_with(&ENVELOPE) {
             self.rest = self.rest.get(ENVELOPE_HEAD..).unwrap_or_default();
@@ -194,7 +197,7 @@ impl<'a> CborReader<'a> {
         }
     }
 
-    /// Is the next byte the end of a map or list? Then it is taken.
+    /// Returns whether the next byte ends a map or list, and consumes it if so.
     fn is_end(&mut self) -> bool {
         let rest = self.rest.strip_prefix(&[END]);
         self.rest = rest.unwrap_or(self.rest);
@@ -231,7 +234,7 @@ impl<'de> de::Deserializer<'de> for &mut CborReader<'de> {
                 let number = i64::try_from(self.number(first)?);
                 visitor.visit_i64(!number.map_err(|_| unexpected(first))?)
             }
-            // A text of sixteen-bit units, the low byte of each first.
+            // A string of 16-bit units in little-endian order.
             (_, 2) => {
                 let units = self.bytes(first)?.chunks_exact(2);
                 let units: Vec<u16> = units
@@ -252,7 +255,7 @@ impl<'de> de::Deserializer<'de> for &mut CborReader<'de> {
             (DOUBLE, _) => {
                 let bytes = self.take(8)?.try_into().unwrap_or_default();
                 let number = f64::from_be_bytes(bytes);
-                // A script's numbers all come so: whole ones are to be read as such.
+                // All numbers from scripts are doubles: integral ones are decoded as integers.
                 if number.fract() == 0.0 && number.abs() < EXACT {
                     visitor.visit_i64(number as i64)
                 } else {
@@ -291,7 +294,7 @@ impl<'de> de::Deserializer<'de> for &mut CborReader<'de> {
         visitor.visit_enum(name.into_deserializer())
     }
 
-    /// What stands in an envelope is passed over in one step.
+    /// A value in an envelope is skipped in one step.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, CborError> {
         match self.rest.first_chunk().copied().and_then(message_length) {
             Some(length) => {
@@ -308,7 +311,7 @@ impl<'de> de::Deserializer<'de> for &mut CborReader<'de> {
     }
 }
 
-/// What stands in a map or list, up to its end.
+/// The entries of a map or list, up to its end.
 struct Entries<'r, 'de>(&'r mut CborReader<'de>);
 
 impl<'de> MapAccess<'de> for Entries<'_, 'de> {

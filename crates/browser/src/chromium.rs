@@ -1,4 +1,4 @@
-//! A running Chromium: what is said to it, its tabs.
+//! A running Chromium: its connection and its tabs.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -22,21 +22,22 @@ use crate::{
     wire::{Messages, Nothing, Wire, within},
 };
 
-/// How long the program may take for a command of ours that involves no page.
+/// The time limit of a command that involves no page.
 pub(crate) const ANSWERS: Duration = Duration::from_secs(20);
-/// A dialog that nothing answers is dismissed.
+/// The time after which an unanswered dialog is dismissed.
 const DIALOG_WAITS: Duration = Duration::from_secs(60);
 const VIEWPORT: (u32, u32) = (1280, 800);
 
-/// What a browser is given beside its pipe.
+/// The options of a browser besides its pipe.
 pub struct ChromiumOptions {
-    /// Decides where pages go.
+    /// Decides about requests of pages.
     pub judge: Arc<dyn RequestJudge>,
-    /// Where downloads are put, as the program sees it; without one they are refused.
+    /// The folder for downloads, as a path that the browser process sees. Without it, downloads are
+    /// refused.
     pub downloads: Option<String>,
 }
 
-/// One browser. When the last handle is dropped its pipe closes, and the program ends.
+/// A browser. When the last handle is dropped, its pipe closes and the process exits.
 #[derive(Clone)]
 pub struct Chromium {
     pub(crate) shared: Arc<Shared>,
@@ -49,31 +50,32 @@ pub(crate) struct Shared {
     pub(crate) judge: Arc<dyn RequestJudge>,
 }
 
-/// A tab, as a list shows it.
+/// A tab, as shown in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TabInfo {
-    /// Its number, which no other tab of this browser gets.
+    /// The number of the tab. It is never reused in this browser.
     pub number: u32,
     /// Its address.
     pub url: String,
     /// Its title.
     pub title: String,
-    /// Actions go to it.
+    /// True if actions go to this tab.
     pub selected: bool,
-    /// What it waits for.
+    /// The open dialog, if any.
     pub dialog: Option<PageDialog>,
-    /// The address of the page that opened it, as it was then: what it writes into an empty tab is its own.
+    /// The address of the page that opened the tab, as it was then. That page may also have written
+    /// the contents of an empty tab.
     pub opened_by: Option<String>,
-    /// Whose it is, where it is not of the one whose tab is selected: see [`Chromium::open_apart`].
+    /// The owner of the tab if it was opened with [`Chromium::open_apart`]; see there.
     pub owner: Option<u32>,
 }
 
 impl Chromium {
-    /// Begins to speak with a Chromium that was started with `--remote-debugging-pipe=cbor`: `reader` is what it
-    /// writes, `writer` what it reads.
+    /// Connects to a Chromium that was started with `--remote-debugging-pipe=cbor`: `reader`
+    /// receives what it writes, and `writer` sends what it reads.
     ///
     /// # Errors
-    /// It ends or does not answer.
+    /// The process exits or does not answer.
     pub async fn connect(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -88,7 +90,7 @@ impl Chromium {
         tokio::spawn(read(Messages::new(reader), Arc::downgrade(&shared)));
         let this = Self { shared };
         this.call("Browser.getVersion", json!({})).await?;
-        // Nothing is granted, so every permission is denied.
+        // No permission is granted, so every permission request is denied.
         this.call("Browser.grantPermissions", json!({"permissions": []}))
             .await?;
         let downloads = match options.downloads {
@@ -113,13 +115,13 @@ impl Chromium {
         within(ANSWERS, method, answer).await.map(drop)
     }
 
-    /// Whether the program is gone.
+    /// Returns whether the process has exited.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.shared.wire.ended()
     }
 
-    /// Asks the program to end. The pipe's end does the same.
+    /// Asks the process to exit. Closing the pipe has the same effect.
     pub async fn close(&self) {
         let answer = self
             .shared
@@ -128,7 +130,7 @@ impl Chromium {
         drop(within(Duration::from_secs(2), "close", answer).await);
     }
 
-    /// All tabs.
+    /// Returns all tabs.
     #[must_use]
     pub fn tabs(&self) -> Vec<TabInfo> {
         let state = self.shared.state();
@@ -144,13 +146,13 @@ impl Chromium {
         state.tabs.iter().map(info).collect()
     }
 
-    /// What happened since this was last asked: alerts, new tabs, refused files.
+    /// Returns the notes since the last call: alerts, new tabs, refused downloads.
     #[must_use]
     pub fn take_notes(&self) -> Vec<String> {
         self.shared.state().take_notes()
     }
 
-    /// The downloads that have ended since this was last asked.
+    /// Returns the downloads that have ended since the last call.
     #[must_use]
     pub fn take_downloads(&self) -> Vec<Download> {
         let mut state = self.shared.state();
@@ -162,10 +164,10 @@ impl Chromium {
         ended
     }
 
-    /// The tab that actions go to; one is opened if there is none.
+    /// Returns the tab that actions go to, and opens one if there is none.
     ///
     /// # Errors
-    /// The program ended or does not answer.
+    /// The process exited or does not answer.
     pub async fn selected(&self) -> Result<Tab> {
         let number = {
             let state = self.shared.state();
@@ -180,27 +182,28 @@ impl Chromium {
     /// Opens an empty tab and selects it.
     ///
     /// # Errors
-    /// The program ended or does not answer.
+    /// The process exited or does not answer.
     pub async fn open(&self) -> Result<Tab> {
         let tab = self.create(None).await?;
         self.select(tab.number).await
     }
 
-    /// Opens an empty tab that is never selected by itself: it is someone else's than the selected one. `owner` is the
-    /// number of the first tab of the same one, if there was one; tabs that pages of it open are that one's too.
+    /// Opens an empty tab that is never selected automatically, because it has another owner than
+    /// the selected tab, for example a subagent. `owner` is the number of that owner's first tab, or
+    /// `None` for a new owner. Tabs opened by the owner's pages belong to the owner too.
     ///
     /// # Errors
-    /// The program ended or does not answer.
+    /// The process exited or does not answer.
     pub async fn open_apart(&self, owner: Option<u32>) -> Result<Tab> {
         let tab = self.create(Some(owner)).await?;
         tab.bring_to_front().await?;
         Ok(tab)
     }
 
-    /// The tab of this number.
+    /// Returns the tab with this number.
     ///
     /// # Errors
-    /// There is none, or the program does not answer.
+    /// There is no such tab, or the process does not answer.
     pub async fn tab(&self, number: u32) -> Result<Tab> {
         self.ready(number).await
     }
@@ -221,7 +224,8 @@ impl Chromium {
         }
     }
 
-    /// `apart`: whose it is; the one's that begins with it if that is not known yet.
+    /// Creates a tab. `apart` is set for tabs with an owner; its inner value is the owner, or
+    /// `None` to make the new tab the first of a new owner.
     async fn create(&self, apart: Option<Option<u32>>) -> Result<Tab> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -250,10 +254,10 @@ impl Chromium {
         self.ready(number).await
     }
 
-    /// Makes a tab the one that actions go to.
+    /// Makes actions go to this tab.
     ///
     /// # Errors
-    /// There is none of this number, or the program does not answer.
+    /// There is no such tab, or the process does not answer.
     pub async fn select(&self, number: u32) -> Result<Tab> {
         let tab = self.ready(number).await?;
         self.shared.state().selected = number;
@@ -264,7 +268,7 @@ impl Chromium {
     /// Closes a tab.
     ///
     /// # Errors
-    /// There is none of this number, or the program does not answer.
+    /// There is no such tab, or the process does not answer.
     pub async fn close_tab(&self, number: u32) -> Result<()> {
         let target = {
             let state = self.shared.state();
@@ -334,7 +338,7 @@ impl Shared {
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Waits until `find` finds something; none at the deadline.
+    /// Waits until `find` returns a value. Returns `None` at the deadline.
     pub(crate) async fn until<T>(
         &self,
         deadline: Instant,
@@ -356,7 +360,7 @@ impl Shared {
         }
     }
 
-    /// Sends a command whose answer is of no interest.
+    /// Sends a command and ignores its answer.
     pub(crate) fn send(
         self: &Arc<Self>,
         session: Option<String>,
@@ -372,7 +376,7 @@ impl Shared {
         });
     }
 
-    /// Everything that is wanted of a tab, before anything in it runs.
+    /// Configures a new tab before anything in it runs.
     pub(crate) async fn prepare_tab(self: &Arc<Self>, number: u32) {
         let Some(session) = self
             .state()
@@ -397,7 +401,8 @@ impl Shared {
             ("DOM.enable", json!({})),
             (
                 "Fetch.enable",
-                // Documents, and whatever names this machine, to which the served host belongs.
+                // Pause documents, and every request to this machine. The host for served files
+                // counts as this machine.
                 json!({"patterns": [
                     {"resourceType": "Document"},
                     {"urlPattern": "*://localhost*"},
@@ -415,7 +420,8 @@ impl Shared {
                 json!({"width": VIEWPORT.0, "height": VIEWPORT.1, "deviceScaleFactor": 1, "mobile": false}),
             ),
         ];
-        // A page that waits to be run answers some of these only then, so none is waited for.
+        // A page that waits for the debugger answers some of these only after it runs, so no answer
+        // is awaited.
         for (method, params) in commands {
             self.wire.post(&session, method, params).await;
         }

@@ -1,26 +1,26 @@
-//! Other screens and circumstances, for one tab.
+//! Emulates other screens and environments in one tab.
 
 use serde_json::json;
 
 use crate::{error::Result, tab::Tab, wire::Nothing};
 
-/// What a tab is to take for granted; what is not given stays as it is.
+/// The emulated properties of a tab. Fields that are `None` stay unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Emulation {
-    /// CSS pixels.
+    /// The viewport width in CSS pixels.
     pub width: Option<u32>,
-    /// CSS pixels.
+    /// The viewport height in CSS pixels.
     pub height: Option<u32>,
-    /// A telephone: touch, its own viewport.
+    /// Emulates a phone: touch input and a mobile viewport.
     pub mobile: Option<bool>,
-    /// The person prefers dark colours.
+    /// The user prefers a dark colour scheme.
     pub dark: Option<bool>,
-    /// There is no network.
+    /// The network is disconnected.
     pub offline: Option<bool>,
 }
 
 impl Tab {
-    /// Sets what is given; it holds for the tab.
+    /// Applies the fields that are set to the tab, and returns all emulated properties.
     ///
     /// # Errors
     /// The page does not answer.

@@ -1,67 +1,67 @@
-//! What can go wrong, in words for the reader of the page.
+//! Errors of the browser, with texts for the reader of the page.
 
 use std::time::Duration;
 
-/// Why the browser did not do what it was asked.
+/// The reason why the browser did not do what was requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChromiumError {
-    /// The pipe is closed: the program ended, crashed or was killed.
+    /// The pipe is closed: the process exited, crashed or was killed.
     #[error("the browser ended")]
     Ended,
-    /// The program did not answer in time.
+    /// The browser did not answer in time.
     #[error("{what} did not end within {} s", .after.as_secs_f32().round())]
     Timeout {
-        /// What was waited for.
+        /// The operation that was awaited.
         what: String,
-        /// How long.
+        /// The time limit.
         after: Duration,
     },
-    /// What the program says is longer than what is read of it.
+    /// The response of the browser exceeds the size limit.
     #[error("the answer is longer than {megabytes} MB")]
     TooLong {
-        /// The most that is read.
+        /// The limit in megabytes.
         megabytes: usize,
     },
-    /// The program refused a command.
+    /// The browser refused a command.
     #[error("{method}: {message}")]
     Protocol {
         /// The command.
         method: String,
-        /// Its words.
+        /// The error message of the browser.
         message: String,
     },
-    /// The element of a ref is no more.
+    /// The element of a ref no longer exists.
     #[error("e{number} is gone: {why}. Take a snapshot.")]
     Gone {
         /// The number of the ref.
         number: u32,
-        /// What became of it.
+        /// The reason why it no longer exists.
         why: String,
     },
-    /// Something lies over the element.
+    /// Another element covers the element.
     #[error("e{number} is covered by {by}.")]
     Covered {
         /// The number of the ref.
         number: u32,
-        /// The line of the element above it.
+        /// The snapshot line of the covering element.
         by: String,
     },
-    /// The page waits for an answer.
+    /// A dialog is open and waits for an answer.
     #[error("a {kind} dialog is open: \"{message}\". Answer it with the action dialog.")]
     DialogOpen {
         /// `confirm`, `prompt` …
         kind: String,
-        /// What it asks.
+        /// The message of the dialog.
         message: String,
     },
-    /// The process of the page died.
+    /// The renderer process of the page crashed.
     #[error("The page crashed; navigate again.")]
     Crashed,
     /// The tab was closed.
     #[error("tab {0} is closed")]
     TabClosed(u32),
-    /// The judge of requests refused it.
+    /// The interceptor refused a request.
     #[error("{0}")]
     Refused(String),
     /// The page could not be loaded.
@@ -69,10 +69,10 @@ pub enum ChromiumError {
     Unreachable {
         /// `net::ERR_…`.
         error: String,
-        /// Where.
+        /// The address.
         url: String,
     },
-    /// What was asked for makes no sense here; the words say what would.
+    /// The request is invalid; the text says what to do instead.
     #[error("{0}")]
     Unusable(String),
 }

@@ -1,4 +1,4 @@
-//! Scripts in the page's own world.
+//! Runs scripts in the page's own JavaScript context.
 
 use std::time::Duration;
 
@@ -11,24 +11,25 @@ use crate::{
     wire::Nothing,
 };
 
-/// A script that was stopped has this long to end.
+/// The time limit for a script to end after it was terminated.
 const STOPS: Duration = Duration::from_secs(3);
-/// A page that says nothing at all for this long is held up by a script of its own.
+/// If a page does not respond for this long, one of its scripts is blocking it.
 const WAKES: Duration = Duration::from_secs(15);
 
 impl Tab {
-    /// The value of `script`: of an expression, of statements with `return`, or of a function, which is called with
-    /// the element of `on` if there is one. Promises are awaited. At the limit the script is stopped.
+    /// Evaluates `script`: an expression, statements with `return`, or a function. With `on`, the
+    /// function is called with that element. Promises are awaited. When the time limit expires, the
+    /// script is terminated.
     ///
     /// # Errors
-    /// It throws, does not end, or the page cannot answer.
+    /// The script throws or exceeds the limit, or the page cannot answer.
     pub async fn evaluate(&self, script: &str, on: Option<u32>, limit: Duration) -> Result<Value> {
         let before = self.before()?;
         let answer = match on {
             None => self.run(script, limit).await?,
             Some(number) => {
                 let element = self.element(number).await?;
-                // The same node in the page's own world.
+                // The same node in the page's own context.
                 let node: Value = self
                     .call(
                         "DOM.resolveNode",
@@ -79,7 +80,8 @@ impl Tab {
         Ok(answer)
     }
 
-    /// That the page answers. Where a script of it goes on without end, that is stopped.
+    /// Checks that the page responds. If one of its scripts blocks it, the script is terminated and
+    /// an error is returned.
     pub(crate) async fn is_awake(&self) -> Result<()> {
         let params = json!({"expression": "0", "returnByValue": true});
         let asked = self.call_within::<Nothing>(WAKES, "Runtime.evaluate", params);

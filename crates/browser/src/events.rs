@@ -1,4 +1,4 @@
-//! What each event changes.
+//! Applies Chromium's events to the state.
 
 use std::{sync::Arc, time::Instant};
 
@@ -12,12 +12,12 @@ use crate::{
     wire::{Happening, Nothing},
 };
 
-/// More are closed as they open.
+/// The maximum number of tabs. Further tabs are closed as they open.
 const MOST_TABS: usize = 8;
 const LARGEST_DOWNLOAD: u64 = 100 << 20;
 const MOST_DOWNLOADS: usize = 100;
 const MOST_FRAMES: usize = 500;
-/// Alerts of one action; a page that shows more is told no, and the reader hears of it.
+/// The maximum number of alerts of one action that are reported individually.
 const MOST_ALERTS: u32 = 50;
 
 pub(crate) fn apply(shared: &Arc<Shared>, event: Happening) {
@@ -71,7 +71,7 @@ fn attached(shared: &Arc<Shared>, state: &mut State, params: &Value) {
     let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
     let target = info["targetId"].as_str().unwrap_or_default().to_owned();
     if info["type"] != "page" {
-        // Workers and the like run as they would without us.
+        // Workers and other targets run as they would without a debugger.
         let shared = Arc::clone(shared);
         tokio::spawn(async move {
             let wire = &shared.wire;
@@ -293,7 +293,8 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
     );
 }
 
-/// A page that the browser had kept is shown again: no event tells of its frames, nor that it is ready.
+/// Called when a page is restored from the back-forward cache: no event reports its frames or that
+/// it is ready, so they are queried.
 async fn kept_page(shared: Arc<Shared>, number: u32, session: String, committed: u64) {
     let call = shared
         .wire
@@ -316,7 +317,8 @@ async fn kept_page(shared: Arc<Shared>, number: u32, session: String, committed:
     shared.changed();
 }
 
-/// Alerts say something and wait for nothing; the other kinds wait for an answer.
+/// Handles a dialog. Alerts and leave confirmations are accepted immediately; other kinds wait for
+/// an answer.
 fn dialog(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) {
     let kind = params["type"].as_str().unwrap_or_default().to_owned();
     let message = one_line(params["message"].as_str().unwrap_or_default(), 500);
@@ -348,7 +350,7 @@ fn dialog(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) 
     tokio::spawn(async move { shared.dismiss_later(number, session, dialogs).await });
 }
 
-/// A request waits for a verdict, which another task finds.
+/// Handles a paused request: another task gets the verdict.
 fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) {
     let Some(tab) = state.tabs.get_mut(&number) else {
         return;
@@ -392,7 +394,7 @@ fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) 
                 }
                 ("Fetch.continueRequest", json!({"requestId": id}))
             }
-            // Aborted, so that the page that asked stays.
+            // `Aborted` keeps the current page in the tab.
             Verdict::Refuse(_) => (
                 "Fetch.failRequest",
                 json!({"requestId": id, "errorReason": if is_page { "Aborted" } else { "BlockedByClient" }}),
@@ -431,7 +433,7 @@ fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) 
     });
 }
 
-/// Whether an address names this machine.
+/// Returns whether an address refers to this machine.
 #[must_use]
 pub fn is_loopback_url(url: &str) -> bool {
     let Some((_, rest)) = url.split_once("://") else {

@@ -1,4 +1,4 @@
-//! Fields: text, check boxes, lists.
+//! Form fields: text, check boxes, lists.
 
 use serde_json::{Value, json};
 
@@ -11,10 +11,11 @@ use crate::{
 };
 
 impl Tab {
-    /// The addresses that a field's text is in reach of: of the document it is in, and of all around it.
+    /// Returns the addresses of all documents that can read a field's text: the document that
+    /// contains it, and all documents around that one.
     ///
     /// # Errors
-    /// The field is gone.
+    /// The field no longer exists.
     pub async fn addresses_around(&self, number: u32) -> Result<Vec<String>> {
         let element = self.element(number).await?;
         self.with(|tab| {
@@ -31,23 +32,24 @@ impl Tab {
         })
     }
 
-    /// Shows dots in place of what a field holds, as one for passwords does.
+    /// Masks the contents of a field with dots, as in a password field.
     ///
     /// # Errors
-    /// The field is gone.
+    /// The field no longer exists.
     pub async fn conceal(&self, number: u32) -> Result<()> {
         let element = self.element(number).await?;
         self.on(&element, CONCEAL, json!([])).await.map(drop)
     }
 
-    /// Replaces what a field holds, and compares.
+    /// Replaces the contents of a field. Returns a remark if the field then contains something
+    /// else.
     pub(crate) async fn type_into(&self, element: &Element, text: &str) -> Result<Option<String>> {
         let number = element.number;
         match self.on(element, TAKE_FIELD, json!([])).await?.as_str() {
             Some("field") => {}
             Some("disabled") => return Err(unusable(format!("e{number} is disabled."))),
             Some("readonly") => return Err(unusable(format!("e{number} is read-only."))),
-            // Fields for dates, colours, ranges take no typing.
+            // Fields for dates, colours and ranges cannot be typed into.
             Some("set") => {
                 let set = self
                     .on(element, SET_VALUE, json!([{"value": text}]))
@@ -112,7 +114,7 @@ impl Tab {
                 .map(|()| None),
             _ => {
                 let remark = self.type_into(element, value).await?;
-                // `change` comes when a field is left.
+                // The `change` event fires when the field loses the focus.
                 self.on(element, "function() { this.blur() }", json!([]))
                     .await?;
                 Ok(remark)

@@ -1,56 +1,56 @@
-//! Who decides where pages go, and who answers for files that no server has.
+//! Intercepts requests: decides where pages may go, and serves files without a server.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-/// A request that waits for a verdict.
+/// A paused request that waits for a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrowserRequest {
-    /// Where it goes.
+    /// The address.
     pub url: String,
     /// `GET` …
     pub method: String,
-    /// It becomes what the whole tab shows.
+    /// True if the response becomes the main document of the tab.
     pub is_page: bool,
     /// The address that the tab shows now.
     pub from: String,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is sent.
+    /// Send the request.
     Pass,
-    /// It is not; the page that asked stays. The reason is for the reader.
+    /// Do not send the request; the tab keeps its page. The reason is for the reader.
     Refuse(String),
-    /// It is answered here, and nothing is sent.
+    /// Answer the request with this file; nothing is sent.
     Serve(ServedFile),
 }
 
-/// An answer that comes from no server.
+/// A response without a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedFile {
     /// `200` …
     pub status: u16,
     /// `text/html; charset=utf-8` …
     pub content_type: String,
-    /// Its bytes.
+    /// The contents of the file.
     pub body: Vec<u8>,
 }
 
-/// A verdict that may take as long as a person thinks.
+/// A future verdict. It may wait for an answer of the user.
 pub type Judging<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-/// Sees every document before anything of it is sent, and every request of a page to this machine, to which
-/// [`SERVED_HOST`] belongs.
+/// Receives every document request before any of it is sent, and every request of a page to this
+/// machine, which includes [`SERVED_HOST`].
 pub trait RequestJudge: Send + Sync {
-    /// What becomes of `request`.
+    /// Returns the verdict on `request`.
     fn judge<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a>;
 }
 
-/// Requests to this host are answered by the judge; no name server knows it.
+/// The host whose requests are answered by the [`RequestJudge`]; it exists in no DNS.
 pub const SERVED_HOST: &str = "haft.localhost";
 
-/// Lets all pass and serves nothing.
+/// Passes all requests and serves nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PassAll;
 

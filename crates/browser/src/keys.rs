@@ -1,14 +1,14 @@
-//! Keys by name, as `Input.dispatchKeyEvent` wants them.
+//! Parses key names for `Input.dispatchKeyEvent`.
 
 use crate::error::{Result, unusable};
 
-/// One key with what is held down.
+/// A key with its modifiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) key: String,
     pub(crate) code: String,
     pub(crate) number: u32,
-    /// What it types.
+    /// The text that the key types, if any.
     pub(crate) text: Option<String>,
     pub(crate) modifiers: u32,
 }
@@ -45,7 +45,7 @@ const NAMED: [(&str, u32, Option<&str>); 29] = [
     ("CapsLock", 20, None),
 ];
 
-/// `Enter`, `a`, `Control+Shift+ArrowLeft`.
+/// Parses a key such as `Enter`, `a` or `Control+Shift+ArrowLeft`.
 pub(crate) fn parse(text: &str) -> Result<Key> {
     let wrong = || {
         unusable(format!(
@@ -100,7 +100,7 @@ pub(crate) fn parse(text: &str) -> Result<Key> {
     }
     let typed = match modifiers {
         held if held & 8 != 0 => character.to_ascii_uppercase(),
-        // `Control+A` is written so, and means the key without Shift.
+        // `Control+A` is a common notation for the key without Shift.
         held if held != 0 => character.to_ascii_lowercase(),
         _ => character,
     };

@@ -1,19 +1,23 @@
-//! Chromium over its debugging pipe.
+//! A client for Chromium over its debugging pipe.
 //!
-//! The program is started by others: this crate is given the two ends of the pipe (`--remote-debugging-pipe=cbor`), so
-//! that it can be confined in any way. No port is opened.
+//! The caller starts Chromium and passes this crate the two ends of the pipe
+//! (`--remote-debugging-pipe=cbor`), so the process can be sandboxed in any way. No port is opened.
 //!
 //! # Layout
-//! - [`Chromium`]: a browser and its tabs; [`Tab`]: navigation; `settle`: waiting until a page is quiet
-//! - `wire`: messages, bounded; `events`: what each of them changes in `state`
-//! - `snapshot`: what a page shows, as lines with refs; what changed since; `refs`: refs that never lie
-//! - `act`, `pointer`, `fields`, `keys`, `scripts`: real events of mouse and keyboard; `waiting`: for text;
-//!   `evaluate`: scripts of the caller
-//! - `picture`, `trace`, `emulate`, `logs`: pictures, measurements, other screens, console and network
-//! - [`RequestJudge`]: decides where pages go, and serves files that no server has
+//! - [`Chromium`]: a browser and its tabs; [`Tab`]: navigation; `settle`: waiting until a page is
+//!   quiet
+//! - `wire`: messages, with a size limit; `cbor`: their format; `events`: applies them to `state`
+//! - `snapshot`: the page as lines of text with refs, and the changes since the last snapshot;
+//!   `refs`: refs that are never reused
+//! - `act`, `pointer`, `fields`, `keys`, `scripts`: real mouse and keyboard events; `waiting`:
+//!   waits for text; `evaluate`: runs scripts of the caller
+//! - `picture`, `trace`, `emulate`, `logs`: screenshots, performance measurements, emulated
+//!   devices, console and network
+//! - [`RequestJudge`]: decides where pages may go, and serves files without a server
 //!
-//! Scripts of ours run in a world of their own, in which the page has changed nothing. What pages say is
-//! untrusted: every text is bounded, and what cannot be seen is written out (`text`).
+//! The crate's own scripts run in an isolated world, which the page cannot modify. Content of pages
+//! is untrusted: every text has a maximum length, and invisible characters are written out
+//! (`text`).
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! What a page said on its console and what it loaded, bounded.
+//! The console output and the network requests of a page, up to a maximum number.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -12,27 +12,27 @@ const LONGEST_TEXT: usize = 1_000;
 const LONGEST_URL: usize = 2_000;
 const MOST_HEADERS: usize = 100;
 
-/// How bad a line of the console is.
+/// The severity of a console line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConsoleLevel {
     /// Errors, exceptions, failed assertions.
     Error,
     /// Warnings.
     Warning,
-    /// All else.
+    /// All other lines.
     Info,
 }
 
-/// One line of the console, and how often it came in a row or again.
+/// A line of the console, with the number of its repetitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleLine {
-    /// How bad.
+    /// The severity.
     pub level: ConsoleLevel,
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// Where it was said: address and line.
+    /// The address and line of the script that logged it.
     pub place: String,
-    /// How often.
+    /// The number of times it was logged.
     pub times: u64,
 }
 
@@ -113,7 +113,7 @@ impl Console {
     }
 }
 
-/// The words of an exception: its first line.
+/// Returns the first line of an exception.
 pub(crate) fn exception_text(details: &Value) -> String {
     let described = details["exception"]["description"]
         .as_str()
@@ -171,28 +171,28 @@ fn described(value: &Value) -> String {
         .collect()
 }
 
-/// One request of a page.
+/// A request of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkEntry {
-    /// Its number in this tab.
+    /// The number of the request in this tab.
     pub id: u32,
     /// `GET` …
     pub method: String,
-    /// Where it went.
+    /// The address.
     pub url: String,
     /// `Document`, `Script`, `Fetch` …
     pub kind: String,
-    /// What the server answered.
+    /// The HTTP status of the response.
     pub status: Option<u16>,
-    /// Why it failed.
+    /// The reason for a failure.
     pub failure: Option<String>,
-    /// Bytes that came.
+    /// The number of bytes received.
     pub bytes: u64,
-    /// It waits for an answer.
+    /// True while no response has been received completely.
     pub pending: bool,
-    /// What was sent; secrets are masked.
+    /// The request headers; secrets are masked.
     pub request_headers: Vec<(String, String)>,
-    /// What came; secrets are masked.
+    /// The response headers; secrets are masked.
     pub response_headers: Vec<(String, String)>,
     pub(crate) request: String,
 }
@@ -202,15 +202,15 @@ pub struct NetworkEntry {
 pub(crate) struct Requests {
     entries: VecDeque<NetworkEntry>,
     next: u32,
-    /// By Chromium's id: the number of the newest entry.
+    /// Maps Chromium's request id to the number of the newest entry.
     numbers: HashMap<String, u32>,
-    /// Those that a page waits for.
+    /// The open requests that the page waits for.
     pub(crate) open: HashSet<String>,
     pub(crate) dropped: u64,
 }
 
 impl Requests {
-    /// Begins anew, but for what is still open.
+    /// Removes all requests except `keep`, the one that loads the new document.
     pub(crate) fn clear(&mut self, keep: Option<&str>) {
         let open = std::mem::take(&mut self.open);
         self.entries
@@ -265,7 +265,7 @@ impl Requests {
             }
         }
         let kind = params["type"].as_str().unwrap_or("Other").to_owned();
-        // These never end.
+        // These kinds stay open indefinitely.
         if !matches!(kind.as_str(), "EventSource" | "WebSocket" | "Media") {
             self.open.insert(request.to_owned());
         }
@@ -294,7 +294,7 @@ impl Requests {
         if let Some(entry) = self.entry(request) {
             entry.status = status;
             entry.response_headers = headers;
-            // A script that never reads the body would keep it open for ever.
+            // A script that never reads the body would keep the request open indefinitely.
             if entry.kind == "Fetch" {
                 self.open.remove(request);
             }

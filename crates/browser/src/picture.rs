@@ -1,4 +1,4 @@
-//! Pictures of pages, of a size that models take, and PDFs.
+//! Screenshots of pages, in sizes that models accept, and PDFs.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,32 +8,32 @@ use crate::{
     tab::Tab,
 };
 
-/// The long edge of a picture.
+/// The maximum length of the longer side of a screenshot, in pixels.
 const LONGEST_EDGE: f64 = 1_568.0;
-/// What of a page is shown at most, in CSS pixels.
+/// The maximum extent of a page to capture, in CSS pixels.
 const LONGEST_PAGE: f64 = 8_000.0;
-/// A larger PNG becomes a JPEG.
+/// The size in bytes above which a PNG is replaced by a JPEG.
 const LARGEST_PNG: usize = 500 << 10;
 
-/// A picture of a page.
+/// A screenshot of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// Its bytes.
+    /// The image file.
     pub bytes: Vec<u8>,
     /// `image/png` or `image/jpeg`.
     pub media_type: &'static str,
-    /// What of the page it shows, in CSS pixels.
+    /// The captured area in CSS pixels.
     pub shows: (u32, u32),
-    /// How large the page is, where that is more.
+    /// The size of the whole page or element, if only a part was captured.
     pub cut_from: Option<(u32, u32)>,
 }
 
-/// What a picture shows.
+/// The area to capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PictureOf {
-    /// What is in view.
+    /// The visible viewport.
     View,
-    /// All of the page.
+    /// The whole page.
     Page,
     /// One element.
     Element(u32),
@@ -52,10 +52,10 @@ struct Data {
 }
 
 impl Tab {
-    /// Takes a picture.
+    /// Takes a screenshot.
     ///
     /// # Errors
-    /// The page does not answer, or the element is gone.
+    /// The page does not answer, or the element no longer exists.
     pub async fn picture(&self, of: PictureOf) -> Result<Picture> {
         let metrics: PageMetrics = self.call("Page.getLayoutMetrics", json!({})).await?;
         let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or(0.0);
@@ -131,7 +131,7 @@ impl Tab {
         })
     }
 
-    /// The page as a PDF.
+    /// Prints the page to a PDF.
     ///
     /// # Errors
     /// The page does not answer.

@@ -1,4 +1,5 @@
-//! The mouse: where an element is, whether it can be met there, clicks and drags.
+//! The mouse: finds the position of an element, checks that the mouse can reach it there, clicks
+//! and drags.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::{
     wire::Nothing,
 };
 
-/// How long an element may take to come to rest.
+/// The time an element may take to stop moving.
 const COMES_TO_REST: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
@@ -44,7 +45,7 @@ struct VisualViewport {
     client_height: f64,
 }
 
-/// Where the mouse goes.
+/// A position of the mouse.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Point {
     x: f64,
@@ -74,11 +75,12 @@ impl Tab {
             .map(drop)
     }
 
-    /// Brings an element into view and to rest; the place where the mouse meets it.
+    /// Scrolls an element into view and waits until it stops moving. Returns the point where the
+    /// mouse reaches it.
     pub(crate) async fn reach(&self, element: &Element, enabled: bool) -> Result<Point> {
         let number = element.number;
         let deadline = Instant::now() + COMES_TO_REST;
-        // Not `scrollIntoViewIfNeeded`, which waits for smooth scrolling of the page's own.
+        // Not `scrollIntoViewIfNeeded`, which waits for the page's smooth scrolling.
         let ready = self.on(element, READY, json!([])).await?;
         if ready == "hidden" {
             return Err(unusable(format!(
@@ -118,7 +120,7 @@ impl Tab {
         let metrics: Metrics = self.call("Page.getLayoutMetrics", json!({})).await?;
         let view = metrics.css_visual_viewport;
         for quad in &quads {
-            // What of it is in view.
+            // The part of the element that is in view.
             let xs = [quad[0], quad[2], quad[4], quad[6]].map(|x| x.clamp(0.0, view.client_width));
             let ys = [quad[1], quad[3], quad[5], quad[7]].map(|y| y.clamp(0.0, view.client_height));
             let (left, right) = (
@@ -139,7 +141,8 @@ impl Tab {
         Err(hidden())
     }
 
-    /// That what lies at the point is the element, its label, or in line with it.
+    /// Checks that the topmost element at the point is the element, its label, one of its ancestors
+    /// or one of its descendants.
     async fn uncovered(&self, element: &Element, point: Point) -> Result<()> {
         let metrics: Metrics = self.call("Page.getLayoutMetrics", json!({})).await?;
         let view = metrics.css_visual_viewport;
@@ -186,7 +189,8 @@ impl Tab {
         })
     }
 
-    /// The line of what covers an element: of it, or of the nearest one above it that has one.
+    /// Returns the snapshot line of the covering element, or of its nearest ancestor that has a
+    /// line.
     async fn cover_line(&self, hit: &Hit) -> Result<String> {
         let Ok(mut object) = self.object(hit.backend_node_id, &hit.frame_id).await else {
             return Ok("another element".to_owned());
@@ -241,7 +245,8 @@ impl Tab {
         Ok(line)
     }
 
-    /// By the mouse; where the page then drags by the browser's own means, by those.
+    /// Drags with the mouse. If the page then starts a native drag and drop, the drop is sent with
+    /// drag events.
     pub(crate) async fn drag(&self, from: u32, to: u32) -> Result<()> {
         let (from, to) = (self.element(from).await?, self.element(to).await?);
         let start = self.reach(&from, true).await?;
@@ -265,7 +270,7 @@ impl Tab {
             })
         };
         for part in [0.1, 0.5, 1.0] {
-            // The answer to a move that begins a drag comes with the drag only.
+            // A move that starts a native drag is answered only when the drag has started.
             let call = self.shared.wire.call::<Nothing>(
                 Some(&self.session),
                 "Input.dispatchMouseEvent",

@@ -1,16 +1,16 @@
-//! Names of elements. A ref belongs to one node of one document and is never given again, so an old one
-//! either means the same element or is an error.
+//! References to elements. A ref belongs to one node of one document and is never reused, so an old
+//! ref either means the same element or is an error.
 
 use std::collections::HashMap;
 
-/// What a ref stands for.
+/// The target of a ref.
 #[derive(Debug, Clone)]
 pub(crate) struct RefEntry {
     pub(crate) tab: u32,
     pub(crate) frame: String,
-    /// The document: a node's number may be another node's in the next one.
+    /// The document's loader id: in the next document, the same node id may belong to another node.
     pub(crate) loader: String,
-    /// The tab's address when it was given.
+    /// The address of the tab when the ref was created.
     pub(crate) url: String,
     pub(crate) node: i64,
 }
@@ -23,7 +23,8 @@ pub(crate) struct Refs {
     last: u32,
 }
 
-/// Documents that are gone are forgotten beyond this many refs; theirs are then unknown, which is an error too.
+/// The maximum number of refs. Beyond it, the refs of other documents are dropped; using one is
+/// then an error.
 const MOST_REFS: usize = 100_000;
 
 impl Refs {
@@ -52,13 +53,13 @@ impl Refs {
         self.entries.get(&number)
     }
 
-    /// Whether it was ever given.
+    /// Returns whether the ref was ever created.
     pub(crate) fn was_given(&self, number: u32) -> bool {
         (1..=self.last).contains(&number)
     }
 }
 
-/// `e12` as a number.
+/// Parses a ref such as `e12` into its number.
 #[must_use]
 pub fn ref_number(text: &str) -> Option<u32> {
     let text = text.trim().trim_matches(['[', ']']);

@@ -1,4 +1,4 @@
-//! Scripts of ours, which run in a world of their own on the element that they are about.
+//! The crate's own scripts. They run in an isolated world, on the element that they are about.
 
 pub(crate) const READY: &str = "function() {
     if (!(this instanceof Element)) return 'hidden';
@@ -8,7 +8,7 @@ pub(crate) const READY: &str = "function() {
     if (this.matches(':disabled') || this.closest('[aria-disabled=true]')) return 'disabled';
     return 'ready';
 }";
-/// A page that is not shown paints no frames.
+/// The timeout is for hidden pages, which render no frames.
 pub(crate) const NEXT_FRAME: &str = "function() {
     return new Promise(done => { requestAnimationFrame(() => done()); setTimeout(done, 100); });
 }";

@@ -1,4 +1,4 @@
-//! Waiting until what an action or a navigation did has come to rest.
+//! Waits until the effects of an action or a navigation have finished.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use crate::{
     tab::Tab,
 };
 
-/// A page that loads is given this long to become quiet, and is quiet after this long without requests.
+/// The time limit for a loading page to become quiet, and the time without requests after which it
+/// is quiet.
 pub(crate) const LOADS: Duration = Duration::from_secs(10);
 const NO_REQUESTS: Duration = Duration::from_millis(500);
-/// The same for one that was acted on, by changes of its elements.
+/// Like the limits above, but after an action and measured by changes of the page's elements.
 const CHANGES: Duration = Duration::from_secs(2);
 const NO_CHANGES_MS: u64 = 200;
 
-/// Where the tab stands before something is done.
+/// The counters of a tab before an action.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Before {
     pub(crate) begun: u64,
@@ -25,19 +26,20 @@ pub(crate) struct Before {
     downloads: u64,
 }
 
-/// What came of an action.
+/// The effect of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Came {
-    /// The tab shows what it showed, perhaps changed.
+    /// The tab shows the same page, perhaps changed.
     Nothing,
-    /// It shows another page.
+    /// The tab shows another page.
     Page,
-    /// It went for a page that turned out to be a file.
+    /// The action started a navigation that turned into a download.
     File,
 }
 
 impl Tab {
-    /// Waits for the document and then for half a second without requests. False at the limit.
+    /// Waits until the document is loaded and then for half a second without requests. Returns
+    /// false at the time limit.
     pub(crate) async fn loaded(&self, limit: Duration) -> Result<bool> {
         let deadline = Instant::now() + limit;
         loop {
@@ -63,7 +65,7 @@ impl Tab {
                 return Ok(false);
             }
             let next = deadline.min(Instant::now() + step);
-            // Ends with the first change that matters, or when it is time to look again.
+            // Wakes at the first relevant change, or when it is time to check again.
             let was_calm = quiet.is_some();
             self.shared
                 .until(next, |state| {
@@ -88,12 +90,14 @@ impl Tab {
         })
     }
 
-    /// Waits until what an action did has come to rest. True if the tab shows another page now.
+    /// Waits until the effects of an action have finished. Returns true if the tab shows another
+    /// page.
     pub(crate) async fn settle(&self, before: Before) -> Result<bool> {
         let mut came = self.came_of(before).await?;
         if came == Came::File {
             self.downloaded().await?;
-            // Beside that the page does what pages do after an action. Asked once: it may download for ever.
+            // Besides the download, the page may react like after any action. This is checked only
+            // once, because a page may start downloads indefinitely.
             let since = self.with(|tab| Before {
                 begun: tab.begun,
                 downloads: tab.downloads,
@@ -149,7 +153,7 @@ impl Tab {
         Ok(if committed { Came::Page } else { Came::Nothing })
     }
 
-    /// Gives downloads the time that a small one takes.
+    /// Waits up to two seconds for running downloads, so that small ones finish.
     async fn downloaded(&self) -> Result<()> {
         let deadline = Instant::now() + CHANGES;
         let ended = self.shared.until(deadline, |state| {
@@ -159,8 +163,8 @@ impl Tab {
         ended.await.map(drop)
     }
 
-    /// Waits for 200 ms in which no element changed, or for two seconds; requests that began meanwhile are
-    /// waited for too.
+    /// Waits until no element has changed for 200 ms, at most two seconds. It also waits for
+    /// requests that started in that time.
     async fn no_changes(&self) -> Result<()> {
         let script = format!(
             "() => new Promise(done => {{

@@ -1,5 +1,5 @@
-//! What is known of the browser: its tabs, their frames, dialogs, loads. Events change it in the order in
-//! which they come, before the answer to a later command is seen.
+//! The state of the browser: its tabs, their frames, dialogs and loads. Events are applied in
+//! order, and before the answer to any later command is processed.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -12,7 +12,7 @@ use crate::{
     snapshot::Seen,
 };
 
-/// Happenings that were not yet reported; a page that floods loses the oldest.
+/// The maximum number of notes that were not reported yet; the oldest are dropped.
 const MOST_NOTES: usize = 40;
 
 #[derive(Default)]
@@ -27,12 +27,12 @@ pub(crate) struct State {
     dropped_notes: usize,
 }
 
-/// A question of a page that waits for its answer.
+/// A dialog of a page that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageDialog {
     /// `alert`, `confirm`, `prompt` or `beforeunload`.
     pub kind: String,
-    /// What it says.
+    /// The message of the dialog.
     pub message: String,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Frame {
     pub(crate) parent: Option<String>,
     pub(crate) url: String,
     pub(crate) loader: String,
-    /// A world of our own in this document, where the page has changed nothing.
+    /// The crate's isolated world in this document, which the page cannot modify.
     pub(crate) world: Option<i64>,
 }
 
@@ -52,21 +52,21 @@ pub(crate) struct TabState {
     pub(crate) frames: HashMap<String, Frame>,
     pub(crate) title: String,
     pub(crate) dialog: Option<PageDialog>,
-    /// Counts dialogs, so that one is not dismissed in the place of another.
+    /// Counts dialogs, so that the timeout of one dialog does not dismiss another.
     pub(crate) dialogs: u64,
     pub(crate) crashed: bool,
     crashes: CrashReports,
     pub(crate) ready: bool,
     pub(crate) console: Console,
     pub(crate) requests: Requests,
-    /// Documents that the main frame began to load, and that it shows.
+    /// The number of documents that the main frame started to load, and of those it has shown.
     pub(crate) begun: u64,
     pub(crate) committed: u64,
-    /// Those that turned out to be files, and are downloaded instead.
+    /// The number of navigations that turned into downloads.
     pub(crate) downloads: u64,
     pub(crate) dom_ready: bool,
     pub(crate) last_request: Instant,
-    /// Requests that wait for a verdict.
+    /// The number of paused requests that wait for a verdict.
     pub(crate) judging: u32,
     pub(crate) refusals: Vec<String>,
     pub(crate) status: Option<u16>,
@@ -75,13 +75,14 @@ pub(crate) struct TabState {
     pub(crate) drag: Option<serde_json::Value>,
     pub(crate) emulated: Option<crate::emulate::Emulation>,
     pub(crate) alerts: u32,
-    /// Whose it is, by the number of that one's first tab; those of others are not selected by themselves.
+    /// The owner, as the number of its first tab. Tabs with an owner are not selected
+    /// automatically.
     pub(crate) owner: Option<u32>,
     pub(crate) opened_by: Option<String>,
 }
 
-/// A crash is reported twice, by the page and by the browser, and the second report may come when the
-/// next navigation has begun: it must not end that one.
+/// Counts crash reports. A crash is reported twice, by the page and by the browser. The second
+/// report may come after the next navigation has started, and must not end that one.
 #[derive(Debug, Default)]
 struct CrashReports {
     by_page: u32,
@@ -107,7 +108,7 @@ impl TabState {
         }
     }
 
-    /// Another page is shown: both reports of an earlier crash have come.
+    /// Called when another page is shown: both reports of an earlier crash have arrived.
     pub(crate) fn forget_crashes(&mut self) {
         self.crashed = false;
         self.crashes = CrashReports::default();
@@ -115,7 +116,7 @@ impl TabState {
 
     pub(crate) fn new(target: String, session: String) -> Self {
         Self {
-            // The main frame of a page has the name of its target.
+            // The main frame of a page has the same id as its target.
             main: target.clone(),
             target,
             session,
@@ -146,7 +147,8 @@ impl TabState {
         }
     }
 
-    /// Whose the page is: where it shows an address of its own, that one's, else the one's that opened it.
+    /// Returns the address responsible for the page: its own address if it is an HTTP address,
+    /// otherwise that of the page that opened the tab.
     pub(crate) fn opened_by_or_url(&self) -> String {
         let url = self.url();
         match &self.opened_by {
@@ -162,7 +164,7 @@ impl TabState {
 }
 
 impl State {
-    /// Selects the first tab that is no one else's.
+    /// Selects the first tab without an owner.
     pub(crate) fn select_first(&mut self) {
         let mut tabs = self.tabs.iter();
         let first = tabs
@@ -192,28 +194,28 @@ impl State {
     }
 }
 
-/// A file that a page sent to be kept.
+/// A file that a page downloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Download {
-    /// Its name in the folder for downloads, which says nothing.
+    /// The name of the file in the download folder, a meaningless id.
     pub guid: String,
-    /// The name that the page wants.
+    /// The file name suggested by the page.
     pub name: String,
-    /// Where it comes from.
+    /// The address.
     pub url: String,
-    /// What has come of it.
+    /// The number of bytes received.
     pub bytes: u64,
-    /// How it stands.
+    /// The state of the download.
     pub state: DownloadState,
 }
 
-/// How a download stands.
+/// The state of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DownloadState {
-    /// It goes on.
+    /// In progress.
     Running,
-    /// The file is whole.
+    /// Complete.
     Complete,
-    /// It was broken off, by its server or for its size.
+    /// Canceled by the server, or because the file is too large.
     Canceled,
 }

@@ -1,4 +1,4 @@
-//! One tab: commands to it, navigation, and waiting until a page is quiet.
+//! A tab: its commands and navigation.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     wire::{Nothing, within},
 };
 
-/// A handle on one tab.
+/// A handle on a tab.
 #[derive(Clone)]
 pub struct Tab {
     pub(crate) shared: Arc<Shared>,
@@ -24,25 +24,25 @@ pub struct Tab {
     pub(crate) session: String,
 }
 
-/// Where a navigation ended.
+/// The result of a navigation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
     /// The address.
     pub url: String,
     /// The page's title.
     pub title: String,
-    /// What the server answered.
+    /// The HTTP status of the response.
     pub status: Option<u16>,
-    /// The page loads still.
+    /// True if the page is still loading.
     pub busy: bool,
 }
 
-/// An element on which something is to be done.
+/// An element to act on.
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
     pub(crate) number: u32,
     pub(crate) entry: RefEntry,
-    /// The element in our world.
+    /// The id of the element's object in the isolated world.
     pub(crate) object: String,
 }
 
@@ -54,48 +54,49 @@ struct Evaluated {
 }
 
 impl Tab {
-    /// Its number.
+    /// Returns the number of the tab.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The address it shows.
+    /// Returns the address of the page.
     #[must_use]
     pub fn url(&self) -> String {
         self.with(|tab| tab.url()).unwrap_or_default()
     }
 
-    /// The title of its page.
+    /// Returns the title of the page.
     #[must_use]
     pub fn title(&self) -> String {
         self.with(|tab| tab.title.clone()).unwrap_or_default()
     }
 
-    /// What it waits for.
+    /// Returns the open dialog, if any.
     #[must_use]
     pub fn dialog(&self) -> Option<PageDialog> {
         self.with(|tab| tab.dialog.clone()).ok().flatten()
     }
 
-    /// What the page said since its last navigation, down to `worst`, and how many lines were dropped.
+    /// Returns the console lines since the last navigation that are at least as severe as `worst`,
+    /// and the number of lines that were dropped.
     #[must_use]
     pub fn console(&self, worst: ConsoleLevel) -> (Vec<ConsoleLine>, u64) {
         self.with(|tab| (tab.console.lines(worst), tab.console.dropped))
             .unwrap_or_default()
     }
 
-    /// What the page loaded, and how many requests were dropped.
+    /// Returns the requests of the page, and the number of requests that were dropped.
     #[must_use]
     pub fn network(&self) -> (Vec<NetworkEntry>, u64) {
         self.with(|tab| (tab.requests.list(), tab.requests.dropped))
             .unwrap_or_default()
     }
 
-    /// The body of an answer, if it is text.
+    /// Returns the body of a response, if it is text.
     ///
     /// # Errors
-    /// It is not kept any more.
+    /// The browser no longer stores the body.
     pub async fn body(&self, entry: &NetworkEntry) -> Result<Option<String>> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -121,7 +122,8 @@ impl Tab {
         tab.map(look).ok_or(ChromiumError::TabClosed(self.number))
     }
 
-    /// A command to the page. It ends early when the page cannot answer: a dialog is open, it crashed.
+    /// Sends a command to the page. It fails early if the page cannot answer because a dialog is
+    /// open or the page crashed.
     pub(crate) async fn call<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T> {
         self.call_within(ANSWERS, method, params).await
     }
@@ -139,7 +141,7 @@ impl Tab {
         }
     }
 
-    /// Ends when the page will not answer.
+    /// Waits until the page cannot answer, and returns the reason.
     async fn cannot_answer(&self) -> ChromiumError {
         let far = Instant::now() + Duration::from_secs(3600);
         let found = self
@@ -164,10 +166,10 @@ impl Tab {
             .map(drop)
     }
 
-    /// Answers the dialog that is open.
+    /// Answers the open dialog.
     ///
     /// # Errors
-    /// There is none.
+    /// No dialog is open.
     pub async fn answer_dialog(&self, accept: bool, text: Option<&str>) -> Result<()> {
         if self.dialog().is_none() {
             return Err(unusable("No dialog is open."));
@@ -196,10 +198,10 @@ impl Tab {
         self.settle(before).await.map(drop)
     }
 
-    /// Goes to `url` and waits until the page is quiet.
+    /// Navigates to `url` and waits until the page is quiet.
     ///
     /// # Errors
-    /// It was refused, cannot be reached, or takes longer than `limit`.
+    /// The navigation was refused, failed, or took longer than `limit`.
     pub async fn navigate(&self, url: &str, limit: Duration) -> Result<Arrival> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -236,10 +238,10 @@ impl Tab {
         self.arrive(before, limit).await
     }
 
-    /// Back (-1), forward (1) in the history of the tab.
+    /// Moves back (-1) or forward (1) in the history of the tab.
     ///
     /// # Errors
-    /// There is nothing there, or as with [`Tab::navigate`].
+    /// There is no such entry, or as for [`Tab::navigate`].
     pub async fn go(&self, by: i64, limit: Duration) -> Result<Arrival> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -268,10 +270,10 @@ impl Tab {
         self.arrive(before, limit).await
     }
 
-    /// Loads the page again.
+    /// Reloads the page.
     ///
     /// # Errors
-    /// As with [`Tab::navigate`].
+    /// As for [`Tab::navigate`].
     pub async fn reload(&self, limit: Duration) -> Result<Arrival> {
         let before = self.before()?;
         self.with(|tab| tab.crashed = false)?;
@@ -279,7 +281,7 @@ impl Tab {
         self.arrive(before, limit).await
     }
 
-    /// A command that waits for a verdict on a request may take as long as that.
+    /// Awaits a command with a time limit that does not run while a request waits for a verdict.
     pub(crate) async fn unless_judging<T>(
         &self,
         limit: Duration,
@@ -308,8 +310,8 @@ impl Tab {
         }
     }
 
-    /// What does not come is given up; a script of the page before, which may hold it up, is stopped, so that the
-    /// next attempt comes through.
+    /// Stops a navigation that timed out. A script of the previous page that may block it is
+    /// terminated, so that the next attempt succeeds.
     async fn give_way(&self) {
         self.stop_script().await;
         let stop =
@@ -335,7 +337,7 @@ impl Tab {
             return Err(ChromiumError::Refused(why));
         }
         let busy = !self.loaded(LOADS.min(limit)).await?;
-        // The title comes by an event of the browser, which another task of the program sends.
+        // The title otherwise arrives with a separate event that may come later.
         let info: Result<Value> = self
             .call_within(Duration::from_secs(2), "Target.getTargetInfo", json!({}))
             .await;
@@ -351,7 +353,7 @@ impl Tab {
         })
     }
 
-    /// The context of our own world in a frame.
+    /// Returns the execution context of the isolated world in a frame.
     pub(crate) async fn world(&self, frame: &str) -> Result<i64> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -380,7 +382,7 @@ impl Tab {
         Ok(world.execution_context_id)
     }
 
-    /// Calls a function of ours in a frame, where the page has changed nothing.
+    /// Calls one of the crate's functions in the isolated world of a frame.
     pub(crate) async fn in_frame(
         &self,
         frame: &str,
@@ -398,7 +400,7 @@ impl Tab {
         )
     }
 
-    /// Calls a function of ours on an element.
+    /// Calls one of the crate's functions on an element.
     pub(crate) async fn on(
         &self,
         element: &Element,
@@ -412,7 +414,7 @@ impl Tab {
         value_of(self.call("Runtime.callFunctionOn", params).await?)
     }
 
-    /// The element that a ref stands for, if it is still there.
+    /// Returns the element of a ref, if it still exists.
     pub(crate) async fn element(&self, number: u32) -> Result<Element> {
         let (entry, was_given) = {
             let state = self.shared.state();
@@ -481,7 +483,7 @@ impl Tab {
         }
     }
 
-    /// A node in our world of its frame.
+    /// Resolves a node in the isolated world of its frame.
     pub(crate) async fn object(&self, node: i64, frame: &str) -> Result<String> {
         let world = self.world(frame).await?;
         let params = json!({"backendNodeId": node, "executionContextId": world});

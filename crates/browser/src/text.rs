@@ -1,7 +1,7 @@
-//! Text of pages on one line, with nothing in it that acts or cannot be seen.
+//! Cleans text from pages: invisible characters and control characters are written out.
 
-/// At most `most` characters of `text`, spaces drawn together, characters that act or that people cannot
-/// see written out.
+/// Returns at most `most` characters of `text` on one line. Whitespace is collapsed; invisible
+/// characters and control characters are written out.
 #[must_use]
 pub fn one_line(text: &str, most: usize) -> String {
     let mut line = String::with_capacity(text.len().min(most * 2));
@@ -26,7 +26,7 @@ pub fn one_line(text: &str, most: usize) -> String {
     line
 }
 
-/// The same for text of several lines, which keeps its lines.
+/// Like [`one_line`], for text of several lines, which keeps its line breaks and spaces.
 #[must_use]
 pub fn visible(text: &str, most: usize) -> String {
     let mut shown = String::with_capacity(text.len().min(most * 2));
@@ -52,7 +52,8 @@ fn push_visible(line: &mut String, character: char) {
     }
 }
 
-/// Controls, marks that turn the direction of text, characters without a width, tags, private ones.
+/// Returns whether a character is a control character, a bidirectional mark, a zero-width
+/// character, a tag or a private-use character.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(u32::from(character),
@@ -62,7 +63,7 @@ fn is_invisible(character: char) -> bool {
             | 0xe0000..=0xe0fff | 0xf0000..=0x10_ffff)
 }
 
-/// In quotes, as a line of a snapshot has it.
+/// Returns the text in quotes, as in a line of a snapshot.
 pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\\\""))
 }

@@ -1,4 +1,4 @@
-//! How a page loads, by its own clock.
+//! Measures how a page loads, with the page's own clock.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use crate::{
     wire::Nothing,
 };
 
-/// What was measured while a page loaded; milliseconds since the navigation began.
+/// The measurements of a page load, in milliseconds since the navigation started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageTrace {
-    /// Where it ended.
+    /// The result of the navigation.
     pub arrival: Arrival,
-    /// First byte.
+    /// Time to first byte.
     pub ttfb: Option<f64>,
-    /// First text or picture.
+    /// First contentful paint.
     pub fcp: Option<f64>,
-    /// The largest text or picture, and the ref of its element.
+    /// Largest contentful paint, and the ref of its element.
     pub lcp: Option<(f64, Option<u32>)>,
-    /// How much of the layout moved.
+    /// Cumulative layout shift.
     pub cls: f64,
-    /// Tasks over 50 ms: how many, and all together.
+    /// The number of tasks over 50 ms, and their total time.
     pub long_tasks: (u64, f64),
-    /// Requests and bytes.
+    /// The number of requests and bytes.
     pub requests: (usize, u64),
-    /// Bytes of the scripts' heap.
+    /// The size of the JavaScript heap in bytes.
     pub heap: u64,
-    /// Nodes of the document.
+    /// The number of DOM nodes.
     pub nodes: u64,
 }
 
@@ -49,10 +49,10 @@ const MEASURE: &str = "() => new Promise(done => {
 })";
 
 impl Tab {
-    /// Loads the page again and measures.
+    /// Reloads the page and measures it.
     ///
     /// # Errors
-    /// As with [`Tab::reload`].
+    /// As for [`Tab::reload`].
     pub async fn trace(&self, limit: Duration) -> Result<PageTrace> {
         let arrival = self.reload(limit).await?;
         let main = self.with(|tab| tab.main.clone())?;

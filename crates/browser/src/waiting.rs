@@ -1,4 +1,4 @@
-//! Waiting for text to come or go.
+//! Waits for text to appear or disappear.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::{
 };
 
 impl Tab {
-    /// Waits until the page has `text`, or has it no more.
+    /// Waits until the page contains `text`, and no longer contains `gone`.
     ///
     /// # Errors
-    /// It does not come to that in time.
+    /// This does not happen within `limit`.
     pub async fn wait_for(
         &self,
         text: Option<&str>,

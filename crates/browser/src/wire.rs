@@ -1,5 +1,6 @@
-//! The pipe: messages as `cbor` has them, each way. A message over the bound is skipped, not kept; the
-//! call it would have answered fails, and what comes after it is read as always.
+//! The pipe: messages in both directions, encoded by `cbor`. A message over the size limit is
+//! skipped, not stored. The call that it would have answered fails, and the following messages are
+//! read as usual.
 
 use std::{
     collections::HashMap,
@@ -22,12 +23,14 @@ use crate::{
     error::{ChromiumError, Result},
 };
 
-/// A picture of a whole page fits; a page that logs a text of a gigabyte does not.
+/// The maximum size of a message in bytes. A screenshot of a whole page fits; a page that logs a
+/// string of a gigabyte does not.
 const MOST_MESSAGE: usize = 48 << 20;
-/// How much of a message that is too long is looked at for the call it answers.
+/// The number of bytes of an oversized message that are inspected for the id of the call it
+/// answers.
 const HEAD: usize = 64;
 
-/// Calls and their answers.
+/// Sends calls and assigns answers to them.
 pub(crate) struct Wire {
     next: AtomicU64,
     waiting: Mutex<Waiting>,
@@ -40,7 +43,7 @@ struct Waiting {
     ended: bool,
 }
 
-/// What a message is, without what it carries.
+/// The header fields of a message, without its content.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -66,7 +69,7 @@ struct Event {
     params: Value,
 }
 
-/// Something that happened, of one session or of the whole browser.
+/// An event of a session or of the whole browser.
 pub(crate) struct Happening {
     pub(crate) session: Option<String>,
     pub(crate) method: String,
@@ -74,7 +77,8 @@ pub(crate) struct Happening {
 }
 
 impl Wire {
-    /// Starts to write what calls send. It ends, and with it the pipe, when the wire is dropped.
+    /// Starts the task that writes the calls. When the wire is dropped, the task ends and the pipe
+    /// closes.
     pub(crate) fn new(mut writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         let (out, mut messages) = mpsc::channel::<Vec<u8>>(64);
         tokio::spawn(async move {
@@ -91,7 +95,7 @@ impl Wire {
         }
     }
 
-    /// Sends a command and reads its answer as `T`. Dropped, it waits no more.
+    /// Sends a command and decodes its answer as `T`. Dropping the future stops waiting.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         session: Option<&str>,
@@ -129,11 +133,12 @@ impl Wire {
         }
     }
 
-    /// Sends a command and does not wait for its answer. Commands are taken in the order in which they are sent.
+    /// Sends a command without waiting for its answer. Commands are processed in the order in which
+    /// they are sent.
     pub(crate) async fn post(&self, session: &str, method: &str, params: Value) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let message = json!({"id": id, "method": method, "params": params, "sessionId": session});
-        // Where it cannot be sent any more, the next call says so.
+        // If the pipe is closed, the next call reports it.
         drop(self.out.send(cbor::write(&message)).await);
     }
 
@@ -143,7 +148,7 @@ impl Wire {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Takes one message: an answer goes to its call, an event is returned.
+    /// Processes one message: an answer is passed to its call, an event is returned.
     pub(crate) fn take(&self, message: Incoming) -> Option<Happening> {
         match message {
             Incoming::Whole(bytes) => {
@@ -177,7 +182,7 @@ impl Wire {
         }
     }
 
-    /// Every call that waits fails, as does every later one.
+    /// Fails every pending call and every later one.
     pub(crate) fn end(&self) {
         let calls = {
             let mut waiting = self.waiting();
@@ -194,7 +199,7 @@ impl Wire {
     }
 }
 
-/// A call that waits no more is forgotten.
+/// Removes a call from the pending ones when its future is dropped.
 struct Forget<'a> {
     wire: &'a Wire,
     id: u64,
@@ -206,14 +211,14 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// One message as it came.
+/// A received message.
 pub(crate) enum Incoming {
     Whole(Vec<u8>),
-    /// Only its beginning.
+    /// Only the beginning of the message.
     TooLong(Vec<u8>),
 }
 
-/// Takes messages from what comes.
+/// Splits the input into messages.
 pub(crate) struct Messages<R> {
     reader: BufReader<R>,
     most: usize,
@@ -231,7 +236,7 @@ impl<R: AsyncRead + Unpin> Messages<R> {
         }
     }
 
-    /// The next message; none when the other end is closed, or what comes is none.
+    /// Returns the next message, or `None` if the other end is closed or the input is invalid.
     pub(crate) async fn next(&mut self) -> Option<Incoming> {
         let mut head = [0; cbor::ENVELOPE_HEAD];
         self.reader.read_exact(&mut head).await.ok()?;
@@ -253,7 +258,7 @@ impl<R: AsyncRead + Unpin> Messages<R> {
     }
 }
 
-/// Waits for the answer no longer than `limit`.
+/// Awaits an answer for at most `limit`.
 pub(crate) async fn within<T>(
     limit: Duration,
     what: &str,
@@ -268,7 +273,7 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// An answer of which nothing is wanted.
+/// An answer whose content is ignored.
 pub(crate) type Nothing = IgnoredAny;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What changed between two looks at a page: lines that are new and lines that are gone. What only moved, or
-//! stands deeper, is no change.
+//! The changes between two snapshots of a page: added and removed lines. A line that only moved or
+//! changed its depth is not a change.
 
 use std::collections::HashMap;
 
-/// Lines with `-` are gone, with `+` new, within `most` characters.
+/// Returns removed lines with `-` and added lines with `+`, up to `most` characters.
 pub(super) fn difference(before: &[String], after: &[String], most: usize) -> String {
     let mut counts: HashMap<&str, i64> = HashMap::new();
     for line in before {
@@ -29,7 +29,7 @@ pub(super) fn difference(before: &[String], after: &[String], most: usize) -> St
     if added.is_empty() && removed.is_empty() {
         return "(nothing changed)\n".to_owned();
     }
-    // What is new matters more than what is gone.
+    // Added lines get more room than removed ones.
     let plus = part(
         '+',
         &added,

@@ -1,5 +1,5 @@
-//! What a page shows, as a tree of lines: Chromium's accessibility trees of all frames, put together, without
-//! what says nothing.
+//! A page as a tree of text lines, built from Chromium's accessibility trees of all frames, without
+//! empty elements.
 
 mod diff;
 mod print;
@@ -19,26 +19,26 @@ use crate::{
 pub(crate) use tree::Node;
 use tree::{AxTree, Frames};
 
-/// A page of more frames than this shows the others as lines only.
+/// The maximum number of frames whose content is included.
 const MOST_FRAMES: usize = 50;
-/// How long the program may take for the tree of a very large page.
+/// The time limit for the tree of a very large page.
 const LOOKS: Duration = Duration::from_secs(60);
 
-/// The lines of a page when it was last looked at.
+/// The lines of a page at its last snapshot.
 #[derive(Clone)]
 pub(crate) struct Seen {
     lines: Arc<Vec<String>>,
     url: String,
 }
 
-/// What of a page is wanted.
+/// The part of a page to include in a snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct SnapshotPart {
-    /// The ref of an element: what is in it.
+    /// The ref of an element, to include only its contents.
     pub within: Option<u32>,
-    /// Lines around these words.
+    /// A text, to include only the lines around its occurrences.
     pub find: Option<String>,
-    /// Characters at most.
+    /// The maximum number of characters.
     pub most: usize,
 }
 
@@ -71,7 +71,7 @@ struct Owner {
     backend_node_id: i64,
 }
 
-/// A page whose tree is longer than any message.
+/// Explains the error for a page whose tree exceeds the size limit of messages.
 fn too_large(error: ChromiumError) -> ChromiumError {
     match error {
         ChromiumError::TooLong { .. } => unusable(format!(
@@ -82,10 +82,11 @@ fn too_large(error: ChromiumError) -> ChromiumError {
 }
 
 impl Tab {
-    /// The page, or a part of it. The whole is kept, so that later only what changed need be told.
+    /// Returns a snapshot of the page, or of a part of it. The whole snapshot is stored, so that
+    /// later only the changes need to be reported.
     ///
     /// # Errors
-    /// The page does not answer, or the ref is gone.
+    /// The page does not answer, or the ref's element no longer exists.
     pub async fn snapshot(&self, part: &SnapshotPart) -> Result<String> {
         let root = self.look().await?;
         let lines = self.remember(&root)?;
@@ -110,7 +111,7 @@ impl Tab {
         Ok(budget.print(root))
     }
 
-    /// What is other than when the page was last looked at.
+    /// Returns the changes since the last snapshot.
     ///
     /// # Errors
     /// The page does not answer.
@@ -126,7 +127,7 @@ impl Tab {
         }
     }
 
-    /// How long the program takes for what a snapshot asks it. For benchmarks.
+    /// Measures the time that Chromium takes for the queries of a snapshot. For benchmarks.
     ///
     /// # Errors
     /// The page does not answer.
@@ -150,13 +151,13 @@ impl Tab {
         Ok(began.elapsed())
     }
 
-    /// The lines of the page that are like `words`.
+    /// Returns the lines of the page that are similar to `words`.
     pub(crate) async fn near(&self, words: &str) -> Result<Vec<String>> {
         let root = self.look().await?;
         Ok(print::near(&print::lines(&root), words))
     }
 
-    /// The line of one element.
+    /// Returns the line of one element.
     pub(crate) async fn line_of(&self, node: i64) -> Result<Option<String>> {
         let root = self.look().await?;
         let line = root.find_owner(node).map(|node| {
@@ -193,7 +194,7 @@ impl Tab {
         Some(state.refs.of(entry))
     }
 
-    /// All trees at once, put together.
+    /// Queries the trees of all frames and merges them.
     async fn look(&self) -> Result<Node> {
         self.is_awake().await?;
         let (main, mut frames) = self.with(|tab| {
@@ -235,7 +236,7 @@ impl Tab {
         }
         let mut trees = Frames::new(main.clone(), whole, clickable);
         for frame in frames {
-            // A frame may go while it is looked at.
+            // A frame may disappear during the queries.
             let owner = self.call::<Owner>("DOM.getFrameOwner", json!({"frameId": frame}));
             let tree = self.call_within::<AxTree>(
                 LOOKS,

@@ -1,14 +1,14 @@
-//! A tree as lines, within a budget: each part gets its share, and what does not fit is counted and can be
-//! asked for.
+//! Prints a tree as lines within a budget: each part gets a share, and what does not fit is counted
+//! and can be requested separately.
 
 use crate::{snapshot::Node, tab::Tab};
 
-/// A part that gets less than this is left out and counted.
+/// A part whose share would be smaller is left out and counted.
 const LEAST_SHARE: usize = 60;
-/// Lines around one that was found.
+/// The number of lines to show before and after a match.
 const AROUND: usize = 2;
 
-/// Every line of a tree, without its root.
+/// Returns every line of a tree, without its root.
 pub(super) fn lines(root: &Node) -> Vec<String> {
     fn add(node: &Node, depth: usize, lines: &mut Vec<String>) {
         lines.push(format!("{}{}", "  ".repeat(depth.min(40)), node.line()));
@@ -63,7 +63,7 @@ impl Budget<'_> {
             }
             return;
         }
-        // The line that says what is left out is part of the budget.
+        // The line that reports omitted nodes is part of the budget.
         let rest = LEAST_SHARE + depth.min(40) * 2;
         let budget = budget.saturating_sub(rest);
         let share = share(&sized.children, budget);
@@ -117,7 +117,8 @@ fn indent(out: &mut String, depth: usize) {
     }
 }
 
-/// How much each part may have so that together they fit: small ones all they need, the others alike.
+/// Returns the maximum size of each part so that all fit: small parts get all they need, the others
+/// an equal share.
 fn share(parts: &[Sized<'_>], budget: usize) -> usize {
     let mut sizes: Vec<usize> = parts.iter().map(|part| part.size).collect();
     sizes.sort_unstable();
@@ -133,7 +134,7 @@ fn share(parts: &[Sized<'_>], budget: usize) -> usize {
     usize::MAX
 }
 
-/// A tree with how many characters each part takes.
+/// A tree with the number of characters of each part.
 struct Sized<'a> {
     node: &'a Node,
     line: String,
@@ -160,7 +161,7 @@ impl<'a> Sized<'a> {
     }
 }
 
-/// The lines that contain `words`, with those around them.
+/// Returns the lines that contain `words`, with the lines around them.
 pub(super) fn around(lines: &[String], words: &str, most: usize) -> String {
     let wanted = words.to_lowercase();
     let hits: Vec<usize> = (0..lines.len())
@@ -198,7 +199,7 @@ pub(super) fn around(lines: &[String], words: &str, most: usize) -> String {
     out
 }
 
-/// Up to three lines that share a word with `words`.
+/// Returns up to three lines that share a word with `words`.
 pub(super) fn near(lines: &[String], words: &str) -> Vec<String> {
     let wanted: Vec<String> = words
         .split_whitespace()

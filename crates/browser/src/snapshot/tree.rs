@@ -1,4 +1,4 @@
-//! Accessibility trees as Chromium sends them, and the tree of lines that is made of them.
+//! Accessibility trees from Chromium, and the tree of lines that is built from them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,12 +15,12 @@ use serde_json::Value;
 
 use crate::text::{one_line, quoted};
 
-/// Names are cut here; text of the page later.
+/// The maximum length of names, and of text, in characters.
 const LONGEST_NAME: usize = 200;
 const LONGEST_TEXT: usize = 1_000;
-/// Nodes of one page; what comes after them is left out and counted.
+/// The maximum number of nodes of a page; further nodes are left out and counted.
 const MOST_NODES: usize = 60_000;
-/// Nodes inside each other.
+/// The maximum nesting depth of nodes.
 const DEEPEST: usize = 250;
 
 #[derive(Deserialize)]
@@ -46,7 +46,8 @@ struct AxNode {
     backend: Option<i64>,
 }
 
-/// A number that is written as a text: there are as many as nodes, twice.
+/// A node id, which Chromium sends as a string. Parsed to a number because there are twice as many
+/// as nodes.
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Hash)]
 #[serde(try_from = "String")]
 struct AxId(i64);
@@ -71,7 +72,7 @@ struct AxProperty {
     value: AxValue,
 }
 
-/// What is shown of an element, or decides whether it is.
+/// The properties that are shown for an element, or that decide whether the element is shown.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 enum AxPropertyName {
@@ -93,13 +94,13 @@ enum AxPropertyName {
     Other,
 }
 
-/// What of a list is wanted at all.
+/// Decides whether an element of a list is needed at all.
 trait Kept {
     fn is_kept(&self) -> bool;
 }
 
 impl Kept for AxNode {
-    /// A text comes a second time, cut into its lines.
+    /// Excludes inline text boxes, which repeat a text split into lines.
     fn is_kept(&self) -> bool {
         !matches!(self.role(), "InlineTextBox" | "LineBreak")
     }
@@ -111,7 +112,7 @@ impl Kept for AxProperty {
     }
 }
 
-/// Reads a list of which the rest is not even held for a moment.
+/// Deserializes a list and drops unneeded elements immediately.
 fn kept<'de, T: Deserialize<'de> + Kept, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -164,7 +165,7 @@ fn text_of(value: Option<&AxValue>) -> &str {
         .unwrap_or_default()
 }
 
-/// One line and what is below it.
+/// A line with its children.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) role: String,
@@ -173,7 +174,7 @@ pub(crate) struct Node {
     pub(crate) states: Vec<String>,
     pub(crate) backend: Option<i64>,
     pub(crate) frame: Arc<str>,
-    /// It can be acted on, so it has a ref.
+    /// True if the element can be acted on, so it gets a ref.
     pub(crate) acts: bool,
     pub(crate) number: Option<u32>,
     pub(crate) children: Vec<Node>,
@@ -199,7 +200,7 @@ impl Node {
         line
     }
 
-    /// Without what is below.
+    /// Returns a copy without children.
     pub(super) fn shallow(&self) -> Self {
         Self {
             role: self.role.clone(),
@@ -234,7 +235,7 @@ impl Node {
             .find_map(|child| child.find_node(backend))
     }
 
-    /// The node, or the first one that has something to say of it.
+    /// Returns the node with this backend id.
     pub(super) fn find_owner(&self, backend: i64) -> Option<&Self> {
         self.find_node(backend)
     }
@@ -243,7 +244,7 @@ impl Node {
 /// The trees of a page's frames.
 pub(super) struct Frames {
     main: (Arc<str>, Tree),
-    /// By the node of the element that holds the frame.
+    /// Keyed by the node of the element that contains the frame.
     others: HashMap<i64, (Arc<str>, Tree)>,
     clickable: HashSet<i64>,
 }
@@ -320,7 +321,8 @@ impl Frames {
 }
 
 impl Builder<'_> {
-    /// Adds what node `at` shows to `into`: itself, or, where it says nothing, what is below it.
+    /// Adds the lines of node `at` to `into`: the node itself, or only its children if the node
+    /// shows nothing itself.
     fn below(
         &mut self,
         tree: &Tree,
@@ -342,7 +344,7 @@ impl Builder<'_> {
                 return;
             }
             self.left -= 1;
-            // Text that is in parts in the page is one text for its reader.
+            // Adjacent text nodes are joined into one line.
             if let Some(last) = into
                 .last_mut()
                 .filter(|last| last.role == "text" && last.backend.is_none())
@@ -411,7 +413,7 @@ impl Builder<'_> {
             number: None,
             children,
         };
-        // An element with nothing in it but text has that for its name.
+        // An element that contains only text uses that text as its name.
         if node.name.is_empty() && node.children.len() == 1 && node.children[0].role == "text" {
             node.name = std::mem::take(&mut node.children[0].name);
             node.children.clear();
@@ -485,7 +487,7 @@ fn text_node(frame: &Arc<str>, text: String) -> Node {
     }
 }
 
-/// Roles by the words that people who write pages use.
+/// Converts a role to the terms of HTML and ARIA.
 fn role_word(role: &str, ignored: bool) -> String {
     match role {
         "Iframe" | "IframePresentational" => "iframe".to_owned(),
