@@ -1,8 +1,8 @@
-//! What this client can do, as servers are told.
+//! The client capabilities that are sent to servers.
 
 use serde_json::{Value, json};
 
-/// What we say of ourselves to a server: nothing that is not done.
+/// Returns the client capabilities. They contain only what is implemented.
 pub(crate) fn capabilities() -> Value {
     let kinds = json!({"valueSet": (1..=26).collect::<Vec<u32>>()});
     json!({
@@ -25,7 +25,7 @@ pub(crate) fn capabilities() -> Value {
         "textDocument": {
             "synchronization": {"didSave": true},
             "publishDiagnostics": {"versionSupport": true, "tagSupport": {"valueSet": [1, 2]}},
-            // Some servers offer only those who can be asked to register it that they may be asked.
+            // Some servers support pull diagnostics only for clients with dynamic registration.
             "diagnostic": {"dynamicRegistration": true},
             "hover": {"contentFormat": ["markdown", "plaintext"]},
             "definition": {"linkSupport": true},

@@ -1,4 +1,4 @@
-//! A server with its documents and diagnostics.
+//! A language server with its open documents and diagnostics.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -26,44 +26,45 @@ use crate::{
     uri,
 };
 
-/// Nothing has come for this long: what came is what there is. Servers push an empty list first, at times.
+/// After this long without a message, the received diagnostics are complete. Some servers first
+/// push an empty list.
 pub(crate) const SILENCE: Duration = Duration::from_millis(300);
 
-/// How long it is waited before a server that could not say something now is asked again.
+/// The pause before a request that was interrupted is sent again.
 const AGAIN: Duration = Duration::from_millis(20);
-/// Codes of servers that were interrupted by a change, and can be asked again.
+/// Error codes of requests that were interrupted by a change and can be sent again.
 const INTERRUPTED: [i64; 3] = [-32800, -32801, -32802];
-/// How many registrations of one server are kept.
+/// The maximum number of registrations to store per server.
 const MOST_REGISTRATIONS: usize = 64;
 
-/// How a server is spoken to.
+/// The options of a connection to a server.
 #[derive(Debug, Clone)]
 pub struct LspOptions {
-    /// The folder that it works on.
+    /// The root folder of the workspace.
     pub root: PathBuf,
-    /// What it wants to know at the beginning.
+    /// The initialization options.
     pub initialization: Value,
-    /// What it may ask for later, by sections.
+    /// The settings that the server may request later, by section.
     pub settings: Value,
-    /// How long it may take to begin.
+    /// The time limit for the `initialize` request.
     pub startup: Duration,
 }
 
-/// A document that is open.
+/// An open document.
 #[derive(Debug, Clone)]
 pub struct LspDocument {
-    /// Its text, as the server has it.
+    /// The text, as the server has it.
     pub text: Arc<str>,
-    /// Which version of it that is.
+    /// The version of the text.
     pub version: i64,
-    /// What the server found in it.
+    /// The diagnostics of the server.
     pub report: DocumentReport,
     pub(crate) known: KnownProblems,
-    /// When it was last used; the least used one is closed first.
+    /// The time of the last use, as a counter; the least recently used document is closed first.
     used: u64,
 }
 
-/// A server that runs. Cheap to clone.
+/// A running server. Cheap to clone.
 #[derive(Clone)]
 pub struct LspClient {
     connection: LspConnection,
@@ -76,18 +77,19 @@ pub(crate) struct State {
     documents: Mutex<Documents>,
     pub(crate) settings: Value,
     root: String,
-    /// Something came.
+    /// Notified when a message arrives.
     pub(crate) news: Notify,
-    /// What goes on in the server, by token.
+    /// The server's work in progress, by token.
     progress: Mutex<BTreeMap<String, String>>,
-    /// How it is asked for problems, if it said so at the beginning…
+    /// The method to pull diagnostics, if the server announced it in its capabilities.
     pulls: OnceLock<PullMethod>,
-    /// …and under which ids it registered that later. One may come before the one it replaces goes.
+    /// The ids of dynamic registrations for pull diagnostics. A new one may arrive before the one
+    /// it replaces is removed.
     pull_registrations: Mutex<BTreeSet<String>>,
     pull_rounds: Mutex<PullRounds>,
-    /// How often it said that it would answer something else now.
+    /// The number of times the server reported that new diagnostics can be pulled.
     pub(crate) refreshes: AtomicU64,
-    /// It was found to say nothing of problems by itself.
+    /// True if the server was found to push no diagnostics.
     pub(crate) tells_nothing: AtomicBool,
 }
 
@@ -95,15 +97,15 @@ pub(crate) struct State {
 pub(crate) struct Documents {
     pub(crate) open: HashMap<PathBuf, LspDocument>,
     clock: u64,
-    /// When something about problems last came.
+    /// The time of the last message about diagnostics.
     last: Option<Instant>,
-    /// When anything last came that was no answer.
+    /// The time of the last message that was not an answer.
     last_message: Option<Instant>,
-    /// When it was last asked for all of them.
+    /// The time of the last pull for all documents.
     pub(crate) pulled_at: Option<Instant>,
-    /// What the problems that it was asked for call their source.
+    /// The `source` values of the pulled diagnostics.
     pub(crate) pulled_sources: BTreeSet<Option<String>>,
-    /// Though it is asked, it says other things by itself.
+    /// True if the server also pushes diagnostics from other sources than the pulled ones.
     tells_more: bool,
 }
 
@@ -124,7 +126,7 @@ impl State {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it is asked for problems; `None` if it says them by itself.
+    /// Returns the method to pull diagnostics, or `None` if the server pushes them.
     fn pulls(&self) -> Option<PullMethod> {
         let registered = self.pull_registrations.lock();
         let registered = registered.unwrap_or_else(PoisonError::into_inner);
@@ -132,13 +134,15 @@ impl State {
         registered.or(self.pulls.get().copied())
     }
 
-    /// When it last said anything unasked, and whether it ever said something about problems.
+    /// Returns the time of the last unsolicited message, and whether the server has ever sent
+    /// anything about diagnostics.
     pub(crate) fn last_words(&self) -> (Option<Instant>, bool) {
         let documents = self.documents();
         (documents.last_message, documents.last.is_some())
     }
 
-    /// When it has been silent for long enough, or since `earliest`; `None` for one that says nothing unasked.
+    /// Returns the time at which the server has been silent for long enough, at least `earliest`.
+    /// Returns `None` for a server that pushes nothing besides the pulled diagnostics.
     pub(crate) fn unasked_rest(&self, earliest: Instant) -> Option<Instant> {
         let documents = self.documents();
         let last = documents.last.map(|last| last + SILENCE);
@@ -167,12 +171,12 @@ impl State {
         let Some(document) = open.get_mut(&path) else {
             return;
         };
-        // Of a text that is not there any more.
+        // The diagnostics are for an outdated text.
         if version.is_some_and(|version| version != document.version) {
             return;
         }
         let found = diagnostics(params.get("diagnostics"));
-        // Of a server that is asked, what it says unasked is a part.
+        // If diagnostics are pulled, pushed ones are only a part of them.
         match self.pulls() {
             Some(PullMethod::Protocol) => {
                 let is_other = |one: &Diagnostic| !pulled_sources.contains(&one.source);
@@ -185,12 +189,12 @@ impl State {
         document.report.problems = document.known.all(pulled_sources);
     }
 
-    /// Takes note of what a server wants to be asked for from now on.
+    /// Records the (un)registration of pull diagnostics.
     fn register(&self, params: &Value, is_on: bool) {
         let field = if is_on {
             "registrations"
         } else {
-            "unregisterations" // as the protocol spells it
+            "unregisterations" // the spelling of the protocol
         };
         let all = params.get(field).and_then(Value::as_array);
         let all = all.into_iter().flatten();
@@ -198,7 +202,7 @@ impl State {
         let registered = self.pull_registrations.lock();
         let mut registered = registered.unwrap_or_else(PoisonError::into_inner);
         for id in ids.map(|one| one["id"].to_string()) {
-            // A server that registers without end must not fill the memory.
+            // The number is limited, so that a server cannot fill the memory with registrations.
             match is_on && registered.len() < MOST_REGISTRATIONS {
                 true => registered.insert(id),
                 false => registered.remove(&id),
@@ -227,7 +231,8 @@ impl State {
             Some(percent) => format!("{title} ({percent} %)"),
             None => title,
         };
-        // A server that never ends what it begins must not fill the memory.
+        // The number is limited, so that a server cannot fill the memory with progress that never
+        // ends.
         if progress.len() < 64 || progress.contains_key(&token) {
             progress.insert(token, shown);
         }
@@ -279,7 +284,7 @@ impl LspEvents for State {
                 Some(Value::Null)
             }
             "window/workDoneProgress/create" | "window/showMessageRequest" => Some(Value::Null),
-            // What changes files is a plan that someone else carries out.
+            // Edits are only planned here; another part of the program applies them.
             "workspace/applyEdit" => Some(json!({"applied": false})),
             _ => None,
         }
@@ -287,7 +292,7 @@ impl LspEvents for State {
 }
 
 impl LspClient {
-    /// Begins to talk to a server that was started.
+    /// Initializes the connection to a server that was started.
     pub async fn start(
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -309,7 +314,7 @@ impl LspClient {
         let events: Arc<dyn LspEvents> = Arc::<State>::clone(&state);
         let connection = LspConnection::new(input, output, events);
         let params = json!({
-            "processId": Value::Null, // it may not see our process; who started it ends it
+            "processId": Value::Null, // ours may be invisible to it; its starter ends it
             "rootUri": root,
             "rootPath": options.root.to_string_lossy(),
             "workspaceFolders": [{"uri": root, "name": "root"}],
@@ -347,12 +352,12 @@ impl LspClient {
         Ok(client)
     }
 
-    /// What it counts columns in.
+    /// Returns the unit in which the server counts columns.
     pub fn encoding(&self) -> PositionEncoding {
         self.encoding
     }
 
-    /// Does it offer this, such as `renameProvider`?
+    /// Returns whether the server offers a capability, such as `renameProvider`.
     pub fn offers(&self, capability: &str) -> bool {
         !matches!(
             self.capabilities.get(capability),
@@ -360,27 +365,28 @@ impl LspClient {
         )
     }
 
-    /// Has it ended?
+    /// Returns whether the server has ended.
     pub fn is_closed(&self) -> bool {
         self.connection.is_closed()
     }
 
-    /// What was wrong with what it wrote, where that is why it is not listened to any more.
+    /// Returns the protocol error for which the connection was closed, if any.
     pub fn why_closed(&self) -> Option<String> {
         self.connection.why_closed()
     }
 
-    /// Waits until it has ended.
+    /// Waits until the server has ended.
     pub async fn closed(&self) {
         self.connection.closed().await;
     }
 
-    /// What it is busy with, if it says so.
+    /// Returns the title of the server's current work, if it reports progress.
     pub fn busy_with(&self) -> Option<String> {
         self.state.progress().values().next().cloned()
     }
 
-    /// A document has this text: it is opened, or changed if the text is another one. The document before.
+    /// Opens a document with this text, or changes its text if it differs. Returns the previous
+    /// document.
     pub fn set_text(
         &self,
         path: &Path,
@@ -401,7 +407,8 @@ impl LspClient {
             document.text = text.into();
             document.report.version = None;
             let version = document.version;
-            // Under the lock: what comes from now on is of this version or of none.
+            // Sent under the lock, so that diagnostics that arrive from now on belong to this
+            // version or to none.
             let changed = json!({
                 "textDocument": {"uri": uri, "version": version},
                 "contentChanges": [{"text": text}],
@@ -431,7 +438,7 @@ impl LspClient {
         Ok(None)
     }
 
-    /// A document is not needed any more.
+    /// Closes a document.
     pub fn close(&self, path: &Path) -> Result<(), LspError> {
         if self.state.documents().open.remove(path).is_none() {
             return Ok(());
@@ -440,7 +447,8 @@ impl LspClient {
         self.connection.notify("textDocument/didClose", closed)
     }
 
-    /// Files of the workspace changed; `kind`: 1 created, 2 changed, 3 deleted.
+    /// Reports changed files of the workspace. The number is 1 for created, 2 for changed and 3 for
+    /// deleted.
     pub fn files_changed(&self, files: &[(PathBuf, u32)]) -> Result<(), LspError> {
         if files.is_empty() {
             return Ok(());
@@ -454,12 +462,12 @@ impl LspClient {
             .notify("workspace/didChangeWatchedFiles", changes)
     }
 
-    /// A document that is open.
+    /// Returns an open document.
     pub fn document(&self, path: &Path) -> Option<LspDocument> {
         self.state.documents().open.get(path).cloned()
     }
 
-    /// All documents that are open, the least used first.
+    /// Returns all open documents, the least recently used first.
     pub fn documents(&self) -> Vec<(PathBuf, LspDocument)> {
         let documents = self.state.documents();
         let mut open: Vec<_> = documents
@@ -471,29 +479,30 @@ impl LspClient {
         open
     }
 
-    /// Is it asked for problems, rather than saying them by itself?
+    /// Returns whether diagnostics are pulled rather than pushed.
     pub fn is_asked(&self) -> bool {
         self.state.pulls().is_some()
     }
 
-    /// Has it said, since it was last asked for problems, that there may be others?
+    /// Returns whether the server has reported since the last pull that there may be new
+    /// diagnostics.
     pub fn knows_more(&self) -> bool {
         let documents = self.state.documents();
         self.is_asked() && documents.pulled_at < documents.last
     }
 
-    /// Waits until what is known of problems is of these documents as they are now, and nothing more comes, or
-    /// until that moment. Did it come to rest?
+    /// Waits until the diagnostics are those of the current texts and no more arrive, or until the
+    /// deadline. Returns whether the diagnostics are complete.
     pub async fn settled(&self, changed: &[PathBuf], until: Instant) -> bool {
         loop {
-            // Before the look: what comes in between is not missed.
+            // Subscribed before the check, so that no message in between is missed.
             let news = self.state.news.notified();
             tokio::pin!(news);
             news.as_mut().enable();
             if self.is_closed() {
                 return false;
             }
-            // A server may say only after its start that it is to be asked.
+            // A server may register pull diagnostics only after its start.
             if let Some(method) = self.state.pulls() {
                 return self.pulled(method, changed, until).await;
             }
@@ -519,7 +528,7 @@ impl LspClient {
         }
     }
 
-    /// Asks the server something. One that was interrupted by a change is asked again.
+    /// Sends a request. A request that was interrupted by a change is sent again.
     pub async fn request(
         &self,
         method: &str,
@@ -543,7 +552,7 @@ impl LspClient {
         }
     }
 
-    /// What requests about a place take.
+    /// Returns the parameters of a request about a position in a document.
     pub fn at(&self, path: &Path, place: TextPosition) -> Value {
         let text = self.document(path).map(|document| document.text);
         let place = self
@@ -552,16 +561,17 @@ impl LspClient {
         at_position(path, place)
     }
 
-    /// Asks the server to end, and waits that long for its word. Who started it ends it if it does not.
+    /// Asks the server to shut down and waits for the answer. If the server does not exit, the code
+    /// that started it must end it.
     pub async fn shut_down(&self, within: Duration) {
         let asked = self.connection.request("shutdown", Value::Null, within);
         if asked.await.is_ok() {
-            let _ = self.connection.notify("exit", Value::Null); // it may be gone already
+            let _ = self.connection.notify("exit", Value::Null); // it may have ended already
         }
     }
 }
 
-/// The same, as the server counts.
+/// Returns the parameters of a request about a position in the server's units.
 pub fn at_position(path: &Path, place: Position) -> Value {
     json!({"textDocument": {"uri": uri::of(path)}, "position": place})
 }

@@ -1,4 +1,5 @@
-//! Requests and their answers, and what a server asks and tells.
+//! A JSON-RPC connection: requests and their answers, and the server's own requests and
+//! notifications.
 
 use std::{
     collections::HashMap,
@@ -19,46 +20,49 @@ use tokio::{
 
 use crate::wire;
 
-/// How many messages may wait for a server that reads none, and how many bytes. One that lets more wait hangs.
+/// The maximum number of messages, and of bytes, that may wait to be written. A server that reads
+/// less than that hangs.
 const MOST_UNSENT: usize = 4096;
 const MOST_UNSENT_BYTES: usize = 64 << 20;
 
-/// What a server may say unasked, in messages and bytes, in so much time. One that says more floods: what it says
-/// is worth nothing, and to read it would keep a processor busy.
+/// The maximum number of unsolicited messages, and of their bytes, within `UNASKED_WITHIN`. A
+/// server that sends more is flooding: its messages are useless, and reading them would keep a
+/// processor busy.
 const MOST_UNASKED: usize = 50_000;
 const MOST_UNASKED_BYTES: usize = 128 << 20;
 const UNASKED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LspError {
-    /// The server ended, or what it wrote is no protocol.
+    /// The server ended, or violated the protocol.
     #[error("the server ended")]
     Ended,
-    /// It did not answer in time.
+    /// The server did not answer in time.
     #[error("no answer within {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// It answered with an error.
+    /// The server answered with an error.
     #[error("{message}")]
     Refused {
-        /// Its code.
+        /// The error code.
         code: i64,
-        /// In words.
+        /// The error message.
         message: String,
     },
 }
 
-/// Who learns of what a server tells and asks. Called in order, and not to be waited in.
+/// Receives the server's notifications and requests. The methods are called in order and must not
+/// block.
 pub trait LspEvents: Send + Sync {
-    /// The server tells something.
+    /// Handles a notification of the server.
     fn on_notification(&self, method: &str, params: &Value);
 
-    /// The server asks something: the answer, or `None` for what is not known.
+    /// Handles a request of the server. Returns the answer, or `None` for an unknown method.
     fn on_request(&self, method: &str, params: &Value) -> Option<Value>;
 }
 
-/// A connection to a server. Cheap to clone; it ends with the last clone, or with the server.
+/// A connection to a server. Cheap to clone; it ends with its last clone, or with the server.
 #[derive(Clone)]
 pub struct LspConnection(Arc<Inner>);
 
@@ -82,7 +86,7 @@ impl Waiting {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every request that waits has no answer; nor has any that comes.
+    /// Fails every pending request and every later one.
     fn end(&self) {
         let mut answers = self.answers();
         self.ended.store(true, Ordering::SeqCst);
@@ -91,7 +95,7 @@ impl Waiting {
 }
 
 impl LspConnection {
-    /// Talks to a server through these.
+    /// Starts a connection over these streams.
     pub fn new(
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -112,7 +116,8 @@ impl LspConnection {
                 tracing::debug!(%error, "a language server cannot be read any more");
                 why.get_or_init(|| error.to_string());
             }
-            // First, so that no one who learns that there is no answer takes it for one that runs.
+            // Closed first, so that no caller whose request fails still considers the server
+            // running.
             close.send_replace(true);
             reader.end();
         });
@@ -126,7 +131,8 @@ impl LspConnection {
         }))
     }
 
-    /// Asks the server, and waits for its answer. When the wait is given up, the server is told so.
+    /// Sends a request and waits for its answer. If the wait is given up, the request is cancelled
+    /// on the server.
     pub async fn request(
         &self,
         method: &str,
@@ -158,17 +164,17 @@ impl LspConnection {
         }
     }
 
-    /// Tells the server something.
+    /// Sends a notification to the server.
     pub fn notify(&self, method: &str, params: Value) -> Result<(), LspError> {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
     }
 
-    /// Has the server ended?
+    /// Returns whether the server has ended.
     pub fn is_closed(&self) -> bool {
         *self.0.closed.borrow()
     }
 
-    /// What was wrong with what it wrote, where that is why it is not listened to any more.
+    /// Returns the protocol error for which the connection was closed, if any.
     pub fn why_closed(&self) -> Option<String> {
         self.0.why_closed.get().cloned()
     }
@@ -176,7 +182,7 @@ impl LspConnection {
     /// Waits until the server has ended.
     pub async fn closed(&self) {
         let mut closed = self.0.closed.subscribe();
-        let _ = closed.wait_for(|closed| *closed).await; // or no one is there to say so
+        let _ = closed.wait_for(|closed| *closed).await; // or the sender was dropped
     }
 
     fn send(&self, message: &Value) -> Result<(), LspError> {
@@ -185,7 +191,8 @@ impl LspConnection {
         let before = self.0.unsent_bytes.fetch_add(length, Ordering::Relaxed);
         let is_stuck = before > 0 && before + length > MOST_UNSENT_BYTES;
         if is_stuck || self.0.unsent.try_send(frame).is_err() {
-            // It reads nothing any more: as good as gone, and what waits for it must not fill the memory.
+            // The server no longer reads: treat it as ended, because messages for it must not fill
+            // the memory.
             self.0.closed.send_replace(true);
             self.0.waiting.end();
             return Err(LspError::Ended);
@@ -194,7 +201,7 @@ impl LspConnection {
     }
 }
 
-/// Tells the server when no one waits for an answer any more.
+/// Cancels a request on the server when the caller stops waiting for its answer.
 struct GivenUp<'a> {
     connection: &'a LspConnection,
     id: i64,
@@ -224,16 +231,17 @@ async fn write(
             output.flush().await
         };
         if written.await.is_err() {
-            return; // the reader sees the end
+            return; // the reader notices the end
         }
-        // Answers to its own requests are not counted when they are sent: never below nothing.
+        // Answers to the server's requests were not counted when they were sent, so the count must
+        // not go below zero.
         let _ = unsent_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |unsent| {
             Some(unsent.saturating_sub(length))
         });
     }
 }
 
-/// What came unasked lately.
+/// The recent unsolicited messages.
 struct Unasked {
     since: Instant,
     messages: usize,
@@ -251,7 +259,7 @@ impl Default for Unasked {
 }
 
 impl Unasked {
-    /// Takes note of a message. Is it too much?
+    /// Counts a message. Returns whether the limit is exceeded.
     fn is_flood(&mut self, length: usize) -> bool {
         if self.since.elapsed() > UNASKED_WITHIN {
             *self = Self::default();
@@ -299,7 +307,7 @@ async fn read(
             (None, Some(id)) => {
                 let waiter = id.as_i64().and_then(|id| waiting.answers().remove(&id));
                 if let Some(waiter) = waiter {
-                    let _ = waiter.send(answer(&message)); // no one may wait any more
+                    let _ = waiter.send(answer(&message)); // the caller may have stopped waiting
                 }
             }
             (None, None) => {}

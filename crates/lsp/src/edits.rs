@@ -1,4 +1,5 @@
-//! What a server wants changed: a workspace edit becomes steps, and text edits a whole new text.
+//! Edits that a server requests: parses workspace edits into steps, and applies text edits to a
+//! text.
 
 use serde_json::Value;
 
@@ -7,74 +8,74 @@ use crate::{
     types::{LspTextEdit, items},
 };
 
-/// One step of a plan, in the order of the server.
+/// A step of a workspace edit, in the order of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditStep {
-    /// Changes of one file.
+    /// Text edits of one file.
     Text {
-        /// Its address.
+        /// The address of the file.
         uri: String,
-        /// The version that the server means, if it says so.
+        /// The document version that the server means, if it sends one.
         version: Option<i64>,
-        /// What changes.
+        /// The text edits.
         edits: Vec<LspTextEdit>,
     },
-    /// A new file.
+    /// Create a file.
     Create {
-        /// Its address.
+        /// The address of the file.
         uri: String,
-        /// What if there is one.
+        /// The behaviour if the file exists.
         existing: OnExisting,
     },
-    /// Another name for a file.
+    /// Rename a file.
     Rename {
-        /// What it is called.
+        /// The old address.
         old: String,
-        /// What it will be called.
+        /// The new address.
         new: String,
-        /// What if there is one of that name.
+        /// The behaviour if a file with the new name exists.
         existing: OnExisting,
     },
-    /// A file goes away.
+    /// Delete a file.
     Delete {
-        /// Its address.
+        /// The address of the file.
         uri: String,
-        /// That there is none is fine.
+        /// True if a missing file is not an error.
         may_be_missing: bool,
     },
 }
 
-/// What a step does where there is a file already.
+/// The behaviour of a step if the file already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExisting {
-    /// It cannot be done.
+    /// The step fails.
     Refuse,
-    /// It takes the other's place.
+    /// The existing file is replaced.
     Overwrite,
-    /// Nothing is done.
+    /// The step is skipped.
     Leave,
 }
 
-/// What a workspace edit asks for.
+/// The steps of a workspace edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlannedEdits {
-    /// Step by step.
+    /// The steps, in order.
     pub steps: Vec<EditStep>,
 }
 
-/// Why text edits cannot be applied.
+/// The reason why text edits cannot be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextChangeError {
-    /// Two of them change the same place.
+    /// Two edits overlap.
     #[error("two changes overlap")]
     Overlap,
-    /// One of them is for another text.
+    /// An edit is outside of the text.
     #[error("a change lies outside of the text")]
     Outside,
 }
 
 impl PlannedEdits {
-    /// Of a `WorkspaceEdit`. A step that cannot be read refuses all of it.
+    /// Parses a `WorkspaceEdit`. Returns `None` if any step cannot be parsed.
     pub fn of(edit: &Value) -> Option<Self> {
         let mut steps = Vec::new();
         if let Some(changes) = edit.get("documentChanges").and_then(Value::as_array) {
@@ -94,7 +95,7 @@ impl PlannedEdits {
         Some(Self { steps })
     }
 
-    /// Does it change nothing?
+    /// Returns whether the edit changes nothing.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -103,7 +104,7 @@ impl PlannedEdits {
 fn step(change: &Value) -> Option<EditStep> {
     let address = |name: &str| change.get(name).and_then(Value::as_str).map(str::to_owned);
     let option = |name: &str| change["options"][name] == true;
-    // Overwriting wins, by the protocol.
+    // By the protocol, overwriting takes precedence.
     let existing = match (option("overwrite"), option("ignoreIfExists")) {
         (true, _) => OnExisting::Overwrite,
         (false, true) => OnExisting::Leave,
@@ -135,13 +136,14 @@ fn step(change: &Value) -> Option<EditStep> {
     }
 }
 
-/// All of them or none: a plan with a hole is another plan.
+/// Parses all edits or none: applying only a part would be a different edit.
 fn all_edits(list: &Value) -> Option<Vec<LspTextEdit>> {
     let edits: Vec<LspTextEdit> = items(list);
     (edits.len() == list.as_array()?.len()).then_some(edits)
 }
 
-/// A text with changes made. They all mean the text as it is; those at one place come in the order they have.
+/// Applies text edits. All positions refer to the original text; edits at the same position are
+/// applied in their order.
 pub fn apply(
     text: &str,
     edits: &[LspTextEdit],

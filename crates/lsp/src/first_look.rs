@@ -1,4 +1,4 @@
-//! How long a server looks at a document that is new to it.
+//! Waits until a server has analysed a document that is new to it.
 
 use std::{path::Path, sync::atomic::Ordering, time::Duration};
 
@@ -7,14 +7,16 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{LspClient, TextPosition, uri};
 
-/// A server that has answered a question about a document, is busy with nothing and says nothing for this long has
-/// nothing to say. Those that have are known to need as long for their first word on a machine with other work.
+/// If a server has answered a request about a document, is not busy and sends nothing for this
+/// long, it has nothing to report. On a loaded machine, servers that do have something may need
+/// almost as long for their first message.
 const QUIET: Duration = Duration::from_secs(5);
 
 impl LspClient {
-    /// Waits until the server has looked at a document that it was just given, at most until that moment: it says
-    /// what is wrong with it; or it has answered a question about it, and is silent. Of one that has never said what
-    /// is wrong with any document the answer is enough, once it was silent.
+    /// Waits until the server has analysed a document that was just opened, at most until the
+    /// deadline: it has pushed diagnostics, or it has answered a request about the document and is
+    /// then silent. If an earlier document showed that the server pushes no diagnostics, the answer
+    /// alone suffices.
     pub async fn looked(&self, path: &Path, until: Instant) {
         let changed = [path.to_path_buf()];
         tokio::select! {
@@ -23,13 +25,13 @@ impl LspClient {
         }
     }
 
-    /// Waits until the server has answered, and is silent.
+    /// Waits until the server has answered and is silent.
     async fn silent(&self, path: &Path, until: Instant) {
         if self.is_asked() {
-            // What it answers is waited for elsewhere.
+            // `settled` waits for pulled diagnostics.
             return std::future::pending().await;
         }
-        // It may be refused or not be answered in time: then that is known.
+        // The request may fail or time out; that is sufficient as well.
         let _ = timeout_at(until, self.ask_about(path)).await;
         let mut since = Instant::now();
         loop {
@@ -41,7 +43,7 @@ impl LspClient {
             let is_known = self.state.tells_nothing.load(Ordering::Relaxed) && !has_told;
             let rest = if is_known { since } else { since + QUIET };
             if self.busy_with().is_some() || self.is_asked() {
-                // It ends, or is asked for problems, and that is waited for elsewhere.
+                // The work ends, or pull diagnostics were registered, for which `settled` waits.
                 news.await;
                 since = Instant::now();
                 continue;
@@ -54,7 +56,7 @@ impl LspClient {
         }
     }
 
-    /// Asks something about a document that any server that offers it can answer.
+    /// Sends a request about a document that any server that offers it can answer.
     async fn ask_about(&self, path: &Path) {
         const WITHIN: Duration = Duration::from_secs(60);
         let (method, params) = if self.offers("documentSymbolProvider") {
@@ -69,7 +71,7 @@ impl LspClient {
         } else {
             return;
         };
-        // Whatever it says: it has read what was sent before.
+        // Whatever the answer is: the server has read everything that was sent before.
         let _ = self.request(method, params, WITHIN).await;
     }
 }

@@ -1,16 +1,18 @@
-//! A client of language servers, for any program that can start one: bytes in, bytes out.
+//! A client for language servers, for any program that can start one: bytes in, bytes out.
 //!
 //! # Layout
-//! - [`wire`]: frames of `Content-Length` and JSON-RPC messages, bounded
-//! - [`types`]: the part of the protocol that is used, read tolerantly: what is unknown passes, one bad item does
-//!   not lose a list
-//! - [`uri`]: paths as addresses; [`position`]: places in a text, as servers and as people count them
-//! - [`connection`]: requests and their answers, what a server asks and tells
-//! - [`client`]: a server with its documents; `pull`: asking for problems; `first_look`: waiting for it; `report`: what it found in them;
-//!   `capabilities`: what we say of ourselves
-//! - [`edits`]: what a server wants changed, as whole new texts
+//! - [`wire`]: frames with `Content-Length` and JSON-RPC messages, with a size limit
+//! - [`types`]: the part of the protocol that is used. It is parsed tolerantly: unknown fields are
+//!   ignored, and one invalid item does not invalidate a list
+//! - [`uri`]: paths as `file:` addresses; [`position`]: positions in a text, as servers and as
+//!   users count them
+//! - [`connection`]: requests and answers, and the server's own requests and notifications
+//! - [`client`]: a server with its documents; `pull`: requests diagnostics; `first_look`: waits for
+//!   the first analysis; `report`: the diagnostics of a document; `capabilities`: the client
+//!   capabilities
+//! - [`edits`]: the edits that a server requests, applied to whole texts
 //!
-//! It starts no process and touches no file.
+//! The crate starts no process and accesses no file.
 
 #![warn(missing_docs)]
 

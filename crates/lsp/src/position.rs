@@ -1,30 +1,31 @@
-//! Places in a text: servers count lines from 0 and columns in code units, people from 1 and in characters.
+//! Positions in a text. Servers count lines from 0 and columns in code units; users count from 1
+//! and in characters.
 
 use crate::types::{Position, Range};
 
-/// What a server counts columns in.
+/// The unit in which a server counts columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PositionEncoding {
     /// Bytes of UTF-8.
     Utf8,
-    /// Units of UTF-16; what a server that says nothing means.
+    /// Units of UTF-16, the default of the protocol.
     #[default]
     Utf16,
     /// Characters.
     Utf32,
 }
 
-/// A place as people count: line and character, both from 1.
+/// A position as users count: line and character, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPosition {
     /// The line.
     pub line: usize,
-    /// The character in it.
+    /// The character in the line.
     pub character: usize,
 }
 
 impl PositionEncoding {
-    /// By its name in the protocol.
+    /// Parses the name of an encoding in the protocol.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "utf-8" => Some(Self::Utf8),
@@ -42,8 +43,8 @@ impl PositionEncoding {
         }
     }
 
-    /// A place as the server counts. A line that is not there is the end of the text, a character the end of its
-    /// line.
+    /// Converts a position to the server's units. A line after the end of
+    /// the text is treated as empty; a character after the end of its line gives the line's end.
     pub fn to_server(self, text: &str, place: TextPosition) -> Position {
         let row = place.line.saturating_sub(1);
         let line = lines(text).nth(row).unwrap_or_default();
@@ -55,7 +56,8 @@ impl PositionEncoding {
         }
     }
 
-    /// The same the other way round. A unit in the middle of a character is that character.
+    /// Converts a position from the server's units. A unit in the middle of a character gives that
+    /// character.
     pub fn from_server(self, text: &str, place: Position) -> TextPosition {
         let line = lines(text).nth(place.line as usize).unwrap_or_default();
         let mut units = 0;
@@ -73,7 +75,7 @@ impl PositionEncoding {
         }
     }
 
-    /// The byte at which a place is. `None`: beyond the end of the text.
+    /// Returns the byte offset of a position, or `None` if it is beyond the end of the text.
     pub fn offset(self, text: &str, place: Position) -> Option<usize> {
         let mut start = 0;
         for _ in 0..place.line {
@@ -88,11 +90,11 @@ impl PositionEncoding {
             }
             units += self.units(character);
         }
-        // Servers may name a column behind the end of a line, which means its end.
+        // Servers may send a column after the end of a line, which means its end.
         Some(start + line.len())
     }
 
-    /// The bytes of a range, if it is one of this text.
+    /// Returns the byte range of a range, if it is inside this text.
     pub fn bytes(self, text: &str, range: Range) -> Option<std::ops::Range<usize>> {
         let start = self.offset(text, range.start)?;
         let end = self.offset(text, range.end)?;
@@ -100,7 +102,8 @@ impl PositionEncoding {
     }
 }
 
-/// The lines of a text, as the protocol has them: ended by `\n`, `\r\n` or `\r`, the ends left out.
+/// Returns the lines of a text by the rules of the protocol: ended by `\n`, `\r\n` or `\r`, without
+/// the line ends.
 pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -118,7 +121,7 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// With its end; `None` if it is the last one.
+/// Returns the length of the first line with its end, or `None` if it is the last line.
 fn line_length(text: &str) -> Option<usize> {
     let at = text.find(['\n', '\r'])?;
     Some(at + if text[at..].starts_with("\r\n") { 2 } else { 1 })

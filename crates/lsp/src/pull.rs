@@ -1,5 +1,6 @@
-//! Problems of servers that are asked for them, which is faster than waiting for what they say by themselves: most
-//! servers pause for 200 to 300 ms after a change before they look at it, in case that a person goes on typing.
+//! Pulls diagnostics from servers that support it. This is faster than waiting for pushed
+//! diagnostics: most servers wait 200 to 300 ms after a change before they analyse it, in case the
+//! user continues typing.
 
 use std::{
     collections::BTreeSet,
@@ -19,38 +20,38 @@ use crate::{
     uri,
 };
 
-/// How often a server is asked again that says each time that it knows more now.
+/// The maximum number of repeated pulls for a server that reports new diagnostics each time.
 const MOST_REFRESHES: usize = 5;
-/// How long all answers together may take.
+/// The time limit for all answers together.
 const ROUND: Duration = Duration::from_secs(60);
-/// The command by which typescript-language-server passes a question on to tsserver.
+/// The command with which typescript-language-server forwards a request to tsserver.
 pub(crate) const TSSERVER: &str = "typescript.tsserverRequest";
 
-/// How a server is asked for problems.
+/// A method to pull diagnostics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PullMethod {
-    /// `textDocument/diagnostic`.
+    /// The request `textDocument/diagnostic`.
     Protocol,
-    /// As tsserver is asked, through typescript-language-server, which knows no other way.
+    /// Requests to tsserver through typescript-language-server, which supports no other way.
     TsServer,
 }
 
-/// Which questions about all documents are asked, and which were.
+/// The requested and the finished rounds; a round pulls the diagnostics of all documents.
 #[derive(Debug, Default)]
 pub(crate) struct PullRounds {
-    /// How often someone wanted answers.
+    /// The number of requests for a round.
     wanted: u64,
-    /// The last of these that has been answered.
+    /// The last of these requests that was fulfilled.
     done: u64,
-    /// All answers came then, of the texts as they were.
+    /// True if the last round got all answers, for the current texts.
     was_whole: bool,
     is_running: bool,
-    /// What was changed before the next round.
+    /// The files that were changed before the next round.
     changed: BTreeSet<PathBuf>,
 }
 
 impl PullMethod {
-    /// What a server that began with these capabilities offers.
+    /// Returns the method that a server with these capabilities offers.
     pub(crate) fn of(capabilities: &Value) -> Option<Self> {
         if !matches!(
             capabilities["diagnosticProvider"],
@@ -67,7 +68,7 @@ impl PullMethod {
 }
 
 impl LspClient {
-    /// Asks until the answers are of the documents as they are and the server has come to rest.
+    /// Pulls until the diagnostics are those of the current texts and the server has finished.
     pub(crate) async fn pulled(
         &self,
         method: PullMethod,
@@ -81,7 +82,7 @@ impl LspClient {
             tokio::pin!(news);
             news.as_mut().enable();
             let refreshes = self.state.refreshes.load(Ordering::Relaxed);
-            // What goes on because of the question does not count: some servers report that, too.
+            // Recorded before, because some servers report progress for the request itself.
             let was_busy = self.busy_with().is_some();
             if !self.pull_until(method, changed, until).await {
                 return false;
@@ -91,9 +92,9 @@ impl LspClient {
                 continue;
             }
             let mut wait_until = until;
-            // What it answers while something goes on in it is not its last word.
+            // An answer that was given while the server works may not be final.
             if !was_busy {
-                // Such as what a compiler finds after a save: it begins a moment later.
+                // For example, a compiler that runs after a save starts only a little later.
                 let Some(rest) = self.state.unasked_rest(began + SILENCE) else {
                     return true;
                 };
@@ -113,8 +114,8 @@ impl LspClient {
         }
     }
 
-    /// Waits for the answers to questions that are asked from now on. Those go on when no one waits any more: to be
-    /// asked again and again by someone without patience is what some servers do not bear.
+    /// Waits for a round that starts from now on. The round continues if the caller stops waiting,
+    /// because some servers cannot cope with requests that are cancelled and repeated many times.
     async fn pull_until(&self, method: PullMethod, changed: &[PathBuf], until: Instant) -> bool {
         let round = {
             let mut rounds = self.state.pull_rounds();
@@ -145,7 +146,7 @@ impl LspClient {
         }
     }
 
-    /// Asks as long as someone wants answers that are newer than those there are.
+    /// Runs rounds as long as newer diagnostics are requested than the last round returned.
     async fn pull_rounds(&self, method: PullMethod) {
         loop {
             let (round, changed) = {
@@ -166,10 +167,11 @@ impl LspClient {
         }
     }
 
-    /// Asks for the problems of every document that is open. Have all been said, of the texts as they are?
+    /// Pulls the diagnostics of every open document. Returns whether all answers arrived and are
+    /// for the current texts.
     async fn pull(&self, method: PullMethod, changed: &BTreeSet<PathBuf>, until: Instant) -> bool {
         let mut open: Vec<(PathBuf, LspDocument)> = self.documents();
-        // What was changed first: there may not be time for all.
+        // Changed documents first, because there may not be enough time for all.
         open.sort_by_key(|(path, _)| !changed.contains(path));
         let mut is_whole = true;
         let began = Instant::now();
@@ -215,7 +217,8 @@ impl LspClient {
         Some(diagnostics(answer.await?.get("items")))
     }
 
-    /// The three questions that tsserver's own look at a file consists of; hints cost as much as all else.
+    /// Sends the three requests that make up tsserver's own check of a file. Hints cost as much as
+    /// the other two together.
     async fn ask_tsserver(
         &self,
         path: &Path,
@@ -235,7 +238,7 @@ impl LspClient {
             });
             let answer = self.ask_until("workspace/executeCommand", params, until);
             let answer = answer.await?;
-            // Without one, it could not look.
+            // Without a body, tsserver could not check the file.
             let body = answer.get("body")?.as_array()?;
             let ignored = &self.state.settings["diagnostics"]["ignoredCodes"];
             let ignored = ignored.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -252,9 +255,9 @@ impl LspClient {
     }
 }
 
-/// A problem as tsserver says it, as the protocol does.
+/// Converts a diagnostic of tsserver to the format of the protocol.
 fn of_tsserver(problem: &Value) -> Value {
-    // From 1, in units of UTF-16.
+    // tsserver counts from 1, in UTF-16 units.
     let place = |end: &str| {
         let from_zero = |field: &str| {
             let number = problem[end][field].as_u64();

@@ -1,22 +1,22 @@
-//! What a server found in a document: what it says unasked, and what it answers.
+//! The diagnostics of a document: those that the server pushes, and those that are pulled.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::types::Diagnostic;
 
-/// How many problems of one file are kept.
+/// The maximum number of diagnostics to store per file.
 const MOST_PROBLEMS: usize = 5000;
 
-/// What a server found in a document.
+/// The diagnostics of a document.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentReport {
-    /// The problems, as far as they are known.
+    /// The known diagnostics.
     pub problems: Arc<[Diagnostic]>,
-    /// The version they are of; `None` before there were any.
+    /// The version of the document they are for; `None` before the first diagnostics.
     pub version: Option<i64>,
 }
 
-/// The problems of a document by how they came.
+/// The diagnostics of a document by how they arrived.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownProblems {
     pushed: Vec<Diagnostic>,
@@ -34,7 +34,7 @@ impl KnownProblems {
         self.pulled = found;
     }
 
-    /// All of them: an answer takes the place of what was said unasked by the same source.
+    /// Returns all diagnostics. Pulled ones replace pushed ones of the same source.
     pub(crate) fn all(&self, pulled_sources: &BTreeSet<Option<String>>) -> Arc<[Diagnostic]> {
         let other = |one: &&Diagnostic| !pulled_sources.contains(&one.source);
         let pushed = self.pushed.iter().filter(other);

@@ -1,24 +1,24 @@
-//! The part of the protocol that is used. Read tolerantly: fields that are not known are passed over, numbers that
-//! are not known stay numbers, and of a list the items that can be read are kept.
+//! The part of the protocol that is used. Parsed tolerantly: unknown fields are ignored, unknown
+//! numbers stay numbers, and invalid items of a list are dropped.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// A place, as the server counts.
+/// A position in the server's units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Position {
-    /// From 0.
+    /// The line, from 0.
     pub line: u32,
-    /// From 0, in units of the agreed encoding.
+    /// The column, from 0, in units of the agreed encoding.
     pub character: u32,
 }
 
-/// From a place up to another, which is not part of it.
+/// A range; its end is exclusive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
-    /// The first place.
+    /// The first position.
     pub start: Position,
-    /// The place behind the last.
+    /// The position after the last.
     pub end: Position,
 }
 
@@ -28,7 +28,7 @@ pub struct Range {
 pub struct Location {
     /// The address of the file.
     pub uri: String,
-    /// Where in it.
+    /// The range in the file.
     pub range: Range,
 }
 
@@ -56,38 +56,38 @@ impl From<AnyLocation> for Location {
     }
 }
 
-/// A problem that a server found.
+/// A diagnostic of a server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnostic {
-    /// Where.
+    /// The range it applies to.
     pub range: Range,
     /// 1 error, 2 warning, 3 information, 4 hint; `None` if the server leaves it to the client.
     #[serde(default)]
     pub severity: Option<u32>,
-    /// A name or a number.
+    /// The code, a name or a number.
     #[serde(default)]
     pub code: Option<Value>,
-    /// Which part of the server found it.
+    /// The part of the server that reported it.
     #[serde(default)]
     pub source: Option<String>,
-    /// In words.
+    /// The message text.
     pub message: String,
     /// 1 unnecessary, 2 deprecated.
     #[serde(default)]
     pub tags: Vec<u32>,
-    /// All of it, as the server has to be sent it back; null where that is too much to keep.
+    /// The whole diagnostic, to be sent back to the server; null if it is too large to store.
     #[serde(skip)]
     pub raw: Value,
 }
 
 impl Diagnostic {
-    /// The code as text; empty without one.
+    /// Returns the code as text, or an empty text without one.
     pub fn code_text(&self) -> String {
         match &self.code {
             Some(Value::String(code)) => code.clone(),
             Some(Value::Number(code)) => code.to_string(),
-            // An older form of it.
+            // An older form of the field.
             Some(Value::Object(code)) => {
                 code.get("value").map(Value::to_string).unwrap_or_default()
             }
@@ -96,11 +96,11 @@ impl Diagnostic {
     }
 }
 
-/// How much of a message is kept, in characters, and how much of what comes with it, in bytes.
+/// The maximum length of a message in characters, and of its additional data in bytes, to store.
 const MOST_MESSAGE: usize = 4000;
 const MOST_DATA: usize = 16 << 10;
 
-/// The diagnostics of a list.
+/// Parses a list of diagnostics.
 pub fn diagnostics(list: Option<&Value>) -> Vec<Diagnostic> {
     let items = list.and_then(Value::as_array).into_iter().flatten();
     let read = |item: &Value| {
@@ -108,7 +108,8 @@ pub fn diagnostics(list: Option<&Value>) -> Vec<Diagnostic> {
         if let Some((at, _)) = found.message.char_indices().nth(MOST_MESSAGE) {
             found.message.truncate(at);
         }
-        // What a server is sent back it knows best itself; a very long one would stay in memory for nothing.
+        // The raw form is only for sending it back to the server; a very long one would waste
+        // memory.
         let is_long = found.message.len() >= MOST_MESSAGE
             || item
                 .get("data")
@@ -121,7 +122,7 @@ pub fn diagnostics(list: Option<&Value>) -> Vec<Diagnostic> {
     items.filter_map(read).collect()
 }
 
-/// Would this be longer as text, roughly?
+/// Returns whether a value would be longer than this as text, approximately.
 fn is_longer(value: &Value, most: usize) -> bool {
     fn add(value: &Value, left: &mut usize) {
         let own = match value {
@@ -153,90 +154,90 @@ fn is_longer(value: &Value, most: usize) -> bool {
     left == 0
 }
 
-/// What is called by a name, in a file or in a workspace.
+/// A symbol in a file or in the workspace.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Symbol {
     /// Its name.
     pub name: String,
-    /// A number of [`symbol_kind`].
+    /// The kind, a number of [`symbol_kind`].
     #[serde(default)]
     pub kind: u32,
-    /// The name itself, in the file that was asked about.
+    /// The range of the name, in the requested file.
     #[serde(default)]
     pub selection_range: Option<Range>,
-    /// All of it, in the file that was asked about.
+    /// The range of the whole symbol, in the requested file.
     #[serde(default)]
     pub range: Option<Range>,
-    /// Where, for those of a workspace.
+    /// The location, for workspace symbols.
     #[serde(default)]
     pub location: Option<Location>,
-    /// What it is in.
+    /// The name of the containing symbol.
     #[serde(default)]
     pub container_name: Option<String>,
-    /// What is in it.
+    /// The contained symbols.
     #[serde(default, deserialize_with = "tolerant")]
     pub children: Vec<Symbol>,
 }
 
-/// Something that calls or is called.
+/// A symbol in a call hierarchy.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallItem {
     /// Its name.
     pub name: String,
-    /// A number of [`symbol_kind`].
+    /// The kind, a number of [`symbol_kind`].
     #[serde(default)]
     pub kind: u32,
-    /// The file it is in.
+    /// The address of the file that contains it.
     pub uri: String,
-    /// The name itself.
+    /// The range of the name.
     pub selection_range: Range,
 }
 
-/// A call from somewhere, or to somewhere.
+/// An incoming or outgoing call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HierarchyCall {
-    /// Who calls, or who is called.
+    /// The caller or the callee.
     #[serde(alias = "from", alias = "to")]
     pub item: CallItem,
-    /// Where the calls are, in the file of the one that calls.
+    /// The ranges of the calls, in the file of the caller.
     #[serde(default)]
     pub from_ranges: Vec<Range>,
 }
 
-/// One change of a text.
+/// A change of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LspTextEdit {
-    /// What goes.
+    /// The range to replace.
     pub range: Range,
-    /// What comes in its place.
+    /// The new text.
     pub new_text: String,
 }
 
-/// Something a server offers to do.
+/// An action that a server offers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CodeAction {
-    /// In words.
+    /// The title.
     pub title: String,
-    /// What kind of thing it is.
+    /// The kind of the action.
     #[serde(default)]
     pub kind: Option<String>,
-    /// What it would change.
+    /// The workspace edit.
     #[serde(default)]
     pub edit: Option<Value>,
-    /// Why it cannot be done now.
+    /// The reason why the action is not available now.
     #[serde(default)]
     pub disabled: Option<Value>,
-    /// All of it, to be resolved by the server.
+    /// The whole action, to be resolved by the server.
     #[serde(skip)]
     pub raw: Value,
 }
 
-/// The items of a list that can be read, or the one thing that is no list.
+/// Parses the valid items of a list, or a single value that is not a list.
 pub fn items<T: DeserializeOwned>(value: &Value) -> Vec<T> {
     match value {
         Value::Null => Vec::new(),
@@ -254,7 +255,7 @@ fn tolerant<'de, D: serde::Deserializer<'de>, T: DeserializeOwned>(
     Ok(items(&Value::deserialize(deserializer)?))
 }
 
-/// The text of a hover: words, marked text, or a list of such.
+/// Returns the text of a hover: a string, marked text, or a list of these.
 pub fn hover_text(contents: &Value) -> String {
     match contents {
         Value::String(text) => text.clone(),
@@ -276,7 +277,7 @@ pub fn hover_text(contents: &Value) -> String {
     }
 }
 
-/// What a kind of symbol is called.
+/// Returns the name of a symbol kind.
 pub fn symbol_kind(kind: u32) -> &'static str {
     const NAMES: [&str; 26] = [
         "file",

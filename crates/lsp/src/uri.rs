@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The address of an absolute path. Bytes that are no text are escaped as they are.
+/// Returns the address of an absolute path. Bytes other than `/` and unreserved characters are
+/// percent-encoded.
 pub fn of(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for &byte in path.as_os_str().as_encoded_bytes() {
@@ -16,7 +17,8 @@ pub fn of(path: &Path) -> String {
     uri
 }
 
-/// The path of an address; `None` if it is of no file here, or none that text can name.
+/// Returns the path of an address, or `None` if it is not the address of a local file or not valid
+/// UTF-8.
 pub fn path(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);

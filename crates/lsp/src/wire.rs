@@ -1,16 +1,16 @@
-//! Frames: a head with `Content-Length`, an empty line, then that many bytes of JSON.
+//! Frames: a header with `Content-Length`, an empty line, then the given number of bytes of JSON.
 
 use std::io;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
-/// The longest message that is read.
+/// The maximum size of a message in bytes.
 pub const MOST: usize = 64 << 20;
-/// The longest line of a head.
+/// The maximum length of a header line in bytes.
 const MOST_LINE: u64 = 4096;
 
-/// A message, ready to be written.
+/// Encodes a message as a frame.
 pub fn frame(message: &Value) -> Vec<u8> {
     let body = message.to_string();
     let mut frame = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
@@ -18,12 +18,13 @@ pub fn frame(message: &Value) -> Vec<u8> {
     frame
 }
 
-/// The next message; `None` at the end. What is no frame is an error, after which nothing can be read any more.
+/// Reads the next message, or returns `None` at the end of the input. After an invalid frame, an
+/// error is returned and nothing more can be read.
 pub async fn read(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Value>> {
     Ok(read_sized(input).await?.map(|(message, _)| message))
 }
 
-/// The same, with its length in bytes.
+/// Like [`read`], but also returns the length in bytes.
 pub(crate) async fn read_sized(
     input: &mut (impl AsyncBufRead + Unpin),
 ) -> io::Result<Option<(Value, usize)>> {
@@ -48,7 +49,7 @@ pub(crate) async fn read_sized(
         if text.is_empty() {
             break;
         }
-        // Some servers print a greeting to the same pipe; that is no head.
+        // A line without a colon is not a header, for example a greeting that some servers print.
         let Some((name, value)) = text.split_once(':') else {
             return Err(bad("what the server wrote is no message"));
         };
@@ -66,7 +67,7 @@ pub(crate) async fn read_sized(
         return Err(bad("a message is too long"));
     }
     let mut body = Vec::new();
-    // Not all at once: what is announced need not come.
+    // The buffer grows with the input: the announced length may never arrive.
     (&mut *input)
         .take(length as u64)
         .read_to_end(&mut body)
