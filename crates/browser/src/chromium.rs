@@ -189,7 +189,7 @@ impl Chromium {
     }
 
     /// Opens an empty tab that is never selected automatically, because it has another owner than
-    /// the selected tab, for example a subagent. `owner` is the number of that owner's first tab, or
+    /// the selected tab. `owner` is the number of that owner's first tab, or
     /// `None` for a new owner. Tabs opened by the owner's pages belong to the owner too.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
-//! A small front end: an editor, a streamed reply, a question, a view. It needs no model: it echoes.
+//! A small front end: an editor, a streamed reply, a question, a view. It needs no model: it
+//! echoes.
 //!
-//! `cargo run -p haft-terminal --example echo`, then type. `ask` asks a question, `panic` panics, Ctrl-O shows
-//! the whole conversation, Ctrl-Z suspends, Ctrl-D exits. `--vi`: vi keys; `--slow`: a slower reply.
+//! `cargo run -p haft-terminal --example echo`, then type. `ask` asks a question, `panic` panics,
+//! Ctrl-O shows the whole conversation, Ctrl-Z suspends, Ctrl-D exits. `--vi`: vi keys; `--slow`: a
+//! slower reply.
 
 #![forbid(unsafe_code)]
 
@@ -68,7 +70,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     outcome
 }
 
-/// Runs the guard process. It needs only its stdin (the pipe), its stdout (the terminal) and the modes.
+/// Runs the guard process. It needs only its stdin (the pipe), its stdout (the terminal) and the
+/// modes.
 fn run_guard(modes: &str) -> Result<(), Box<dyn Error>> {
     rustix::process::setsid()?;
     let (pipe, terminal) = (rustix::stdio::stdin(), rustix::stdio::stdout());
@@ -176,7 +179,8 @@ impl Face {
         Ok(face)
     }
 
-    /// Sends the first frame, then modes and queries, then starts the guard. Nothing waits for a reply.
+    /// Sends the first frame, then modes and queries, then starts the guard. Nothing waits for a
+    /// reply.
     fn start(&mut self, terminal: &File, modes: &SavedModes) -> Result<(), Box<dyn Error>> {
         self.draw();
         self.writer

@@ -47,8 +47,8 @@ impl Unread {
     }
 }
 
-/// Ensures that a thread brings the index up to date, and frees the cached texts when they have not been
-/// used for `contents_kept`.
+/// Ensures that a thread brings the index up to date, and frees the cached texts when they have not
+/// been used for `contents_kept`.
 pub(crate) fn start(holder: &Arc<Holder>, wants_index: bool) {
     let mut work = holder.work();
     work.is_wanted = true;
