@@ -1,8 +1,9 @@
-//! The client as the official conformance package drives it: the address of a server is the last argument, the
-//! scenario is in `MCP_CONFORMANCE_SCENARIO`, what else it takes in `MCP_CONFORMANCE_CONTEXT`.
+//! The client as the official conformance package drives it. The last argument is the address of a
+//! server; the scenario is in `MCP_CONFORMANCE_SCENARIO`, and further settings are in
+//! `MCP_CONFORMANCE_CONTEXT`.
 //!
-//! It connects, logs in where it must (the package stands in for the browser), calls every tool and ends. Exits
-//! with 1 where the server cannot be connected.
+//! It connects, logs in if required (the package plays the browser), calls every tool and exits. It
+//! exits with 1 if the server cannot be connected.
 
 #![expect(
     clippy::print_stderr,
@@ -23,13 +24,13 @@ use haft_mcp::{
 use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};
 
-/// How often a refusal is answered by a login.
+/// The maximum number of logins.
 const MOST_LOGINS: usize = 3;
 
-/// Where the package has a document about the client.
+/// The address of the package's client metadata document.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
-/// Someone who agrees to everything.
+/// A host that agrees to everything.
 struct Agreeable;
 
 impl ClientHost for Agreeable {
@@ -76,7 +77,7 @@ async fn run(url: &str, context: &Value) -> Result<(), String> {
     ));
     let named = json!({"server": {"type": "http", "url": url}});
     let done = session(url, context, &named, &http, &store).await;
-    let _ = std::fs::remove_dir_all(folder); // what was kept for this run only
+    let _ = std::fs::remove_dir_all(folder); // files of this run only
     done
 }
 
@@ -143,7 +144,8 @@ async fn session(
     }
 }
 
-/// Calls every tool, reads every resource and prompt. What it was refused with, where it was.
+/// Calls every tool and reads every resource and prompt. Returns the challenge if a call was
+/// refused with one.
 async fn use_everything(connection: &Connection, context: &Value) -> Option<String> {
     let patience = Patience::default();
     let tools = connection.list_tools(patience).await.unwrap_or_default();
@@ -155,7 +157,7 @@ async fn use_everything(connection: &Connection, context: &Value) -> Option<Stri
         })),
         None => calls.extend(tools.iter().map(|tool| {
             let name = tool["name"].as_str().unwrap_or_default();
-            // The first tool is the one whose schema is to come back as it was.
+            // The first tool is the one whose schema must be echoed unchanged.
             let arguments = match name {
                 "json_schema_echo" => json!({"schema": tools[0]["inputSchema"]}),
                 _ => arguments(tool),
@@ -175,16 +177,16 @@ async fn use_everything(connection: &Connection, context: &Value) -> Option<Stri
         .unwrap_or_default()
     {
         let uri = resource["uri"].as_str().unwrap_or_default();
-        let _ = connection.read_resource(uri, patience).await; // the package looks at the request
+        let _ = connection.read_resource(uri, patience).await; // the package checks the request
     }
     for prompt in connection.list_prompts(patience).await.unwrap_or_default() {
         let name = prompt["name"].as_str().unwrap_or_default();
-        let _ = connection.get_prompt(name, &Map::new(), patience).await; // the same
+        let _ = connection.get_prompt(name, &Map::new(), patience).await; // likewise
     }
     None
 }
 
-/// What a browser does: follows where it is sent.
+/// Plays the browser: follows redirects.
 async fn browse(http: &dyn HttpStreams, mut address: String) {
     for _ in 0..5 {
         let request = HttpRequest {
@@ -203,7 +205,7 @@ async fn browse(http: &dyn HttpStreams, mut address: String) {
     }
 }
 
-/// Something of the right type for each required property.
+/// Returns a value of the right type for each required property.
 fn arguments(tool: &Value) -> Value {
     let schema = &tool["inputSchema"];
     let required = schema["required"]

@@ -1,42 +1,43 @@
-//! Messages as lines, each of a bounded length.
+//! Messages as lines of limited length.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// How long a message may be, in bytes, where no one says.
+/// The default for the maximum length of a message in bytes.
 pub const LONGEST_FRAME: usize = 32 * 1024 * 1024;
 
-/// So much of both ends of a longer one is kept, to find out what it belongs to.
+/// The number of bytes at either end of an oversized message that are stored, to find out what it
+/// belongs to.
 const KEPT_ENDS: usize = 512;
 
-/// A line that was read.
+/// A line of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// A line, without its end.
+    /// A line without its line end.
     Line(Vec<u8>),
-    /// A longer one than the limit; it was passed over.
+    /// An oversized line, which was skipped.
     TooLong {
-        /// How it begins and ends.
+        /// The beginning and the end of the line.
         ends: Vec<u8>,
-        /// Its length.
+        /// The length in bytes.
         length: usize,
     },
 }
 
-/// Reads lines. Empty ones are passed over.
+/// Reads lines. Empty lines are skipped.
 #[derive(Debug)]
 pub struct FrameReader<R> {
     inner: R,
     longest: usize,
-    /// What was read of a line so far; a read that is dropped loses nothing.
+    /// The part of the current line that was read; dropping a read loses nothing.
     line: Vec<u8>,
-    /// Bytes of the line that were passed over.
+    /// The number of skipped bytes of the line.
     passed: usize,
 }
 
 impl<R: AsyncBufRead + Unpin> FrameReader<R> {
-    /// Lines may have so many bytes.
+    /// Creates a reader with a maximum length of lines in bytes.
     pub fn new(inner: R, longest: usize) -> Self {
         Self {
             inner,
@@ -46,7 +47,8 @@ impl<R: AsyncBufRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// The next line; `None` at the end. A last line without an end counts. May be dropped at any time.
+    /// Returns the next line, or `None` at the end. A last line without a line end counts as a
+    /// line. The future may be dropped at any time.
     pub async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             let chunk = self.inner.fill_buf().await?;
@@ -83,7 +85,7 @@ impl<R: AsyncBufRead + Unpin> FrameReader<R> {
     }
 }
 
-/// Adds to a line; of one that is too long only the ends stay.
+/// Appends to a line; only the two ends of an oversized line are stored.
 fn take(line: &mut Vec<u8>, passed: &mut usize, content: &[u8], longest: usize) {
     line.extend_from_slice(content);
     let kept = 2 * KEPT_ENDS;

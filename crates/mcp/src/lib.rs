@@ -1,14 +1,15 @@
 //! The Model Context Protocol, in both directions.
 //!
 //! # Layout
-//! - [`message`], [`frames`]: JSON-RPC messages, and messages as lines of bounded length
+//! - [`message`], [`frames`]: JSON-RPC messages, and messages as lines of limited length
 //! - [`peer`]: one end of a connection: requests and their answers, cancellation, progress
-//! - [`revision`]: the revisions of the protocol, and which one two ends agree on
-//! - [`client`]: other programs' servers, their tools as tools of ours
-//! - [`server`]: our tools for other programs' clients
+//! - [`revision`]: the revisions of the protocol, and how two ends agree on one
+//! - [`client`]: connects to MCP servers and offers their tools as haft's
+//! - [`server`]: offers haft's tools to MCP clients
 //!
-//! **Invariants.** What a peer sends is bounded before it is read, and nothing of it is lost that is within the
-//! bounds: parameters and results stay the JSON they were. Nothing that a peer sends ends the process.
+//! **Invariants.** The size of input is limited before it is read, and within the limits nothing is
+//! lost: parameters and results stay the JSON that was received. No input from a peer can end the
+//! process.
 
 #![warn(missing_docs)]
 

@@ -1,43 +1,44 @@
-//! JSON-RPC 2.0 messages. Parameters and results are kept as they came.
+//! JSON-RPC 2.0 messages. Parameters and results stay unchanged.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 
-/// Codes of errors.
+/// Error codes.
 pub mod code {
-    /// It is no JSON.
+    /// Invalid JSON.
     pub const PARSE: i64 = -32700;
-    /// It is no message.
+    /// Invalid message.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// There is no such method.
+    /// Unknown method.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// Its parameters are wrong.
+    /// Invalid parameters.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// It failed.
+    /// Internal error.
     pub const INTERNAL: i64 = -32603;
-    /// There is no such resource (before 2026-07-28).
+    /// Unknown resource (before 2026-07-28).
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
-    /// A URL must be visited first; its `data` says which.
+    /// A URL must be visited first; `data` contains it.
     pub const URL_ELICITATION_REQUIRED: i64 = -32042;
-    /// The headers do not say what the body says (2026-07-28).
+    /// The headers contradict the body (2026-07-28).
     pub const HEADER_MISMATCH: i64 = -32020;
-    /// The one who asks cannot do what it takes (2026-07-28).
+    /// The client lacks a required capability (2026-07-28).
     pub const MISSING_CAPABILITY: i64 = -32021;
-    /// The revision is not spoken here (2026-07-28); its `data` names those that are.
+    /// The revision is not supported (2026-07-28); `data` lists the supported ones.
     pub const UNSUPPORTED_REVISION: i64 = -32022;
 }
 
-/// More values are not taken in one message: each takes some dozen times the memory of its text.
+/// The maximum number of values in a message: each takes some dozen times the memory of its
+/// text.
 const MOST_VALUES: usize = 1_000_000;
 
-/// How many values a text of JSON has at most.
+/// Returns an upper bound for the number of values in a JSON text.
 fn count_values(text: &[u8]) -> usize {
     let (mut count, mut in_string, mut at) = (1, false, 0);
     while let Some(byte) = text.get(at) {
         match byte {
-            b'\\' if in_string => at += 1, // and what it escapes
+            b'\\' if in_string => at += 1, // skip the escaped character
             b'"' => in_string = !in_string,
             b',' | b'[' | b'{' if !in_string => count += 1,
             _ => {}
@@ -53,25 +54,25 @@ fn count_values(text: &[u8]) -> usize {
 pub enum RpcId {
     /// A number.
     Number(i64),
-    /// A text.
+    /// A string.
     Text(String),
 }
 
-/// A longer id is none, in bytes.
+/// The maximum length of an id in bytes.
 const LONGEST_ID: usize = 16 * 1_024;
 
 impl RpcId {
-    /// From JSON; `None` for what is neither a whole number nor a text of a reasonable length.
+    /// Parses an id. Returns `None` unless it is an integer or a string of reasonable length.
     pub fn parse(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => number.as_i64().map(Self::Number),
-            // It is repeated in the answer, which may have to wait.
+            // The id is repeated in the answer, which may have to wait.
             Value::String(text) if text.len() <= LONGEST_ID => Some(Self::Text(text.clone())),
             _ => None,
         }
     }
 
-    /// As JSON.
+    /// Converts the id to JSON.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Number(number) => json!(number),
@@ -89,21 +90,21 @@ impl fmt::Display for RpcId {
     }
 }
 
-/// What went wrong with a request, as it is sent.
+/// The error object of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
-    /// Its kind.
+    /// The error code.
     pub code: i64,
-    /// In words.
+    /// The error message.
     pub message: String,
-    /// For programs.
+    /// Additional data for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
 impl RpcError {
-    /// Without data.
+    /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -112,19 +113,19 @@ impl RpcError {
         }
     }
 
-    /// With data.
+    /// Adds data to the error.
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
         self
     }
 
-    /// There is no such method.
+    /// Creates the error for an unknown method.
     pub fn no_method(method: &str) -> Self {
         let words = format!("the method {method:?} is not known here");
         Self::new(code::METHOD_NOT_FOUND, words)
     }
 
-    /// Its parameters are wrong.
+    /// Creates the error for invalid parameters.
     pub fn invalid_params(why: impl Into<String>) -> Self {
         Self::new(code::INVALID_PARAMS, why)
     }
@@ -144,36 +145,36 @@ impl RpcError {
     }
 }
 
-/// A message.
+/// A JSON-RPC message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RpcMessage {
-    /// Wants an answer.
+    /// A message that needs an answer.
     Request {
-        /// What the answer is to name.
+        /// The id for the answer.
         id: RpcId,
-        /// What is asked for.
+        /// The method.
         method: String,
-        /// With what; `Null` where there are none.
+        /// The parameters; `Null` if absent.
         params: Value,
     },
-    /// Wants none.
+    /// A message without an answer.
     Notification {
-        /// What happened.
+        /// The method.
         method: String,
-        /// With what; `Null` where there are none.
+        /// The parameters; `Null` if absent.
         params: Value,
     },
     /// The answer to a request.
     Answer {
-        /// The request; `None` where it could not be read.
+        /// The id of the request; `None` if it could not be read.
         id: Option<RpcId>,
-        /// What came of it.
+        /// The result or the error.
         result: Result<Value, RpcError>,
     },
 }
 
 impl RpcMessage {
-    /// A request.
+    /// Creates a request.
     pub fn request(id: RpcId, method: impl Into<String>, params: Value) -> Self {
         Self::Request {
             id,
@@ -182,7 +183,7 @@ impl RpcMessage {
         }
     }
 
-    /// A notification.
+    /// Creates a notification.
     pub fn notification(method: impl Into<String>, params: Value) -> Self {
         Self::Notification {
             method: method.into(),
@@ -190,7 +191,7 @@ impl RpcMessage {
         }
     }
 
-    /// An answer.
+    /// Creates an answer.
     pub fn answer(id: RpcId, result: Result<Value, RpcError>) -> Self {
         Self::Answer {
             id: Some(id),
@@ -198,18 +199,19 @@ impl RpcMessage {
         }
     }
 
-    /// The messages of a text: one, or the several of a batch. The error is what to answer.
+    /// Parses a text as one message or as a batch. The error is what to answer.
     pub fn parse_all(text: &[u8]) -> Result<Vec<Result<Self, RpcError>>, RpcError> {
         if text.len() > MOST_VALUES && count_values(text) > MOST_VALUES {
             let why = format!("more than {MOST_VALUES} values in one message");
             return Err(RpcError::new(code::INVALID_REQUEST, why));
         }
-        // Nearly always it is one, and then its parts alone are read.
+        // The usual case is a single message, of which only the known fields are parsed.
         let is_one = text.trim_ascii_start().first() == Some(&b'{');
         if is_one {
             match serde_json::from_slice(text) {
                 Ok(parts) => return Ok(vec![Self::of_parts(parts)]),
-                // Those that read it on its way may have taken the other one.
+                // A duplicate key is rejected, because another program that inspected the message
+                // may have used the other value.
                 Err(twice) if twice.is_data() => {
                     let why = format!("a message says nothing twice: {twice}");
                     return Err(RpcError::new(code::INVALID_REQUEST, why));
@@ -229,7 +231,7 @@ impl RpcMessage {
         }
     }
 
-    /// A message. The error is what to answer.
+    /// Parses a message. The error is what to answer.
     pub fn parse(value: Value) -> Result<Self, RpcError> {
         let Value::Object(mut message) = value else {
             let why = "a message is an object";
@@ -249,7 +251,7 @@ impl RpcMessage {
         let wrong = |why: &str| Err(RpcError::new(code::INVALID_REQUEST, why));
         let id = match &parts.id {
             None => None,
-            // Only the answer to what could not be read has none.
+            // Only the answer to an unreadable request has a null id.
             Some(Value::Null) if parts.method.is_none() => None,
             Some(id) => match RpcId::parse(id) {
                 Some(id) => Some(id),
@@ -274,38 +276,39 @@ impl RpcMessage {
         Ok(Self::Answer { id, result })
     }
 
-    /// As JSON.
+    /// Converts the message to JSON.
     pub fn to_value(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default() // JSON of values cannot fail
+        serde_json::to_value(self).unwrap_or_default() // serializing JSON values cannot fail
     }
 
-    /// As JSON text.
+    /// Returns the message as JSON text.
     pub fn to_json(&self) -> Vec<u8> {
         let mut text = Vec::with_capacity(256);
         self.write(&mut text);
         text
     }
 
-    /// As one line, with its end.
+    /// Returns the message as one line, with its line end.
     pub fn to_line(&self) -> Vec<u8> {
         let mut line = self.to_json();
         line.push(b'\n');
         line
     }
 
-    /// Writes it behind what is there, as one line with its end.
+    /// Appends the message as one line with its line end.
     pub fn write_line(&self, text: &mut Vec<u8>) {
         self.write(text);
         text.push(b'\n');
     }
 
     fn write(&self, text: &mut Vec<u8>) {
-        // JSON of values cannot fail, and escapes line ends; nor can writing to memory.
+        // Serializing JSON values cannot fail and escapes line ends, and writing to memory cannot
+        // fail.
         let _ = serde_json::to_writer(text, self);
     }
 }
 
-/// What is of interest in a message; `None` is what is not there, and not `null`.
+/// The known fields of a message. `None` means absent, as opposed to `null`.
 #[derive(Deserialize)]
 struct MessageParts {
     #[serde(default, deserialize_with = "there")]

@@ -1,7 +1,8 @@
-//! One end of a connection: requests that wait for answers, requests that are answered, cancellation, progress.
+//! One end of a connection: outgoing requests that wait for answers, incoming requests,
+//! cancellation, progress.
 //!
-//! A transport gives a [`Peer`] what comes in ([`Peer::receive`]) and takes what goes out ([`MessageSink`]).
-//! Which of both ends is the server makes no difference here.
+//! A transport passes incoming messages to a [`Peer`] ([`Peer::receive`]) and sends outgoing ones
+//! ([`MessageSink`]). It makes no difference which end is the server.
 
 use std::{
     collections::HashMap,
@@ -21,20 +22,21 @@ use tokio::{
 
 use crate::message::{RpcError, RpcId, RpcMessage, code};
 
-/// More requests of the other end than this are not worked on at once.
+/// The maximum number of incoming requests that are processed concurrently.
 const MOST_INCOMING: usize = 64;
-/// Reports of progress that wait to be looked at; more are dropped.
+/// The maximum number of queued progress reports; more are dropped.
 const WAITING_PROGRESS: usize = 64;
 
-/// Where messages go. Nothing here waits: what fails later is reported by [`Peer::fail`] or [`Peer::close`].
+/// Sends outgoing messages. Sending does not wait; later failures are reported with [`Peer::fail`]
+/// or [`Peer::close`].
 pub trait MessageSink: Send + Sync {
     /// Sends a message. The error says why it cannot be sent.
     fn send(&self, message: RpcMessage) -> Result<(), PeerError>;
 }
 
-/// Who answers what the other end asks.
+/// Handles the messages of the other end.
 pub trait PeerHandler: Send + Sync {
-    /// Answers a request. Dropped when the other end no longer wants the answer.
+    /// Answers a request. The future is dropped if the other end cancels the request.
     fn request<'a>(
         &'a self,
         id: &'a RpcId,
@@ -42,52 +44,52 @@ pub trait PeerHandler: Send + Sync {
         params: Value,
     ) -> BoxFuture<'a, Result<Value, RpcError>>;
 
-    /// Something happened.
+    /// Handles a notification.
     fn notification(&self, method: &str, params: Value);
 
-    /// The other end does not keep to the protocol: in words.
+    /// Reports a protocol violation of the other end.
     fn problem(&self, what: &str);
 }
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// The other end says so.
+    /// The other end answered with an error.
     #[error(transparent)]
     Answered(#[from] RpcError),
-    /// There is no connection any longer.
+    /// The connection is closed.
     #[error("{0}")]
     Closed(String),
-    /// It could not be sent, or what came back could not be read.
+    /// The request could not be sent, or the answer could not be read.
     #[error("{0}")]
     Transport(String),
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("{0}")]
     TimedOut(String),
-    /// It wants to know who asks first.
+    /// The server requires authorization.
     #[error("it needs authorization: {reason}")]
     Unauthorized {
-        /// The status and what came with it, in words.
+        /// The status and further information, as text.
         reason: String,
-        /// The header `WWW-Authenticate`.
+        /// The `WWW-Authenticate` header.
         challenge: String,
-        /// The status of the answer: 401 or 403.
+        /// The HTTP status: 401 or 403.
         status: u16,
     },
 }
 
-/// How long a request is waited for.
+/// The time limits of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Patience {
-    /// In all.
+    /// The overall limit.
     pub whole: Option<Duration>,
-    /// Without a report of progress.
+    /// The limit without a progress report.
     pub idle: Option<Duration>,
 }
 
 impl Patience {
-    /// So long in all.
+    /// Creates an overall limit.
     pub fn of(whole: Duration) -> Self {
         Self {
             whole: Some(whole),
@@ -96,7 +98,7 @@ impl Patience {
     }
 }
 
-/// One end of a connection. Cheap to clone; every clone means the same end.
+/// One end of a connection. Cheap to clone; all clones are the same end.
 #[derive(Clone)]
 pub struct Peer {
     inner: Arc<PeerState>,
@@ -112,11 +114,11 @@ struct PeerState {
 
 #[derive(Default)]
 struct Tables {
-    /// Our requests that have no answer yet.
+    /// Outgoing requests without an answer.
     pending: HashMap<RpcId, Pending>,
-    /// Theirs.
+    /// Incoming requests.
     incoming: HashMap<RpcId, CancellationToken>,
-    /// Why it is closed.
+    /// The reason for the close.
     closed: Option<PeerError>,
 }
 
@@ -126,7 +128,7 @@ struct Pending {
 }
 
 impl Peer {
-    /// An end that sends to `sink` and lets `handler` answer.
+    /// Creates an end that sends to `sink` and passes requests to `handler`.
     pub fn new(sink: Arc<dyn MessageSink>, handler: Arc<dyn PeerHandler>) -> Self {
         Self {
             inner: Arc::new(PeerState {
@@ -139,19 +141,21 @@ impl Peer {
         }
     }
 
-    /// The same end for those that must not keep it alive, such as the task that reads for it.
+    /// Returns a weak reference, for holders that must not keep the end alive, such as the task
+    /// that reads for it.
     pub fn downgrade(&self) -> WeakPeer {
         WeakPeer(Arc::downgrade(&self.inner))
     }
 
-    /// Asks for something and waits as long as it takes. Dropped while it waits, it is called off.
+    /// Sends a request and waits for the answer without a time limit. If the future is dropped, the
+    /// request is cancelled.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, PeerError> {
         self.request_within(method, params, Patience::default(), |_| {})
             .await
     }
 
-    /// The same, not longer than that. `on_progress` gets the parameters of each report of progress; reports are
-    /// asked for by adding `_meta.progressToken` to `params`, which must be an object.
+    /// Like [`Self::request`], but with time limits. `on_progress` receives the parameters of each
+    /// progress report. To request reports, `params` must contain `_meta.progressToken`.
     pub async fn request_within(
         &self,
         method: &str,
@@ -179,7 +183,7 @@ impl Peer {
         let mut unanswered = Unanswered {
             peer: &self.inner,
             id: id.clone(),
-            // The protocol forbids to call off a greeting.
+            // The protocol forbids cancelling `initialize`.
             is_told: method != "initialize",
         };
         let message = RpcMessage::request(id, method, params);
@@ -196,7 +200,7 @@ impl Peer {
                 biased;
                 answer = &mut answered => {
                     unanswered.is_told = false;
-                    // What was reported before the answer is passed on before it.
+                    // Reports that arrived before the answer are passed on before it.
                     while let Ok(report) = reports.try_recv() {
                         on_progress(report);
                     }
@@ -228,7 +232,7 @@ impl Peer {
             .send(RpcMessage::notification(method, params))
     }
 
-    /// Takes what came in. Needs a tokio runtime.
+    /// Processes an incoming message. Needs a tokio runtime.
     pub fn receive(&self, message: RpcMessage) {
         match message {
             RpcMessage::Answer { id, result } => self.answered(id, result),
@@ -237,7 +241,7 @@ impl Peer {
         }
     }
 
-    /// Takes the text of a message or of a batch.
+    /// Processes the text of a message or a batch.
     pub fn receive_text(&self, text: &[u8]) {
         match RpcMessage::parse_all(text) {
             Err(error) => {
@@ -255,16 +259,16 @@ impl Peer {
         }
     }
 
-    /// A request will not be answered, and why.
+    /// Fails a request that will not be answered.
     pub fn fail(&self, id: &RpcId, error: PeerError) {
         let pending = self.inner.tables().pending.remove(id);
         if let Some(pending) = pending {
-            let _ = pending.answer.send(Err(error)); // no one may wait for it any more
+            let _ = pending.answer.send(Err(error)); // the caller may have stopped waiting
         }
     }
 
-    /// A message was passed over because of its length; `ends` are its ends. The request that it answered fails,
-    /// or all of them where that cannot be known.
+    /// Reports a message that was skipped because of its length; `ends` are its beginning and end.
+    /// The request that it answered fails, or all pending ones if that one cannot be determined.
     pub fn passed_over(&self, ends: &[u8], length: usize, longest: usize) {
         let why = format!("it sent a message of {length} bytes; the limit is {longest}");
         self.inner.handler.problem(&why);
@@ -287,40 +291,42 @@ impl Peer {
         }
     }
 
-    /// The connection is over, and why. Whatever waits is answered with it.
+    /// Closes the connection. All pending requests fail with this reason.
     pub fn close(&self, why: impl Into<String>) {
         self.inner.close(PeerError::Closed(why.into()));
     }
 
-    /// The same with an error of another kind, such as a refusal of the one who asks.
+    /// Like [`Self::close`], but with another kind of error, such as a missing authorization.
     pub fn close_with(&self, why: PeerError) {
         self.inner.close(why);
     }
 
-    /// Waits until it is closed; why.
+    /// Waits until the connection is closed, and returns the reason.
     pub async fn closed(&self) -> String {
         self.inner.closed.cancelled().await;
         self.inner.why_closed().to_string()
     }
 
-    /// Is it closed?
+    /// Returns whether the connection is closed.
     pub fn is_closed(&self) -> bool {
         self.inner.closed.is_cancelled()
     }
 
-    /// Does this request of ours wait for an answer?
+    /// Returns whether an outgoing request waits for its answer.
     pub fn is_waiting_for(&self, id: &RpcId) -> bool {
         self.inner.tables().pending.contains_key(id)
     }
 
-    /// How many of our requests wait for an answer.
+    /// Returns the number of outgoing requests without an answer.
     pub fn waiting(&self) -> usize {
         self.inner.tables().pending.len()
     }
 
-    /// What cannot be read may have been meant as an answer: the request that it names need not wait for another.
+    /// Fails the request that an unreadable message names: the message may have been meant as its
+    /// answer.
     fn fail_named(&self, text: &[u8], error: &RpcError) {
-        // Words that are no message name nothing, and what is cut off ends with its server.
+        // Other text names no request, and a message that is cut off is followed by the end of the
+        // server.
         let text = text.trim_ascii();
         if !text.starts_with(b"{") || !text.ends_with(b"}") {
             return;
@@ -359,7 +365,7 @@ impl Peer {
             }
             return;
         };
-        let _ = pending.answer.send(result.map_err(PeerError::Answered)); // no one may wait for it any more
+        let _ = pending.answer.send(result.map_err(PeerError::Answered)); // the caller may be gone
     }
 
     fn notified(&self, method: &str, params: Value) {
@@ -374,7 +380,7 @@ impl Peer {
                     .get(&id)
                     .and_then(|pending| pending.progress.as_ref());
                 if let Some(progress) = progress {
-                    let _ = progress.try_send(params); // a flood of them is thinned out
+                    let _ = progress.try_send(params); // excess reports are dropped
                 }
             }
             "notifications/cancelled" => {
@@ -424,12 +430,12 @@ impl Peer {
     }
 }
 
-/// An end that may be gone.
+/// A weak reference to an end.
 #[derive(Clone)]
 pub struct WeakPeer(Weak<PeerState>);
 
 impl WeakPeer {
-    /// The end, if it is still there.
+    /// Returns the end, if it still exists.
     pub fn upgrade(&self) -> Option<Peer> {
         self.0.upgrade().map(|inner| Peer { inner })
     }
@@ -455,13 +461,13 @@ impl PeerState {
             std::mem::take(&mut tables.pending)
         };
         for pending in pending.into_values() {
-            let _ = pending.answer.send(Err(why.clone())); // no one may wait for it any more
+            let _ = pending.answer.send(Err(why.clone())); // the caller may have stopped waiting
         }
         self.closed.cancel();
     }
 }
 
-/// A request without an answer: calls it off when no one waits any more.
+/// Cancels a request on drop if it has no answer yet.
 struct Unanswered<'a> {
     peer: &'a PeerState,
     id: RpcId,
@@ -484,8 +490,8 @@ impl Drop for Unanswered<'_> {
     }
 }
 
-/// The ids that stand in the ends of a message that was passed over. Wrong ones do no harm: only those that are
-/// waited for count.
+/// Returns the ids in the two ends of a skipped message. Wrong ids do no harm, because only pending
+/// ones are used.
 pub(crate) fn ids_in(ends: &[u8]) -> Vec<RpcId> {
     let text = String::from_utf8_lossy(ends);
     let mut ids = Vec::new();

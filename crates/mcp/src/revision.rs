@@ -2,23 +2,23 @@
 
 use std::fmt;
 
-/// A revision of the protocol, by its date. Later ones are greater.
+/// A revision of the protocol, identified by its date. Later ones are greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
-    /// The first one: HTTP with server-sent events.
+    /// The first revision: HTTP with server-sent events.
     V2024_11_05,
-    /// Streamable HTTP, annotations of tools, messages in batches.
+    /// Streamable HTTP, tool annotations, batches.
     V2025_03_26,
     /// Structured output, elicitation, resource links; no batches.
     V2025_06_18,
     /// Elicitation by URL.
     V2025_11_25,
-    /// Stateless: no `initialize`; each request says who asks.
+    /// Stateless: no `initialize`; each request identifies the client.
     V2026_07_28,
 }
 
 impl Revision {
-    /// All that we speak, oldest first.
+    /// All supported revisions, oldest first.
     pub const ALL: [Self; 5] = [
         Self::V2024_11_05,
         Self::V2025_03_26,
@@ -27,18 +27,18 @@ impl Revision {
         Self::V2026_07_28,
     ];
 
-    /// The newest one.
+    /// The newest revision.
     pub const NEWEST: Self = Self::V2026_07_28;
 
-    /// The newest one that begins with `initialize`.
+    /// The newest revision with `initialize`.
     pub const NEWEST_WITH_INITIALIZE: Self = Self::V2025_11_25;
 
-    /// By its date; `None` for one that we do not know.
+    /// Parses a date. Returns `None` for an unsupported revision.
     pub fn parse(date: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == date)
     }
 
-    /// Its date, as it is sent.
+    /// Returns the date as it is sent.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -49,17 +49,18 @@ impl Revision {
         }
     }
 
-    /// Does a connection begin with `initialize`?
+    /// Returns whether a connection starts with `initialize`.
     pub fn has_initialize(self) -> bool {
         self <= Self::NEWEST_WITH_INITIALIZE
     }
 
-    /// The newest of these dates that we speak.
+    /// Returns the newest supported revision of these dates.
     pub fn newest_of<'a>(dates: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         dates.into_iter().filter_map(Self::parse).max()
     }
 
-    /// What a server answers to `initialize` with this date: the same if it speaks it, else its newest.
+    /// Returns the server's answer to `initialize` with this date: the same revision if it is
+    /// supported, otherwise the newest one.
     pub fn answer_to(date: &str) -> Self {
         Self::parse(date)
             .filter(|one| one.has_initialize())
@@ -73,19 +74,19 @@ impl fmt::Display for Revision {
     }
 }
 
-/// Keys of `_meta` that requests of the stateless revision carry, and answers may.
+/// Keys of `_meta` that requests of the stateless revision must have and answers may have.
 pub mod meta {
-    /// The revision that a request is written in.
+    /// The revision of a request.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// Who asks.
+    /// The client's name and version.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// What the one who asks can do.
+    /// The client's capabilities.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// From which level on log messages are wanted.
+    /// The minimum level of log messages to send.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// Who answers.
+    /// The server's name and version.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// Which subscription a notification belongs to.
+    /// The subscription that a notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 }
 

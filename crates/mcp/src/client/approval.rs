@@ -1,16 +1,17 @@
-//! Whether a server may be used as it is written now, and its tools be offered as it describes them.
+//! Decides whether a server may be used with its current entry, and whether its tools may be
+//! offered as described.
 
 use haft_contract::BoxFuture;
 use serde_json::Value;
 
 use super::ServerEntry;
 
-/// What of a server's tools may be offered.
+/// The tools of a server that may be offered.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ApprovedTools {
-    /// Those that may.
+    /// The approved tools.
     pub tools: Vec<Value>,
-    /// What is not as it was approved, how it differs, and how it is approved, for people.
+    /// A description for the user of what differs from the approved state, and how to approve it.
     pub unapproved: Option<String>,
 }
 
@@ -23,12 +24,14 @@ impl From<Vec<Value>> for ApprovedTools {
     }
 }
 
-/// Decides which tools of a server are offered: those that a person has approved as they are now.
+/// Decides which tools of a server are offered: those that the user has approved in their current
+/// form.
 pub trait ToolApprovals: Send + Sync {
-    /// May a server be started or reached as its entry says now? The error says why not. May ask a person.
+    /// Checks whether a server may be started or contacted with its current entry. The error says
+    /// why not. May ask the user.
     fn may_start<'a>(&'a self, entry: &'a ServerEntry) -> BoxFuture<'a, Result<(), String>>;
 
-    /// The tools, as the server lists them, that may be offered. May ask a person.
+    /// Returns those of the listed tools that may be offered. May ask the user.
     fn approved<'a>(
         &'a self,
         entry: &'a ServerEntry,

@@ -1,6 +1,8 @@
-//! Lists of tools, kept from one session to the next, so that tools are known before their server is up.
+//! Cached lists of tools from earlier sessions, so that tools are known before their server is
+//! connected.
 //!
-//! A list is kept under a hash of the whole entry: another command or address has another list.
+//! A list is stored under a hash of the whole entry: a different command or address has a different
+//! list.
 
 use std::{
     fs::{self, DirBuilder},
@@ -14,10 +16,10 @@ use serde_json::Value;
 
 use super::ServerEntry;
 
-/// A longer file is none of ours.
+/// The maximum size in bytes of a cache file; longer files are ignored.
 const LONGEST: u64 = 32 * 1024 * 1024;
 
-/// What is known of a server from the last time.
+/// The cached state of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KeptList {
     pub(super) revision: String,
@@ -31,7 +33,7 @@ pub(super) fn read(folder: &Path, entry: &ServerEntry) -> Option<KeptList> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Keeps a list. Where that fails, the next session begins without it.
+/// Stores a list. If that fails, the next session starts without it.
 pub(super) fn write(folder: &Path, entry: &ServerEntry, kept: &KeptList) {
     if read(folder, entry).as_ref() == Some(kept) {
         return;

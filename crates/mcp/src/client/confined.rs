@@ -1,8 +1,9 @@
-//! Servers that are programs in a sandbox: confined like a command, and gone with it.
+//! Servers that are programs in a sandbox: they are confined like a command and end with it.
 //!
-//! What such a server writes comes through the output of its sandbox, which vouches that nothing hidden was open
-//! meanwhile. A command has no input and one output; a server needs both and a place for its words beside them, so
-//! these two are named pipes in the folder for its temporary files, which only it sees.
+//! The output of the server comes through the output of its sandbox, which guarantees that no
+//! hidden file was open in the meantime. A command has no input and only one output; a server also
+//! needs an input and a standard error. Both are named pipes in the folder for its temporary files,
+//! which only the server can see.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -38,29 +39,30 @@ use crate::{
     peer::{Peer, PeerHandler, WeakPeer},
 };
 
-/// How long the end of everything in a sandbox may take.
+/// The time limit for everything in a sandbox to end.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// What a server is started with.
+/// The parameters for starting a server.
 pub(crate) struct ConfinedStart<'a> {
-    /// The program that keeps sandboxes.
+    /// The program that creates sandboxes (the keeper).
     pub(crate) keeper: &'a Path,
     pub(crate) profile: SandboxProfile,
-    /// The server's program, as it was found.
+    /// The resolved path of the server's program.
     pub(crate) program: &'a Path,
     pub(crate) args: &'a [String],
     pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) cwd: &'a Path,
 }
 
-/// Starts a server in a sandbox of its own. The second part says what does not hold here.
+/// Starts a server in its own sandbox. The second part of the result describes restrictions that
+/// are not enforced on this machine.
 pub(crate) async fn open(
     start: ConfinedStart<'_>,
     handler: Arc<dyn PeerHandler>,
 ) -> Result<(Opened, Option<String>), String> {
     let failed = |error: String| format!("it cannot be confined as `sandbox` says: {error}");
     let shell = system_shell().ok_or_else(|| failed("there is no bash".to_owned()))?;
-    // Until the sandbox holds it.
+    // Held until the sandbox uses the folder.
     let folder = ScratchLease::create(&std::env::temp_dir());
     let folder = folder.map_err(|error| failed(error.to_string()))?;
     let scratch = folder.path().to_path_buf();
@@ -88,7 +90,7 @@ pub(crate) async fn open(
         for place in [&input, &words] {
             mknodat(CWD, place, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
         }
-        // Both ways, so that neither end waits for the other to open it.
+        // Opened for reading and writing, so that neither end blocks until the other opens it.
         let mut options = pipe::OpenOptions::new();
         options.read_write(true);
         Ok((options.open_sender(&input)?, options.open_receiver(&words)?))
@@ -134,7 +136,7 @@ pub(crate) async fn open(
     Ok((opened, weakness(mechanism)))
 }
 
-/// What does not hold, for a person.
+/// Describes for the user what is not enforced.
 fn weakness(mechanism: Mechanism) -> Option<String> {
     let holes = mechanism.holes();
     (!holes.is_empty()).then(|| {
@@ -145,22 +147,22 @@ fn weakness(mechanism: Mechanism) -> Option<String> {
     })
 }
 
-/// What bash is to run.
+/// Returns the command line for bash.
 fn line(program: &Path, args: &[String], input: &Path, words: &Path) -> String {
     let mut line = format!("exec {}", quoted(program.as_os_str()));
     for arg in args {
-        let _ = write!(line, " {}", quoted(OsStr::new(arg))); // into a text
+        let _ = write!(line, " {}", quoted(OsStr::new(arg))); // writing to a string
     }
     let _ = write!(
         line,
         " <{} 2>{}",
         quoted(input.as_os_str()),
         quoted(words.as_os_str())
-    ); // into a text
+    ); // writing to a string
     line
 }
 
-/// A word that bash takes as it is.
+/// Quotes a word for bash.
 fn quoted(word: &OsStr) -> String {
     let word = String::from_utf8_lossy(word.as_bytes());
     format!("'{}'", word.replace('\'', r"'\''"))
@@ -169,12 +171,12 @@ fn quoted(word: &OsStr) -> String {
 async fn write(mut stdin: pipe::Sender, mut messages: mpsc::Receiver<RpcMessage>) {
     while let Some(message) = messages.recv().await {
         if stdin.write_all(&message.to_line()).await.is_err() {
-            return; // its end is seen elsewhere
+            return; // the end is noticed elsewhere
         }
     }
 }
 
-/// Waits for the end of the server, or brings it about, and of everything that it started.
+/// Waits for the server to end, or ends it, together with everything that it started.
 async fn follow(
     mut running: Running,
     sandbox: Sandbox,
@@ -183,7 +185,7 @@ async fn follow(
 ) {
     let end = tokio::select! {
         end = running.exited() => Some(end),
-        // Also where no one is left who could want it.
+        // Also when all senders were dropped.
         _ = wanted.wait_for(|wanted| *wanted) => None,
     };
     running.kill(GRACE);
@@ -194,7 +196,7 @@ async fn follow(
         Some(end) => in_words(&end),
         None => "it was ended".to_owned(),
     };
-    let _ = ended.send(Some(how)); // no one may wait for it
+    let _ = ended.send(Some(how)); // the receiver may be gone
 }
 
 fn in_words(end: &CommandEnd) -> String {
@@ -208,7 +210,7 @@ fn in_words(end: &CommandEnd) -> String {
     }
 }
 
-/// Reads messages until the server is gone.
+/// Reads messages until the server ends.
 struct Reading {
     peer: WeakPeer,
     program: Arc<ConfinedProgram>,
@@ -219,9 +221,9 @@ impl Reading {
         let failed = stdio::read_frames(BufReader::with_capacity(BUFFER, output), &self.peer).await;
         let mut end = self.program.end.clone();
         if timeout(GRACE, end.wait_for(Option::is_some)).await.is_err() {
-            // It says nothing more, so it is of no use, whatever else it does.
+            // Its output has ended, so the server is of no further use.
             self.program.ending.send_replace(true);
-            let _ = timeout(FAREWELL, end.wait_for(Option::is_some)).await; // it is said so below
+            let _ = timeout(FAREWELL, end.wait_for(Option::is_some)).await; // reported below
         }
         let how = end.borrow().clone();
         let how = match failed {
@@ -238,7 +240,7 @@ impl Reading {
 }
 
 struct ConfinedProgram {
-    /// Taken away, its input is closed once everything is written.
+    /// Taking this closes the input after everything was written.
     input: Mutex<Option<mpsc::Sender<RpcMessage>>>,
     words: Words,
     end: watch::Receiver<Option<String>>,
@@ -255,7 +257,7 @@ impl TransportControl for ConfinedProgram {
             let mut end = self.end.clone();
             if timeout(GRACE, end.wait_for(Option::is_some)).await.is_err() {
                 self.ending.send_replace(true);
-                let _ = timeout(FAREWELL, end.wait_for(Option::is_some)).await; // it ends with us
+                let _ = timeout(FAREWELL, end.wait_for(Option::is_some)).await; // it ends with haft
             }
         })
     }

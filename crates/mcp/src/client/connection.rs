@@ -1,4 +1,4 @@
-//! A connection to a server: agreed on a revision, and what may be asked for over it.
+//! A connection to a server with an agreed revision, and the requests that can be sent over it.
 
 use std::{
     collections::HashSet,
@@ -22,25 +22,25 @@ use crate::{
     revision::{Revision, meta},
 };
 
-/// More pages of a list than this are a server that never ends.
+/// The maximum number of pages of a list; a server that sends more never ends.
 const MOST_PAGES: usize = 100;
-/// More entries of a list than this are not taken.
+/// The maximum number of entries of a list.
 const MOST_ENTRIES: usize = 10_000;
-/// How often a server may ask for something before it answers (2026-07-28).
+/// The maximum number of times a server may request input before it answers (2026-07-28).
 const MOST_ROUNDS: usize = 10;
-/// More addresses than this are not visited for one call.
+/// The maximum number of addresses to visit for one call.
 const MOST_VISITS: usize = 5;
-/// How often a list is asked for where a passing problem comes between.
+/// The maximum number of attempts to request a list if transient errors occur.
 const LIST_TRIES: u32 = 3;
-/// How long a server that was asked about revisions may be silent before it is greeted the old way.
+/// The time a server may take to answer the revision query before `initialize` is sent too.
 const PROBE: Duration = Duration::from_secs(3);
 
-/// How a connection begins.
+/// The way a connection starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Greeting {
-    /// It is asked for the revisions it knows first.
+    /// Query the supported revisions first.
     Newest,
-    /// `initialize`: it is known, or found out, not to know better.
+    /// Send `initialize`: the server is known not to support newer revisions.
     Initialize,
 }
 
@@ -50,25 +50,26 @@ pub struct Connection {
     control: Arc<dyn TransportControl>,
     revision: Revision,
     facts: ServerFacts,
-    /// What each request of the stateless revision says of us.
+    /// The `_meta` of each request in the stateless revision.
     meta: Option<Map<String, Value>>,
     inputs: Arc<dyn InputRequests>,
     is_closing: AtomicBool,
 }
 
-/// What a server says of itself.
+/// A server's description of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerFacts {
     /// Its name and version.
     pub info: Value,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Value,
-    /// What a model should know of it.
+    /// Its instructions for the model.
     pub instructions: Option<String>,
 }
 
 impl ServerFacts {
-    /// Does it have this? A server that does not say what it can do may have anything.
+    /// Returns whether the server has a capability. A server that does not list its capabilities
+    /// may have any.
     pub fn has(&self, capability: &str) -> bool {
         match &self.capabilities {
             Value::Object(capabilities) => capabilities.contains_key(capability),
@@ -77,16 +78,17 @@ impl ServerFacts {
     }
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug)]
 pub(crate) struct GreetingError {
     pub(crate) error: PeerError,
-    /// It ended when it was asked about revisions: it should be started again and greeted the old way.
+    /// True if the server exited when it was queried for revisions: it should be started again and
+    /// sent `initialize`.
     pub(crate) is_old: bool,
 }
 
 impl Connection {
-    /// Agrees on a revision. `capabilities`: what we can do.
+    /// Agrees with the server on a revision. `capabilities` are those of the client.
     pub(crate) async fn greet(
         opened: Opened,
         greeting: Greeting,
@@ -122,8 +124,9 @@ impl Connection {
         self.is_closing.store(false, Ordering::Relaxed);
     }
 
-    /// Asks for the revisions it knows, and greets it the old way where it knows no newer one. A server that says
-    /// nothing may only be slow to start, so it is then asked both ways, and the first good answer counts.
+    /// Queries the revisions that the server supports, and sends `initialize` if it supports no
+    /// newer one. If the server does not answer, it may only be slow to start. Then both requests
+    /// are pending, and the first successful answer applies.
     async fn negotiate(&mut self, capabilities: &Value) -> Result<(), PeerError> {
         let params = json!({"_meta": own_meta(Revision::NEWEST, capabilities)});
         self.control.agreed(Revision::NEWEST);
@@ -161,7 +164,8 @@ impl Connection {
         }
     }
 
-    /// A server that does not take the revision it was asked in may name one that both know: then it is asked in that.
+    /// Repeats the query in another revision. If a server rejects the revision of the query, its
+    /// error may name one that both ends support.
     async fn asked_again(
         &self,
         asked: Result<Value, PeerError>,
@@ -208,7 +212,7 @@ impl Connection {
 
     fn is_initialized(&mut self, answer: &Value) -> Result<(), PeerError> {
         let date = answer["protocolVersion"].as_str().unwrap_or_default();
-        // One without `initialize` is no answer to it.
+        // A revision without `initialize` is not a valid answer to `initialize`.
         let revision = Revision::parse(date).filter(|one| one.has_initialize());
         self.revision = revision.ok_or_else(|| {
             let known: Vec<&str> = Revision::ALL.iter().map(|one| one.as_str()).collect();
@@ -226,27 +230,27 @@ impl Connection {
         self.peer.notify("notifications/initialized", Value::Null)
     }
 
-    /// What the server says of itself.
+    /// Returns the server's description of itself.
     pub fn facts(&self) -> &ServerFacts {
         &self.facts
     }
 
-    /// The revision that both ends speak.
+    /// Returns the agreed revision.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Waits until it is over; why.
+    /// Waits until the connection is closed, and returns the reason.
     pub async fn closed(&self) -> String {
         self.peer.closed().await
     }
 
-    /// Is it over?
+    /// Returns whether the connection is closed.
     pub fn is_closed(&self) -> bool {
         self.peer.is_closed()
     }
 
-    /// Ends it.
+    /// Closes the connection.
     pub async fn close(&self) {
         if !self.is_closing.swap(true, Ordering::Relaxed) {
             self.control.close().await;
@@ -254,7 +258,8 @@ impl Connection {
         }
     }
 
-    /// Calls a tool by the server's own name of it. Dropped while it waits, it tells the server.
+    /// Calls a tool by the server's name for it. If the future is dropped, the call is cancelled on
+    /// the server.
     pub async fn call_tool(
         &self,
         tool: &str,
@@ -270,30 +275,30 @@ impl Connection {
         self.ask("tools/call", params, patience, on_progress).await
     }
 
-    /// Its tools.
+    /// Returns the tools.
     pub async fn list_tools(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
         let listed = self.list("tools", "tools/list", "tools", patience).await?;
         Ok(self.control.usable_tools(listed))
     }
 
-    /// Its prompts.
+    /// Returns the prompts.
     pub async fn list_prompts(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
         self.list("prompts", "prompts/list", "prompts", patience)
             .await
     }
 
-    /// Its resources.
+    /// Returns the resources.
     pub async fn list_resources(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
         self.list("resources", "resources/list", "resources", patience)
             .await
     }
 
-    /// Its templates of resources.
+    /// Returns the resource templates.
     pub async fn list_templates(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
         let (method, key) = ("resources/templates/list", "resourceTemplates");
         let listed = self.list("resources", method, key, patience).await;
         match listed {
-            // Not every server with resources has templates.
+            // Some servers with resources have no templates.
             Err(PeerError::Answered(error)) if error.code == code::METHOD_NOT_FOUND => {
                 Ok(Vec::new())
             }
@@ -301,13 +306,13 @@ impl Connection {
         }
     }
 
-    /// What a resource holds.
+    /// Reads a resource.
     pub async fn read_resource(&self, uri: &str, patience: Patience) -> Result<Value, PeerError> {
         self.ask("resources/read", json!({"uri": uri}), patience, |_| {})
             .await
     }
 
-    /// What a prompt says.
+    /// Returns the messages of a prompt.
     pub async fn get_prompt(
         &self,
         name: &str,
@@ -318,7 +323,7 @@ impl Connection {
         self.ask("prompts/get", params, patience, |_| {}).await
     }
 
-    /// Is it alive?
+    /// Checks whether the server responds.
     pub async fn ping(&self, patience: Patience) -> Result<(), PeerError> {
         if self.revision.has_initialize() {
             self.request("ping", json!({}), patience).await?;
@@ -326,16 +331,17 @@ impl Connection {
         Ok(())
     }
 
-    /// Our roots are others from now on.
+    /// Notifies the server that the client's roots have changed.
     pub fn roots_changed(&self) {
         if self.revision.has_initialize() {
             let _ = self
                 .peer
-                .notify("notifications/roots/list_changed", Value::Null); // it may be gone
+                .notify("notifications/roots/list_changed", Value::Null); // it may have ended
         }
     }
 
-    /// Asks for notifications of changes. In the stateless revision that is a request which is answered at its end.
+    /// Subscribes to notifications of changes. In the stateless revision this is a request whose
+    /// answer comes only when the subscription ends.
     pub(crate) async fn listen(&self) -> Result<(), PeerError> {
         if self.revision.has_initialize() {
             return Ok(());
@@ -352,7 +358,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The entries of a list, page after page. None where the server has no such thing.
+    /// Returns the entries of a list, page by page. The list is empty if the server lacks the
+    /// capability.
     async fn list(
         &self,
         capability: &str,
@@ -403,7 +410,7 @@ impl Connection {
         }
     }
 
-    /// Asks for something that the server may want to know more about first (2026-07-28).
+    /// Sends a request for which the server may first request input (2026-07-28).
     async fn ask(
         &self,
         method: &str,
@@ -442,7 +449,7 @@ impl Connection {
                 params.insert("inputResponses".to_owned(), Value::Object(responses));
                 match answer.get("requestState") {
                     Some(state) => params.insert("requestState".to_owned(), state.clone()),
-                    // One of an earlier round is of no use to it.
+                    // The state of an earlier round is invalid now.
                     None => params.shift_remove("requestState"),
                 };
             }
@@ -451,7 +458,8 @@ impl Connection {
         Err(PeerError::Transport(why))
     }
 
-    /// Asks a person to visit the addresses that a server names as what must happen first. Did they?
+    /// Asks the user to visit the addresses that a server requires to be visited first. Returns
+    /// whether the user agreed to all of them.
     async fn has_visited(&self, refused: &RpcError) -> bool {
         let data = refused.data.as_ref();
         let wanted = data.and_then(|data| data["elicitations"].as_array());
@@ -505,7 +513,7 @@ impl Drop for Connection {
     }
 }
 
-/// Ends what was opened, unless it is kept: a greeting may be dropped while it waits.
+/// Closes the transport unless the connection is kept: the future of a greeting may be dropped.
 struct CloseUnlessKept(Option<Arc<dyn TransportControl>>);
 
 impl Drop for CloseUnlessKept {
@@ -516,7 +524,7 @@ impl Drop for CloseUnlessKept {
     }
 }
 
-/// Without a runtime the process ends, and its servers with it.
+/// Without a runtime the process is exiting, and its servers exit with it.
 fn close_later(control: &Arc<dyn TransportControl>) {
     let control = Arc::clone(control);
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -524,7 +532,8 @@ fn close_later(control: &Arc<dyn TransportControl>) {
     }
 }
 
-/// The newest revision without `initialize` that a server knows, with what it answered.
+/// Returns the newest revision without `initialize` that the server supports, with the server's
+/// answer.
 fn modern(asked: Result<Value, PeerError>) -> Option<(Revision, Value)> {
     let answer = asked.ok()?;
     let dates = texts(&answer["supportedVersions"]);

@@ -1,4 +1,4 @@
-//! What a server says of a tool, as a definition of ours.
+//! Converts a server's tool description into a tool definition.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use serde_json::Value;
 
 use super::schema;
 
-/// How long a name may be for providers.
+/// The maximum length of a name for providers.
 const LONGEST_NAME: usize = 64;
-/// So much of a longer one is kept, before a hash that tells it from others.
+/// The number of characters of a longer name that are kept, before a hash that makes it unique.
 const KEPT_NAME: usize = 55;
-/// How much of a description the model gets, in characters.
+/// The maximum length of a description for the model, in characters.
 const LONGEST_DESCRIPTION: usize = 2_048;
-/// The most that a server may ask to be shown of a result, in characters.
+/// The largest result length in characters that a server may request.
 const LONGEST_RESULT: u64 = 500_000;
 
-/// How results and calls are held, where neither tool nor server says.
+/// The limits that apply if neither tool nor server sets them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
-    /// The longest result, in characters.
+    /// The maximum length of a result in characters.
     pub(super) result_cap: usize,
     pub(super) timeout: Duration,
-    /// Tools are sent by name only until they are asked for.
+    /// If true, only the names of tools are sent until the model requests them.
     pub(super) deferred: bool,
 }
 
@@ -31,27 +31,30 @@ pub(super) struct Defaults {
 #[derive(Debug)]
 pub(super) struct Definition {
     pub(super) spec: ToolSpec,
-    /// As its server names it.
+    /// The server's name for the tool.
     pub(super) called: String,
-    /// It only reads, says the server.
+    /// True if the server declares the tool read-only.
     pub(super) reads: bool,
-    /// A second call with the same arguments changes nothing more, says the server.
+    /// True if the server declares that repeated calls with the same arguments have no further
+    /// effect.
     pub(super) is_idempotent: bool,
-    /// It wants a person to agree each time.
+    /// True if the server requires the user to agree each time.
     pub(super) interactive: bool,
-    /// Holds input to the server's own schema, where the one that providers take says less.
+    /// Validates the input against the server's own schema, if the schema for providers is less
+    /// strict.
     pub(super) input: Option<SchemaValidator>,
-    /// What its structured answers look like.
+    /// The schema of its structured results.
     pub(super) output: Option<SchemaValidator>,
 }
 
 impl Definition {
-    /// From an entry of `tools/list`; `None` for one without a name.
+    /// Converts an entry of `tools/list`. Returns `None` for an entry without a name.
     pub(super) fn new(server: &str, listed: &Value, defaults: Defaults) -> Option<Self> {
         let called = listed["name"].as_str().filter(|name| !name.is_empty())?;
         let annotations = &listed["annotations"];
         let meta = &listed["_meta"];
-        // Hints make a call more careful, never less: who says both is not taken at their word.
+        // Hints can only make the handling of a call stricter: contradictory hints are treated as
+        // not read-only.
         let reads = annotations["readOnlyHint"] == true && annotations["destructiveHint"] != true;
         let (input_schema, told) = schema::fitting(&listed["inputSchema"]);
         let said = listed["description"].as_str().unwrap_or_default().trim();
@@ -102,7 +105,8 @@ impl Definition {
         })
     }
 
-    /// What a call touches. No one can tell but the server; and nothing of ours.
+    /// Returns the effects of a call. Only the server knows what it touches; it changes none of
+    /// haft's own state.
     pub(super) fn effects(&self) -> Effects {
         if self.reads {
             return Effects::READS;
@@ -117,7 +121,7 @@ impl Definition {
         }
     }
 
-    /// Does the input fit the server's own schema?
+    /// Checks the input against the server's own schema.
     pub(super) fn check(&self, input: &Value) -> Result<(), ToolError> {
         let Some(validator) = &self.input else {
             return Ok(());
@@ -134,7 +138,7 @@ impl Definition {
     }
 }
 
-/// `mcp__SERVER__TOOL`, of characters and a length that providers take.
+/// Returns `mcp__SERVER__TOOL`, with only characters and a length that providers accept.
 pub(super) fn name(server: &str, tool: &str) -> String {
     let plain = |text: &str| -> String {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -150,13 +154,13 @@ pub(super) fn name(server: &str, tool: &str) -> String {
     format!("{}_{hash:08x}", &name[..KEPT_NAME])
 }
 
-/// Can this be the name of something of that server?
+/// Returns whether a name may belong to a tool or prompt of this server.
 pub(super) fn may_be_of(named: &str, server: &str) -> bool {
     let beginning = name(server, "");
     named.starts_with(&beginning[..beginning.len().min(KEPT_NAME)])
 }
 
-/// FNV-1a: the same in every build and session, so that rules keep their meaning.
+/// FNV-1a: the same in every build and session, so that permission rules stay valid.
 fn fnv(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)

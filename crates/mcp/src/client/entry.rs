@@ -1,4 +1,4 @@
-//! The entry of a server: what stands under its name in a configuration.
+//! The entry of a server in a configuration.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -6,28 +6,29 @@ use serde_json::{Map, Value, json};
 
 use super::expand::expand;
 
-/// A limit on calls that is shorter than this is a mistake.
+/// The minimum for a timeout in milliseconds; a shorter one is treated as a mistake.
 const SHORTEST: u64 = 1_000;
 
-/// Where an entry stands. Of several with one name the first here counts, whole.
+/// The place of an entry. If several entries have the same name, the first scope in this order
+/// applies, as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ServerScope {
-    /// The administrator's file: then there are no others.
+    /// The administrator's file: then no other entries apply.
     Managed,
-    /// `--mcp-config`, a client of ours, or a request of the program at the other end.
+    /// `--mcp-config`, an ACP client, or a request of the SDK client.
     Given,
-    /// The user's own for this project.
+    /// The user's entries for this project.
     Local,
-    /// The project's own, `.mcp.json`.
+    /// The project's `.mcp.json`.
     Project,
-    /// The user's own, everywhere.
+    /// The user's entries for all projects.
     User,
-    /// A plugin's.
+    /// An entry of a plugin.
     Plugin,
 }
 
 impl ServerScope {
-    /// As people and programs read it.
+    /// Returns the name that users and programs see.
     pub fn name(self) -> &'static str {
         match self {
             Self::Managed => "managed",
@@ -39,7 +40,8 @@ impl ServerScope {
         }
     }
 
-    /// Was it written by someone else than the person, so that it gets none of their keys unasked?
+    /// Returns whether the entry was written by someone other than the user, so that it must not
+    /// receive the user's keys without asking.
     pub fn is_foreign(self) -> bool {
         matches!(self, Self::Project | Self::Plugin)
     }
@@ -51,82 +53,82 @@ impl fmt::Display for ServerScope {
     }
 }
 
-/// One server.
+/// A configured server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerEntry {
     /// Its name.
     pub name: String,
-    /// Where it stands.
+    /// The place of the entry.
     pub scope: ServerScope,
-    /// As it was written.
+    /// The entry as written.
     pub config: Value,
-    /// How it is reached.
+    /// The way to reach the server.
     pub kind: ServerKind,
-    /// How long one call may take.
+    /// The time limit for a call.
     pub timeout: Option<Duration>,
-    /// Its tools are always sent in full, and the first turn waits for it.
+    /// True if its tools are always sent in full and the first turn waits for the server.
     pub always_load: bool,
-    /// How its process is confined; `None`: it is not.
+    /// The confinement of its process, or `None` for no sandbox.
     pub sandbox: Option<ServerSandbox>,
 }
 
-/// How the process of a server is confined: `"sandbox": true`, or `{"profile": …, "network": …}`.
+/// The confinement of a server's process: `"sandbox": true`, or `{"profile": …, "network": …}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerSandbox {
-    /// May it change files in the working directories?
+    /// True if it may not change files in the working directories.
     pub is_read_only: bool,
-    /// May it reach other machines?
+    /// True if it may connect to other machines.
     pub has_network: bool,
 }
 
-/// How a server is reached.
+/// The way to reach a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerKind {
-    /// A program that is started.
+    /// A program to start.
     Stdio {
         /// The program.
         command: String,
-        /// What it is called with.
+        /// The arguments.
         args: Vec<String>,
-        /// Variables beside ours.
+        /// Environment variables in addition to the inherited ones.
         env: BTreeMap<String, String>,
     },
-    /// An address that speaks streamable HTTP.
+    /// An address for streamable HTTP.
     Http(RemoteServer),
-    /// An address that speaks HTTP with server-sent events, as in 2024-11-05.
+    /// An address for HTTP with server-sent events, as in 2024-11-05.
     Sse(RemoteServer),
-    /// An address that speaks WebSocket: cannot be reached from here.
+    /// An address for WebSocket, which is not supported.
     WebSocket(RemoteServer),
-    /// The program at the other end runs it.
+    /// The SDK client runs the server.
     Sdk,
 }
 
-/// An address.
+/// A remote server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RemoteServer {
-    /// The address itself.
+    /// The address.
     pub url: String,
-    /// What is sent with each request.
+    /// The headers to send with each request.
     pub headers: BTreeMap<String, String>,
-    /// A command line that prints further headers.
+    /// A shell command that prints further headers.
     pub headers_helper: Option<String>,
-    /// What is known of us there.
+    /// The OAuth client settings.
     pub oauth: Value,
 }
 
 /// An entry that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedServer {
-    /// Its name.
+    /// The name of the server.
     pub name: String,
-    /// What is wrong with it, as messages name it.
+    /// The category of the problem, as used in messages of the protocol.
     pub category: &'static str,
-    /// The same in words.
+    /// The description of the problem.
     pub message: String,
 }
 
 impl SkippedServer {
-    /// An entry that cannot be used.
+    /// Creates an unusable entry.
     pub fn new(name: &str, category: &'static str, message: impl Into<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -135,12 +137,12 @@ impl SkippedServer {
         }
     }
 
-    /// One that a person's settings reject: it is listed, and no problem.
+    /// Creates an entry that the user's settings reject: it is listed, but not a problem.
     pub fn rejected(name: &str, message: impl Into<String>) -> Self {
         Self::new(name, REJECTED, message)
     }
 
-    /// Is it worth a warning?
+    /// Returns whether the entry is worth a warning.
     pub fn is_problem(&self) -> bool {
         self.category != REJECTED
     }
@@ -148,7 +150,7 @@ impl SkippedServer {
 
 const REJECTED: &str = "rejected";
 
-/// The entries of a map from names to servers.
+/// Reads a map from names to servers.
 pub fn entries(
     servers: &Map<String, Value>,
     scope: ServerScope,
@@ -160,7 +162,7 @@ pub fn entries(
 }
 
 impl ServerEntry {
-    /// A server of which only the name is known.
+    /// Creates the entry of a server that the SDK client runs.
     pub fn sdk(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -173,7 +175,7 @@ impl ServerEntry {
         }
     }
 
-    /// Reads an entry.
+    /// Parses an entry.
     pub fn read(name: &str, config: &Value, scope: ServerScope) -> Result<Self, SkippedServer> {
         let invalid = |message: &str| SkippedServer::new(name, "invalid_config", message);
         if name.trim().is_empty() {
@@ -245,7 +247,8 @@ impl ServerEntry {
         })
     }
 
-    /// How it is reached, with variables in place, and which of them are not set.
+    /// Returns the way to reach the server with variables expanded, and the variables that are not
+    /// set.
     pub fn expanded(&self, variable: &dyn Fn(&str) -> Option<String>) -> (ServerKind, Vec<String>) {
         let mut unset = Vec::new();
         let mut fill = |text: &String| -> String {
@@ -281,7 +284,8 @@ impl ServerEntry {
         (kind, unset)
     }
 
-    /// What is started or reached, in one line for people; no variables, no headers: they may be secrets.
+    /// Returns what is started or contacted, as one line for the user. It contains no variables and
+    /// no headers, because they may be secrets.
     pub fn in_short(&self) -> String {
         match &self.kind {
             ServerKind::Stdio { command, args, .. } => {
@@ -296,7 +300,8 @@ impl ServerEntry {
     }
 }
 
-/// What cannot be read is an error: a server must not run with more than was meant.
+/// Parses the `sandbox` field. Anything invalid is an error: a server must not run with more access
+/// than intended.
 fn sandbox(value: &Value) -> Result<Option<ServerSandbox>, String> {
     let default = ServerSandbox {
         is_read_only: false,

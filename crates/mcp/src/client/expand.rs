@@ -1,7 +1,7 @@
-//! `${VAR}` and `${VAR:-default}` in an entry.
+//! Expands `${VAR}` and `${VAR:-default}` in an entry.
 
-/// The text with variables in place, and the names of those that are not set and have no default: these stay as
-/// they are. A value is not looked into again.
+/// Returns the text with variables expanded, and the names of those that are not set and have no
+/// default; these stay unexpanded. Values are not expanded again.
 pub(super) fn expand(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,

@@ -1,4 +1,4 @@
-//! What servers may ask of us, and what they tell by themselves.
+//! The client side of a connection: handles the requests and notifications of servers.
 
 use std::{
     path::PathBuf,
@@ -18,67 +18,68 @@ use crate::{
     peer::PeerHandler,
 };
 
-/// The session that servers are connected for.
+/// The session for which servers are connected.
 pub trait ClientHost: Send + Sync {
-    /// Something that a person should know.
+    /// Shows a warning to the user.
     fn warn(&self, text: &str);
 
-    /// Something that a person should know at once, in the middle of their work.
+    /// Shows a notice to the user immediately, during their work.
     fn notice(&self, text: &str) {
         self.warn(text);
     }
 
-    /// The directories the session works in.
+    /// Returns the directories of the session.
     fn roots(&self) -> Vec<PathBuf>;
 
-    /// A server wants to know something of a person.
+    /// Asks the user for what a server requests.
     fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer>;
 
-    /// What a server sent a person to an address for is done there: the id of what it asked.
+    /// Reports that a visit to an address, which a server requested from the user, is complete.
+    /// `id` is the id of the request.
     fn elicitation_completed(&self, server: &str, id: &str) {
         let _ = (server, id);
     }
 
-    /// Is there someone to ask? Where not, it is not offered to servers.
+    /// Returns whether a user can be asked. If not, the capability is not offered to servers.
     fn can_elicit(&self) -> bool;
 }
 
-/// What a server wants to know of a person.
+/// A server's request for input from the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Elicitation {
     /// The server.
     pub server: String,
-    /// What it says to them.
+    /// The server's message to the user.
     pub message: String,
-    /// What is wanted.
+    /// The kind of input.
     pub kind: ElicitationKind,
 }
 
-/// What is wanted of a person.
+/// The kind of input that is requested from the user.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitationKind {
-    /// An object of this schema: properties that are texts, numbers, booleans or choices.
+    /// An object of this schema, with properties that are strings, numbers, booleans or choices.
     Form {
         /// The schema.
         schema: Value,
     },
-    /// A visit to this address, in a browser.
+    /// A visit to this address in a browser.
     Url {
         /// The address.
         url: String,
-        /// What the server calls this request.
+        /// The server's id for the request.
         id: String,
     },
 }
 
-/// What a person answered.
+/// The user's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitationAnswer {
-    /// Yes; for a form with these values.
+    /// Accepted; for a form with these values.
     Accept(Value),
-    /// No.
+    /// Declined.
     Decline,
-    /// Neither: there is no one, or they went away.
+    /// Neither: there is no user, or they dismissed the question.
     Cancel,
 }
 
@@ -93,7 +94,7 @@ impl ElicitationAnswer {
     }
 }
 
-/// Answers what a server wants to know before it answers itself.
+/// Answers the input requests that a server sends before its answer.
 pub(crate) trait InputRequests: Send + Sync {
     fn answer<'a>(
         &'a self,
@@ -102,19 +103,20 @@ pub(crate) trait InputRequests: Send + Sync {
     ) -> BoxFuture<'a, Result<Value, RpcError>>;
 }
 
-/// How often a server said that a list is another one than it was. A count, since a flood of that must not pile up.
+/// The number of times a server has reported a changed list. A counter, because many reports must
+/// not pile up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ServerNews {
     pub(crate) tools: u64,
     pub(crate) prompts: u64,
 }
 
-/// Our side of a connection.
+/// The client's handler for a connection.
 pub(crate) struct ClientHandler {
     server: String,
     host: Arc<dyn ClientHost>,
     news: watch::Sender<ServerNews>,
-    /// A server that does not keep to the protocol is spoken of once.
+    /// True once a protocol violation was reported; further ones are not shown.
     has_warned: AtomicBool,
     log: Arc<ServerLog>,
 }
@@ -186,7 +188,7 @@ impl ClientHandler {
     }
 }
 
-/// What a person left out has its default, where the form names one.
+/// Fills fields that the user left out with their defaults, if the form has any.
 fn fill_defaults(content: &mut serde_json::Map<String, Value>, schema: &Value) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         if let (None, Some(default)) = (content.get(name), property.get("default")) {
@@ -273,7 +275,7 @@ impl PeerHandler for ClientHandler {
     }
 }
 
-/// A path as an address: everything but plain characters is escaped.
+/// Converts a path to a `file:` address; all but unreserved characters are escaped.
 pub(crate) fn file_uri(path: &std::path::Path) -> String {
     use std::{fmt::Write, os::unix::ffi::OsStrExt};
     let mut uri = "file://".to_owned();
@@ -283,7 +285,7 @@ pub(crate) fn file_uri(path: &std::path::Path) -> String {
                 uri.push(char::from(*byte));
             }
             other => {
-                let _ = write!(uri, "%{other:02X}"); // into a text: cannot fail
+                let _ = write!(uri, "%{other:02X}"); // writing to a string cannot fail
             }
         }
     }

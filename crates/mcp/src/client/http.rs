@@ -1,5 +1,5 @@
-//! Servers at an address: streamable HTTP. Each message is a request; what comes back is a message or a stream of
-//! them. Beside that a stream is kept open for what the server says by itself.
+//! Remote servers over streamable HTTP. Each message is an HTTP request; the response is a message
+//! or a stream of messages. In addition, a stream is open for unsolicited messages of the server.
 
 use std::{
     collections::HashMap,
@@ -27,20 +27,20 @@ use crate::{
     revision::Revision,
 };
 
-/// How long the head of an answer may take.
+/// The time limit for the headers of a response.
 const FIRST_BYTE: Duration = Duration::from_secs(60);
-/// How long the pause is before a stream is taken up again, where the server names none…
+/// The pause before a stream is resumed, if the server sets none.
 const PAUSE: Duration = Duration::from_secs(1);
-/// …and the longest that it may name.
+/// The longest pause that a server may set.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often a stream is taken up again in a row without anything new.
+/// The maximum number of times in a row that a stream is resumed without a new event.
 const MOST_RESUMES: u32 = 5;
-/// So much of a refusal is read.
+/// The maximum number of bytes to read of an error response.
 const LONGEST_REFUSAL: usize = 64 * 1024;
-/// How long the end of a session may take.
+/// The time limit for ending a session.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// Opens the way to a server at an address. Nothing is sent yet.
+/// Creates the transport to a remote server. Nothing is sent yet.
 pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opened {
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
     let way = Arc::new(HttpWay {
@@ -53,7 +53,7 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
         control: Arc::clone(&way) as _,
     };
     let peer = Peer::new(Arc::new(sink), handler);
-    let _ = way.peer.set(peer.downgrade()); // it is the first
+    let _ = way.peer.set(peer.downgrade()); // it is set only here
     let sending = haft_contract::spawn_boxed(send_all(receiver, Arc::clone(&way)));
     way.state().tasks.push(sending.abort_handle());
     Opened { peer, control: way }
@@ -70,15 +70,15 @@ struct WayState {
     session: Option<String>,
     revision: Option<Revision>,
     is_listening: bool,
-    /// Requests that are under way.
+    /// Requests in progress.
     requests: HashMap<RpcId, AbortHandle>,
-    /// What calls of tools say of themselves in headers.
+    /// The parameters of tool calls that are also sent as headers.
     params: ParamHeaders,
     tasks: Vec<AbortHandle>,
 }
 
-/// Sends one message after the other. A request may take long, so others pass it; what wants no answer is over
-/// before the next is sent.
+/// Sends the messages in order. A request may take long, so later messages do not wait for it; any
+/// other message is sent completely before the next.
 async fn send_all(mut messages: mpsc::Receiver<RpcMessage>, way: Arc<HttpWay>) {
     while let Some(message) = messages.recv().await {
         match &message {
@@ -100,7 +100,7 @@ async fn send_all(mut messages: mpsc::Receiver<RpcMessage>, way: Arc<HttpWay>) {
             RpcMessage::Notification { method, params } if method == "notifications/cancelled" => {
                 let id = RpcId::parse(&params["requestId"]);
                 let request = id.and_then(|id| way.state().requests.remove(&id));
-                // In the stateless revision to close the stream is to call it off.
+                // In the stateless revision, closing the stream cancels the request.
                 if way.is_stateless() {
                     if let Some(request) = request {
                         request.abort();
@@ -140,7 +140,7 @@ impl HttpWay {
         }
     }
 
-    /// Sends what wants no answer.
+    /// Sends a message that needs no answer.
     async fn tell(&self, message: &RpcMessage) {
         let sent = self.post(message).await;
         match sent {
@@ -155,7 +155,7 @@ impl HttpWay {
         }
     }
 
-    /// Sends a request and hands on what comes back.
+    /// Sends a request and passes on what comes back.
     async fn ask(&self, id: &RpcId, message: &RpcMessage) -> Result<(), PeerError> {
         let mut response = self.post(message).await?;
         if let (RpcMessage::Request { method, .. }, Some(session)) =
@@ -194,7 +194,7 @@ impl HttpWay {
         self.must_be_answered(id)
     }
 
-    /// A stream that belongs to a request: it is taken up again until the answer is there.
+    /// Reads the stream of a request, and resumes it until the answer has arrived.
     async fn follow(&self, id: &RpcId, mut body: Box<dyn HttpBody>) -> Result<(), PeerError> {
         let mut place = StreamPlace::default();
         let mut resumes = 0;
@@ -220,7 +220,7 @@ impl HttpWay {
         }
     }
 
-    /// Hands on the events of a stream until it ends.
+    /// Passes on the events of a stream until it ends.
     async fn read_events(
         &self,
         body: &mut dyn HttpBody,
@@ -238,17 +238,17 @@ impl HttpWay {
         Ok(())
     }
 
-    /// What the server says by itself, for as long as it has a stream for that.
+    /// Reads the server's unsolicited messages as long as it offers a stream for them.
     async fn listen(self: Arc<Self>) {
         let mut place = StreamPlace::default();
         let mut failures = 0;
         while failures < MOST_RESUMES {
             let response = match self.get(place.id.as_deref()).await {
                 Ok(response) if response.status == 200 => response,
-                // It has none.
+                // The server has no such stream.
                 Ok(response) if response.status == 405 || response.status == 400 => return,
                 Ok(response) if response.status == 404 => {
-                    // Without a session it has no such stream.
+                    // A server without sessions has no such stream.
                     if self.state().session.is_some() {
                         self.session_is_gone();
                     }
@@ -295,7 +295,7 @@ impl HttpWay {
         }
     }
 
-    /// Why a request was refused; an error that it names is handed on as the answer.
+    /// Returns the error for a refused request; a JSON-RPC error in the body is used as the answer.
     async fn refused(&self, id: &RpcId, mut response: HttpResponse) -> PeerError {
         let status = response.status;
         if matches!(status, 401 | 403) {
@@ -425,14 +425,14 @@ impl TransportControl for HttpWay {
         Box::pin(async move {
             if self.state().session.is_some() {
                 let ending = self.exchange(HttpMethod::Delete, Vec::new(), Vec::new());
-                let _ = timeout(GOODBYE, ending).await; // it may have none to end
+                let _ = timeout(GOODBYE, ending).await; // the server may have no session to end
             }
             self.end_tasks();
         })
     }
 }
 
-/// Where a stream is to be taken up again.
+/// The position at which a stream can be resumed.
 #[derive(Default)]
 struct StreamPlace {
     id: Option<String>,
@@ -446,7 +446,7 @@ impl StreamPlace {
     }
 }
 
-/// What a request of the stateless revision says of itself in its headers.
+/// Returns the headers that repeat the method and name of a request in the stateless revision.
 fn standard_headers(message: &RpcMessage) -> Vec<(String, String)> {
     let RpcMessage::Request { method, params, .. } = message else {
         return Vec::new();

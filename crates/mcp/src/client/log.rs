@@ -1,4 +1,4 @@
-//! What a server says beside its answers, the last of it, for people.
+//! The last output of a server besides its answers, for the user.
 
 use std::{
     collections::VecDeque,
@@ -7,25 +7,25 @@ use std::{
 
 use super::stdio;
 
-/// So many lines are shown of what it writes, and of what it logs.
+/// The number of lines to show of what a server writes, and of what it logs.
 const SHOWN: usize = 20;
-/// Of each no more than this, in characters.
+/// The maximum length of a line in characters.
 const LONGEST: usize = 300;
 
-/// What was written beside messages: the last bytes of it.
+/// The last bytes of a server's standard error.
 pub(crate) type Words = Arc<Mutex<VecDeque<u8>>>;
 
-/// What a server says beside its answers. A flood of it passes by.
+/// The output of a server besides its answers. Only the last part of it is stored.
 #[derive(Default)]
 pub(crate) struct ServerLog {
-    /// On its standard error, since it was started last, and before that.
+    /// The standard error since the last start, and of the start before.
     words: Mutex<[Option<Words>; 2]>,
-    /// By messages of the protocol.
+    /// The log messages of the protocol.
     logged: Mutex<VecDeque<String>>,
 }
 
 impl ServerLog {
-    /// It was started anew, and writes here.
+    /// Called when the server was started again and writes to `words`.
     pub(super) fn follow(&self, words: Option<Words>) {
         if words.is_some() {
             let mut known = lock(&self.words);
@@ -34,7 +34,7 @@ impl ServerLog {
         }
     }
 
-    /// It logs something.
+    /// Adds a log message.
     pub(super) fn add(&self, level: &str, text: &str) {
         let level: String = level.chars().take(20).collect();
         let mut logged = lock(&self.logged);
@@ -45,10 +45,11 @@ impl ServerLog {
         logged.drain(..over);
     }
 
-    /// The last lines: what it wrote, and then what it logged.
+    /// Returns the last lines: first what the server wrote, then what it logged.
     pub(super) fn lines(&self) -> Vec<String> {
         let known = lock(&self.words).clone();
-        // One that was started anew and is silent yet: why it ended is of interest.
+        // If a restarted server has not written anything yet, the output of the previous start is
+        // shown, because it may tell why it ended.
         let mut written = known.iter().flatten().map(|words| stdio::words(words));
         let written = written.find(|text| !text.trim().is_empty());
         let written = written.unwrap_or_default();

@@ -1,16 +1,16 @@
-//! MCP servers of other programs, and their tools among ours.
+//! The client: connects to MCP servers and offers their tools in haft's tool pool.
 //!
-//! - `entry`, `expand`: what stands in a configuration
-//! - `transport`, `stdio`, `http`, `sse`: how messages get to a server and back; `remote`,
-//!   `param_headers`: what is sent with them;
-//!   `confined`: a program in a sandbox
-//! - `handler`: what servers may ask of us; `connection`: what we may ask of them
-//! - `server`: one server, kept connected; `opening`: the way to it; `log`: what it says beside its answers; `servers`: those of a session; `cache`: what is known from the last time
-//! - `resources`, `prompts`: what else servers offer
-//! - `definition`, `schema`, `tool`, `result`: its tools as tools of ours
+//! - `entry`, `expand`: entries of a configuration
+//! - `transport`, `stdio`, `http`, `sse`: carry messages to a server and back; `remote`,
+//!   `param_headers`: what is sent with them; `confined`: a program in a sandbox
+//! - `handler`: handles requests of servers; `connection`: sends requests to them
+//! - `server`: one server, kept connected; `opening`: opens its transport; `log`: its output
+//!   besides answers; `servers`: all servers of a session; `cache`: tool lists of the last session
+//! - `resources`, `prompts`: other things that servers offer
+//! - `definition`, `schema`, `tool`, `result`: the server's tools in the form of haft's tools
 //!
-//! **Invariants.** One server never hurts another, nor the start: each is connected in a task of its own, with a
-//! deadline. What a server says of its tools permits nothing.
+//! **Invariants.** A server never affects another one or delays the start: each is connected in its
+//! own task with a deadline. What a server says about its tools never grants a permission.
 
 mod approval;
 mod cache;

@@ -1,4 +1,4 @@
-//! The way to a server, opened as its entry says.
+//! Opens the transport to a server according to its entry.
 
 use std::{
     ffi::OsString,

@@ -1,4 +1,4 @@
-//! How servers are connected and called.
+//! Options for connecting and calling servers.
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -6,51 +6,52 @@ use haft_contract::HttpStreams;
 
 use super::{ServerScope, ServerTokens, ToolApprovals, transport::ServerLaunch};
 
-/// How servers are connected and called.
+/// Options for connecting and calling servers.
 #[derive(Clone)]
 pub struct ClientOptions {
-    /// How long a server may take to be connected.
+    /// The time limit for connecting a server.
     pub connect: Duration,
-    /// How long a call may take where its server says nothing.
+    /// The default time limit for a call.
     pub call: Duration,
-    /// How long a call to a program may go without a report of progress; `None`: as long as it takes.
+    /// The time a call to a local server may take without a progress report; `None` for no limit.
     pub idle: Option<Duration>,
-    /// The same for an address.
+    /// Like `idle`, for remote servers.
     pub network_idle: Option<Duration>,
-    /// The longest result, in characters.
+    /// The maximum length of a result in characters.
     pub result_cap: usize,
-    /// Tools are sent by name only, until they are asked for.
+    /// If true, only the names of tools are sent until the model requests them.
     pub deferred: bool,
-    /// Where what is neither text nor a picture is kept.
+    /// The folder for results that are neither text nor an image.
     pub folder: PathBuf,
-    /// Where lists of tools are kept until the next session.
+    /// The folder for cached tool lists.
     pub cache: Option<PathBuf>,
-    /// How addresses are reached; `None`: they are not.
+    /// The HTTP client for remote servers; `None` disables them.
     pub http: Option<Arc<dyn HttpStreams>>,
-    /// Who knows tokens for addresses.
+    /// The source of tokens for remote servers.
     pub tokens: Option<Arc<dyn ServerTokens>>,
-    /// Who approves tools; `None`: all of them are offered.
+    /// The source of approvals for tools; `None` offers all tools.
     pub approvals: Option<Arc<dyn ToolApprovals>>,
-    /// How programs are started.
+    /// The parameters for starting local servers.
     pub launch: ServerLaunch,
-    /// The whole environment of a program that is started for an entry of this scope, before its own variables.
+    /// Returns the whole environment of a local server with an entry of this scope, before the
+    /// entry's own variables.
     pub environment: EnvironmentOf,
-    /// Variables that entries name.
+    /// Returns the variables that entries refer to.
     pub variable: VariableOf,
 }
 
-/// The environment of servers of a scope.
+/// A function that returns the environment for servers of a scope.
 pub type EnvironmentOf = Arc<dyn Fn(ServerScope) -> BTreeMap<OsString, OsString> + Send + Sync>;
-/// What a variable says.
+/// A function that returns the value of a variable.
 pub type VariableOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// How long a server may take to be connected, where no one says.
+/// The default time limit for connecting.
 pub(super) const CONNECT: Duration = Duration::from_secs(30);
-/// How long a call may take where no one says: more than a day.
+/// The default time limit for a call: more than a day.
 pub(super) const CALL: Duration = Duration::from_secs(100_000);
-/// How long a call to a program may go without a report of progress, where no one says…
+/// The default time without a progress report for a local server.
 pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
-/// …and to an address.
+/// The default time without a progress report for a remote server.
 pub(super) const NETWORK_IDLE: Duration = Duration::from_secs(5 * 60);
 
 impl Default for ClientOptions {

@@ -1,5 +1,5 @@
-//! Arguments of calls that are sent as headers too, so that what stands between us and a server can route by them
-//! (2026-07-28): `x-mcp-header` in the schema of a tool.
+//! Tool parameters that are also sent as headers, so that intermediaries can route by them
+//! (2026-07-28). A tool's schema marks them with `x-mcp-header`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::message::RpcMessage;
 
-/// More headers of one tool than this are none.
+/// The maximum number of headers per tool.
 const MOST: usize = 64;
-/// Schemas that are deeper than this are not searched.
+/// The maximum depth of a schema to search.
 const DEEPEST: usize = 16;
 
-/// A property, by the names that lead to it, and its header.
+/// The path to a property, and the name of its header.
 type ParamHeader = (Vec<String>, String);
 
 /// The headers of calls, by tool.
@@ -20,7 +20,7 @@ type ParamHeader = (Vec<String>, String);
 pub(super) struct ParamHeaders(HashMap<String, Vec<ParamHeader>>);
 
 impl ParamHeaders {
-    /// Takes over what tools want. One that wants what cannot be is left out.
+    /// Records the headers of these tools. Tools with invalid headers are removed from the list.
     pub(super) fn learn(&mut self, tools: Vec<Value>) -> Vec<Value> {
         self.0.clear();
         let usable = tools.into_iter().filter(|tool| {
@@ -44,7 +44,7 @@ impl ParamHeaders {
         usable.collect()
     }
 
-    /// The headers of a message.
+    /// Returns the headers for a message.
     pub(super) fn of(&self, message: &RpcMessage) -> Vec<(String, String)> {
         let RpcMessage::Request { method, params, .. } = message else {
             return Vec::new();
@@ -67,7 +67,7 @@ impl ParamHeaders {
     }
 }
 
-/// Finds what is to be a header. The error says why that cannot be.
+/// Finds the properties that are sent as headers. The error describes an invalid one.
 fn search(
     schema: &Value,
     path: &mut Vec<String>,
@@ -106,13 +106,13 @@ fn unique(found: &[ParamHeader]) -> Result<(), String> {
     }
 }
 
-/// May it be a part of the name of a header?
+/// Returns whether a text may be part of a header name.
 fn is_token(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.len() <= 64 && text.bytes().all(fits)
 }
 
-/// A text as the value of a header: what is not plain is encoded.
+/// Encodes a text as a header value: anything but printable ASCII is encoded as Base64.
 pub(super) fn header_value(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
     if is_plain && text.trim() == text && !text.starts_with("=?base64?") {

@@ -1,4 +1,4 @@
-//! Prompts of servers, as commands that people type: `/mcp__SERVER__PROMPT first second`.
+//! Prompts of servers as slash commands: `/mcp__SERVER__PROMPT first second`.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -8,22 +8,22 @@ use serde_json::{Map, Value, json};
 use super::{ServerHandle, Servers, definition, result};
 use crate::peer::Patience;
 
-/// How long a server may take to answer.
+/// The time limit for a server's answer.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A prompt that can be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerPrompt {
-    /// What is typed, without the slash.
+    /// The command without the slash.
     pub command: String,
-    /// What it is for.
+    /// The description.
     pub description: String,
-    /// What it takes.
+    /// A hint about the arguments.
     pub argument_hint: String,
 }
 
 impl ServerHandle {
-    /// Its prompts.
+    /// Returns the prompts of this server.
     pub(super) fn prompts(&self) -> Vec<ServerPrompt> {
         let listed = self.listed_prompts();
         let prompts = listed.iter().filter_map(|prompt| {
@@ -43,14 +43,15 @@ impl ServerHandle {
 }
 
 impl Servers {
-    /// The prompts of all servers that are connected.
+    /// Returns the prompts of all connected servers.
     pub fn prompts(&self) -> Vec<ServerPrompt> {
         let servers = self.all();
         servers.iter().flat_map(|server| server.prompts()).collect()
     }
 
-    /// What a prompt says with these arguments, in the order that it names them. Waits for a server that may
-    /// have it and is being connected. `None`: there is no such prompt.
+    /// Returns the content of a prompt with these arguments, which are matched to the prompt's
+    /// arguments by position. Waits for a server that may have the prompt and is being connected.
+    /// Returns `None` if there is no such prompt.
     pub async fn prompt(
         &self,
         command: &str,
@@ -60,7 +61,7 @@ impl Servers {
         if let Some((server, prompt)) = self.found(command) {
             return Some(said(&server, &prompt, given, folder).await);
         }
-        // Those that may have it, and are not there yet.
+        // Wait for servers that may have the prompt and are not connected yet.
         let mut why = None;
         for server in self.all() {
             if definition::may_be_of(command, server.name())
@@ -102,7 +103,7 @@ async fn said(
     let count = arguments(prompt).count();
     for (at, (name, is_required)) in arguments(prompt).enumerate() {
         match given.get(at) {
-            // The last one takes all that is left.
+            // The last argument takes the rest.
             Some(_) if at + 1 == count => {
                 filled.insert(name.to_owned(), json!(given[at..].join(" ")));
             }

@@ -1,5 +1,5 @@
-//! An address, and what is sent with each request to it: headers of the entry, those that a command prints, and a
-//! token.
+//! Access to a remote server. Each request is sent with the headers of the entry, the headers that
+//! a helper command prints, and a token.
 
 use std::{
     collections::BTreeMap,
@@ -16,31 +16,31 @@ use tokio::{process::Command, time::timeout};
 use super::RemoteServer;
 use crate::peer::PeerError;
 
-/// How long the command that prints headers may take.
+/// The time limit for the helper command.
 const HELPER: Duration = Duration::from_secs(10);
-/// It prints no more than this.
+/// The maximum size of its output in bytes.
 const LONGEST_HELP: usize = 256 * 1024;
-/// Redirects within one server that are followed.
+/// The maximum number of redirects within a server to follow.
 const MOST_REDIRECTS: usize = 3;
 
-/// Who knows the token for a server.
+/// A source of tokens for servers.
 pub trait ServerTokens: Send + Sync {
-    /// The token that is good now, if there is one; renewed where it is about to end.
+    /// Returns the current token, if any; refreshes it if it is about to expire.
     fn token<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Option<String>>;
 
-    /// The token was refused: another one, if there is one.
+    /// Returns another token after this one was refused, if any.
     fn renewed<'a>(&'a self, url: &'a str, refused: &'a str) -> BoxFuture<'a, Option<String>>;
 }
 
-/// How an address is reached.
+/// The parameters for reaching a remote server.
 pub(crate) struct RemoteAccess {
     pub(crate) name: String,
     pub(crate) server: RemoteServer,
     pub(crate) streams: Arc<dyn HttpStreams>,
     pub(crate) tokens: Option<Arc<dyn ServerTokens>>,
-    /// The environment of the command that prints headers.
+    /// The environment of the helper command.
     pub(crate) environment: BTreeMap<OsString, OsString>,
-    /// What it printed.
+    /// The headers that the helper command printed.
     pub(crate) printed: Mutex<Option<BTreeMap<String, String>>>,
 }
 
@@ -49,8 +49,8 @@ impl RemoteAccess {
         &self.server.url
     }
 
-    /// Sends a request with everything that belongs to it. Where it is refused for who asks, the command is asked
-    /// for headers again and the token renewed, once.
+    /// Sends a request with all its headers. If the server refuses it with 401 or 403, the helper
+    /// command is run again and the token is refreshed, once.
     pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, PeerError> {
         let token = self.token().await;
         let response = self.follow(request.clone(), token.as_deref()).await?;
@@ -86,7 +86,8 @@ impl RemoteAccess {
         }
     }
 
-    /// Follows redirects, but only within the same server: others would get the headers.
+    /// Follows redirects, but only within the same server, because another server would receive the
+    /// headers.
     async fn follow(
         &self,
         mut request: HttpRequest,
@@ -139,7 +140,7 @@ impl RemoteAccess {
         ))
     }
 
-    /// The headers that the command prints.
+    /// Returns the headers that the helper command prints.
     async fn helped(&self) -> Result<BTreeMap<String, String>, PeerError> {
         let Some(helper) = &self.server.headers_helper else {
             return Ok(BTreeMap::new());
@@ -182,7 +183,7 @@ impl RemoteAccess {
     }
 }
 
-/// Where a redirect leads, if that is the same server.
+/// Returns the target of a redirect, if it is on the same server.
 pub(super) fn within(from: &str, to: &str) -> Option<String> {
     let origin = origin(from)?;
     if to.starts_with('/') && !to.starts_with("//") {
@@ -191,7 +192,7 @@ pub(super) fn within(from: &str, to: &str) -> Option<String> {
     (self::origin(to)? == origin).then(|| to.to_owned())
 }
 
-/// Scheme, host and port of an address.
+/// Returns the scheme, host and port of an address.
 pub(super) fn origin(url: &str) -> Option<&str> {
     let after = url.find("://")? + 3;
     let end = url[after..]

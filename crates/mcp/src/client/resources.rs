@@ -1,4 +1,4 @@
-//! `ListMcpResourcesTool` and `ReadMcpResourceTool`: what servers have to read, for a model.
+//! `ListMcpResourcesTool` and `ReadMcpResourceTool`: the resources of servers, for a model.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 use super::{ServerHandle, Servers, result};
 use crate::peer::Patience;
 
-/// How long a server may take to list or read.
+/// The time limit for listing or reading.
 const LIMIT: Duration = Duration::from_secs(60);
-/// A resource may be shown at this length, in characters; what is longer is kept on disk.
+/// The maximum length in characters of a resource in a result; longer ones are stored on disk.
 const CAP: usize = 100_000;
 
-/// The tools that list and read resources of these servers.
+/// Returns the tools that list and read resources of these servers.
 pub fn resource_tools(servers: &Arc<Servers>, folder: PathBuf) -> Vec<Arc<dyn DynTool>> {
     let list = ResourceTool {
         spec: spec(
@@ -138,7 +138,7 @@ impl BoundCall for ResourceCall {
     }
 }
 
-/// The resources of one server, or of all that are connected.
+/// Returns the resources of one server, or of all connected ones.
 async fn list(servers: &Servers, only: Option<&str>) -> Result<Vec<Value>, String> {
     let (wanted, must) = match only {
         Some(name) => (vec![servers.server(name)?], true),
@@ -186,7 +186,7 @@ async fn of_server(server: &ServerHandle) -> Result<Vec<Value>, String> {
     Ok(named.collect())
 }
 
-/// Contents with their bytes kept in files.
+/// Stores binary contents in files and replaces them by the paths.
 fn shown(contents: &[Value], folder: &std::path::Path) -> Vec<Value> {
     let shown = contents.iter().map(|content| {
         let mut content = content.clone();
@@ -210,7 +210,7 @@ fn shown(contents: &[Value], folder: &std::path::Path) -> Vec<Value> {
 }
 
 impl Servers {
-    /// What a resource holds.
+    /// Returns the contents of a resource.
     pub async fn read_resource(&self, server: &str, uri: &str) -> Result<Vec<Value>, String> {
         let handle = self.server(server)?;
         let failed = |why: String| format!("the server {server}: {why}");

@@ -1,4 +1,4 @@
-//! What a server answers to a call, as a model reads it.
+//! Converts the result of a call for the model.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -11,10 +11,10 @@ use data_encoding::BASE64;
 use haft_contract::{CallId, Content, ToolOutput, output::MediaSource};
 use serde_json::Value;
 
-/// What providers take of one picture at most, as text.
+/// The maximum size of an image for providers, as Base64 text.
 const LONGEST_PICTURE: usize = 5 * 1024 * 1024;
 
-/// The output of a call. What is neither text nor a picture is kept in `folder`.
+/// Converts a result. Content that is neither text nor an image is stored in `folder`.
 pub(super) fn output(answer: &Value, folder: &Path) -> ToolOutput {
     let empty = Vec::new();
     let blocks = answer["content"].as_array().unwrap_or(&empty);
@@ -43,14 +43,14 @@ pub(super) fn output(answer: &Value, folder: &Path) -> ToolOutput {
     }
 }
 
-/// The texts of an answer.
+/// Returns the text of a result.
 pub fn text_of(answer: &Value) -> String {
     let blocks = answer["content"].as_array().into_iter().flatten();
     let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
     texts.join("\n")
 }
 
-/// A block of content.
+/// Converts a block of content.
 pub(super) fn content(block: &Value, folder: &Path) -> Content {
     let text = |name: &str| block[name].as_str().unwrap_or_default();
     match text("type") {
@@ -89,7 +89,8 @@ fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
         Ok(bytes) => bytes,
         Err(error) => return Content::text(format!("[{kind}: not valid base 64: {error}]")),
     };
-    // What it is, is what its bytes say: a provider refuses all that is said after a picture that is none.
+    // The media type is derived from the bytes, because a provider rejects the whole conversation
+    // if an image is invalid.
     let is = picture(&bytes);
     if let Some(media_type) = is.filter(|_| data.len() <= LONGEST_PICTURE) {
         return Content::Image {
@@ -111,7 +112,7 @@ fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
     })
 }
 
-/// The media type of a picture that models can see, by how it begins.
+/// Returns the media type of an image format that models support, detected from its first bytes.
 fn picture(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -136,13 +137,13 @@ fn picture(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// No two files of a session have the same name.
+/// Returns a unique part for a file name.
 fn unique() -> String {
     let random = CallId::new().to_string();
     random.replace('-', "")
 }
 
-/// Keeps bytes that came as text; where.
+/// Stores Base64 data in a file and returns its path.
 pub(super) fn keep_base64(data: &str, kind: &str, folder: &Path) -> Result<PathBuf, String> {
     let bytes = BASE64.decode(data.as_bytes());
     let bytes = bytes.map_err(|error| format!("not valid base 64: {error}"))?;

@@ -1,11 +1,13 @@
-//! A server's schema as providers take it: one object at the root, no references.
+//! Converts a server's schema to the form that providers accept: one object at the root, no
+//! references.
 
 use serde_json::{Map, Value, json};
 
-/// More parts than this are a schema that grows without end.
+/// The maximum number of parts of a schema, against unbounded expansion.
 const MOST_PARTS: usize = 20_000;
 
-/// The same schema in the form that providers take, and what it cannot say there, in words.
+/// Returns the schema in the form that providers accept, and a description of what that form cannot
+/// express.
 pub(super) fn fitting(schema: &Value) -> (Value, Option<String>) {
     let mut inliner = Inliner {
         root: schema,
@@ -27,11 +29,11 @@ pub(super) fn fitting(schema: &Value) -> (Value, Option<String>) {
     (Value::Object(object), told)
 }
 
-/// Puts in the place of each reference what it refers to. One that leads back to itself, or out of the
-/// schema, takes anything.
+/// Replaces each reference by its target. A reference that is recursive or leads out of the schema
+/// accepts anything.
 struct Inliner<'a> {
     root: &'a Value,
-    /// The references that lead here.
+    /// The references that are being expanded.
     within: Vec<String>,
     parts: usize,
 }
@@ -79,7 +81,8 @@ impl Inliner<'_> {
     }
 }
 
-/// Makes one object of alternatives at the root. What they require together or apart is described in words.
+/// Merges alternatives at the root into one object. Their joint or exclusive requirements are
+/// described as text.
 fn flatten(object: &mut Map<String, Value>) -> Option<String> {
     let mut told = Vec::new();
     for (keyword, sentence) in [

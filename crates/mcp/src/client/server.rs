@@ -1,4 +1,4 @@
-//! One server: connected, kept connected, and what it offers.
+//! One server: connects it, keeps it connected, and records what it offers.
 
 use std::{
     sync::{
@@ -29,34 +29,34 @@ use crate::{
     revision::Revision,
 };
 
-/// How often a server is started again in a row.
+/// The maximum number of restarts in a row.
 const MOST_RESTARTS: u32 = 5;
-/// How long the first pause before that is; the next are twice as long, each.
+/// The first pause before a restart; each following pause is twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A server that lived so long has not failed in a row.
+/// If a server ran for this long, a later failure starts a new row.
 const LIVED: Duration = Duration::from_secs(60);
-/// How long changes of a list are gathered before it is asked for.
+/// The time to collect change notifications before a list is requested again.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// What all servers of a session share.
+/// The state that all servers of a session share.
 pub(super) struct ClientShared {
     pub(super) options: ClientOptions,
     pub(super) host: Arc<dyn ClientHost>,
     pub(super) link: Option<Arc<dyn ServerLink>>,
     /// Counts changes of what servers offer.
     pub(super) changes: watch::Sender<u64>,
-    /// The session is over.
+    /// Cancelled when the session ends.
     pub(super) over: CancellationToken,
 }
 
-/// How a server is.
+/// The status of a server.
 #[derive(Clone)]
 pub(super) enum ServerStatus {
     /// It is being connected.
     Pending,
     Connected(Arc<Connection>),
     Failed(String),
-    /// A person must log in first.
+    /// The user must log in first.
     NeedsAuth {
         why: String,
         challenge: String,
@@ -83,7 +83,7 @@ impl ServerStatus {
 /// A server of a session.
 pub struct ServerHandle {
     entry: ServerEntry,
-    /// It was named by a request that sets servers, which the next one replaces.
+    /// True if it was added by a request that sets servers; the next such request replaces it.
     pub(super) by_request: bool,
     status: watch::Sender<ServerStatus>,
     offered: Mutex<Offered>,
@@ -93,20 +93,20 @@ pub struct ServerHandle {
     log: Arc<ServerLog>,
 }
 
-/// A server that was connected just now.
+/// A server that has just been connected.
 struct Greeted {
     connection: Arc<Connection>,
     news: watch::Receiver<ServerNews>,
-    /// What it offers, approved or not.
+    /// Its tools, approved or not.
     tools: Vec<Value>,
     prompts: Vec<Value>,
 }
 
-/// What a server offers.
+/// The tools and prompts that a server offers.
 #[derive(Default, Clone)]
 struct Offered {
     tools: Vec<Value>,
-    /// What of it is not as it was approved.
+    /// The description of unapproved changes.
     unapproved: Option<String>,
     prompts: Vec<Value>,
 }
@@ -129,24 +129,24 @@ impl ServerHandle {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the server.
     pub fn name(&self) -> &str {
         &self.entry.name
     }
 
-    /// Its entry.
+    /// Returns the entry of the server.
     pub fn entry(&self) -> &ServerEntry {
         &self.entry
     }
 
-    /// The connection, once there is one; why there is none.
+    /// Waits for the connection and returns it. The error says why there is none.
     pub async fn connected(&self) -> Result<Arc<Connection>, String> {
         let mut status = self.status.subscribe();
         let limit = self
             .shared
             .get()
             .map_or(super::options::CONNECT, |shared| shared.options.connect);
-        // One that went away is there until its supervisor has seen it.
+        // A closed connection keeps this status until the supervisor notices it.
         let is_settled = |status: &ServerStatus| match status {
             ServerStatus::Pending => false,
             ServerStatus::Connected(connection) => !connection.is_closed(),
@@ -168,7 +168,7 @@ impl ServerHandle {
         }
     }
 
-    /// What it refused a stranger with, where it wants to know who asks.
+    /// Returns the `WWW-Authenticate` header if the server requires authorization.
     pub fn challenge(&self) -> Option<String> {
         match &*self.status.borrow() {
             ServerStatus::NeedsAuth { challenge, .. } => Some(challenge.clone()),
@@ -176,7 +176,7 @@ impl ServerHandle {
         }
     }
 
-    /// The connection, if there is one now.
+    /// Returns the current connection, if any.
     pub(super) fn connection(&self) -> Option<Arc<Connection>> {
         match &*self.status.borrow() {
             ServerStatus::Connected(connection) => Some(Arc::clone(connection)),
@@ -188,45 +188,45 @@ impl ServerHandle {
         self.status.borrow().clone()
     }
 
-    /// Waits until it is connected or has failed.
+    /// Waits until the server is connected or has failed.
     pub(super) async fn settled(&self) {
         let mut status = self.status.subscribe();
-        let _ = status.wait_for(|status| !status.is_pending()).await; // we hold the other end
+        let _ = status.wait_for(|status| !status.is_pending()).await; // `self` owns the sender
     }
 
-    /// Reports something about it to a person.
+    /// Shows a notice about the server to the user.
     pub(super) fn notice(&self, text: &str) {
         if let Some(shared) = self.shared.get() {
             shared.host.notice(text);
         }
     }
 
-    /// Changes with what it offers.
+    /// Returns a number that changes when the offered tools or prompts change.
     pub(super) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Its tools as it lists them; those of the last time until it is connected.
+    /// Returns the listed tools; until the server is connected, the cached ones.
     pub(super) fn listed_tools(&self) -> Vec<Value> {
         self.offered().tools.clone()
     }
 
-    /// What of it is not as it was approved.
+    /// Returns the description of unapproved changes.
     pub(super) fn unapproved(&self) -> Option<String> {
         self.offered().unapproved.clone()
     }
 
-    /// What it said last beside its answers.
+    /// Returns the last output besides its answers.
     pub(super) fn log(&self) -> Vec<String> {
         self.log.lines()
     }
 
-    /// Its prompts as it lists them.
+    /// Returns the listed prompts.
     pub(super) fn listed_prompts(&self) -> Vec<Value> {
         self.offered().prompts.clone()
     }
 
-    /// Its tools, for a pool. None of a server that is not to be used.
+    /// Returns the tools for a pool. A server that failed or is disabled has none.
     pub(super) fn tools(self: &Arc<Self>) -> Vec<Arc<dyn DynTool>> {
         let Some(shared) = self.shared.get() else {
             return Vec::new();
@@ -260,7 +260,7 @@ impl ServerHandle {
                 definition,
                 server: Arc::clone(self),
                 folder: options.folder.clone(),
-                // The engine holds the call to the whole of it, too.
+                // The engine enforces the overall limit as well.
                 patience: Patience {
                     whole: Some(timeout),
                     idle,
@@ -270,7 +270,7 @@ impl ServerHandle {
         tools.collect()
     }
 
-    /// Begins to connect it. Needs a tokio runtime.
+    /// Starts to connect the server. Needs a tokio runtime.
     pub(super) fn start(self: &Arc<Self>, shared: &Arc<ClientShared>) {
         let shared = Arc::clone(self.shared.get_or_init(|| Arc::clone(shared)));
         if let Some(kept) = self.kept_list(&shared) {
@@ -300,7 +300,7 @@ impl ServerHandle {
         });
     }
 
-    /// Connects it again, whatever it does now.
+    /// Connects the server again, whatever its current state.
     pub(super) async fn reconnect(self: &Arc<Self>) {
         self.halt(ServerStatus::Pending).await;
         if let Some(shared) = self.shared.get() {
@@ -308,7 +308,7 @@ impl ServerHandle {
         }
     }
 
-    /// Switches it off.
+    /// Disables the server.
     pub(super) async fn disable(&self) {
         self.halt(ServerStatus::Disabled).await;
         self.changed();
@@ -324,15 +324,15 @@ impl ServerHandle {
         }
     }
 
-    /// Ends it for good.
+    /// Ends the server permanently.
     pub(super) async fn close(&self) {
         self.halt(ServerStatus::Disabled).await;
     }
 
-    /// Says how it is, unless it was halted: then someone else says it.
+    /// Sets the status, unless the server was halted; then `halt` sets it.
     fn set_status(&self, status: ServerStatus, stop: &CancellationToken) {
         self.status.send_if_modified(|is| {
-            // It is halted before its status is replaced, which waits for this.
+            // `halt` cancels first and then replaces the status, which waits for this closure.
             let counts = !stop.is_cancelled();
             if counts {
                 *is = status;
@@ -341,7 +341,8 @@ impl ServerHandle {
         });
     }
 
-    /// Connects it, and again whenever it goes away, until that makes no sense any more.
+    /// Connects the server, and connects it again whenever the connection is lost, until that has
+    /// no prospect of success.
     async fn supervise(&self, shared: &Arc<ClientShared>, stop: &CancellationToken) {
         if let Some(approvals) = &shared.options.approvals
             && let Err(why) = approvals.may_start(&self.entry).await
@@ -360,7 +361,7 @@ impl ServerHandle {
             });
             match attempt {
                 Ok(greeted) => {
-                    // A person may be asked, who takes as long as it takes.
+                    // Approval may ask the user, so it has no time limit.
                     let (connection, news) = self.take_over(shared, greeted, stop).await;
                     let began = Instant::now();
                     let why = self.attend(shared, &connection, news).await;
@@ -378,7 +379,7 @@ impl ServerHandle {
                 }
                 Err(error) => {
                     let is_over = failures >= MOST_RESTARTS || !is_passing(&error);
-                    // Until it was there once, no one waits for it.
+                    // Until its first connection, no caller should wait for further attempts.
                     if is_over || !has_lived {
                         self.failed(shared, &error, stop);
                     }
@@ -392,7 +393,7 @@ impl ServerHandle {
         }
     }
 
-    /// It is not to be waited for. Reported once.
+    /// Records and reports a failure, once.
     fn failed(&self, shared: &ClientShared, error: &PeerError, stop: &CancellationToken) {
         if self.status.borrow().is_pending() {
             shared
@@ -410,7 +411,7 @@ impl ServerHandle {
         }
     }
 
-    /// Follows a connection until it is over; why.
+    /// Handles a connection until it is closed, and returns the reason.
     async fn attend(
         &self,
         shared: &Arc<ClientShared>,
@@ -426,10 +427,10 @@ impl ServerHandle {
                 why = connection.closed() => return why,
                 _ = &mut listening, if is_listening => is_listening = false,
                 Ok(()) = news.changed() => {
-                    // One change seldom comes alone.
+                    // Changes often come in groups.
                     sleep(SETTLED).await;
                     let now = *news.borrow_and_update();
-                    // A person may be asked about what changed; the server may go meanwhile.
+                    // Approval may ask the user; the connection may be lost in the meantime.
                     tokio::select! {
                         why = connection.closed() => return why,
                         () = self.refresh(shared, connection, seen, now) => seen = now,
@@ -439,7 +440,7 @@ impl ServerHandle {
         }
     }
 
-    /// Asks for lists again; where that fails, the old ones stay.
+    /// Requests the changed lists again; if that fails, the old ones stay.
     async fn refresh(
         &self,
         shared: &Arc<ClientShared>,
@@ -473,7 +474,7 @@ impl ServerHandle {
         }
     }
 
-    /// Connects it once, and asks for what it offers.
+    /// Connects the server once and requests its lists.
     async fn connect(&self, shared: &Arc<ClientShared>) -> Result<Greeted, PeerError> {
         let kept = self.kept_list(shared);
         let is_old = kept.is_some_and(|kept| {
@@ -500,7 +501,7 @@ impl ServerHandle {
         };
         let limit = Patience::of(shared.options.connect);
         let tools = connection.list_tools(limit).await?;
-        // Not worth more of the time than its tools.
+        // Prompts are less important than tools, so they get less time.
         let limit = Patience::of(shared.options.connect / 3);
         let prompts = match connection.list_prompts(limit).await {
             Err(gone @ PeerError::Closed(_)) => return Err(gone),
@@ -514,7 +515,7 @@ impl ServerHandle {
         })
     }
 
-    /// Offers what is approved of that.
+    /// Offers the approved tools of a new connection.
     async fn take_over(
         &self,
         shared: &ClientShared,
@@ -572,7 +573,7 @@ impl ServerHandle {
     }
 }
 
-/// May it work the next time?
+/// Returns whether another attempt may succeed.
 fn is_passing(error: &PeerError) -> bool {
     match error {
         PeerError::Closed(_) | PeerError::TimedOut(_) | PeerError::Answered(_) => true,
@@ -580,7 +581,7 @@ fn is_passing(error: &PeerError) -> bool {
     }
 }
 
-/// What we can do for servers.
+/// Returns the client capabilities.
 fn capabilities(host: &dyn ClientHost) -> Value {
     let mut capabilities = json!({"roots": {"listChanged": true}});
     if host.can_elicit() {

@@ -13,10 +13,11 @@ use super::{
 };
 use crate::peer::Patience;
 
-/// The names of plugins' servers begin with this.
+/// The prefix of the names of plugins' servers.
 pub const OF_PLUGINS: &str = "plugin:";
 
-/// The servers of a session. They are connected once it [starts](Self::start); others may come and go later.
+/// The servers of a session. They are connected after [`Self::start`]; others can be added and
+/// removed later.
 #[derive(Default)]
 pub struct Servers {
     state: Mutex<ServersState>,
@@ -29,71 +30,71 @@ struct ServersState {
     skipped: Vec<SkippedServer>,
 }
 
-/// The servers of a session, in short.
+/// A summary of the servers of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerList {
-    /// Those that were read.
+    /// The valid entries.
     pub servers: Vec<ServerDetails>,
-    /// Entries that were left out.
+    /// The entries that were left out.
     pub skipped: Vec<SkippedServer>,
 }
 
-/// What is known of a server.
+/// The details of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerDetails {
-    /// Its name.
+    /// The name of the server.
     pub name: String,
     /// `pending`, `connected`, `failed`, `needs-auth` or `disabled`.
     pub status: &'static str,
-    /// Where its entry stands.
+    /// The scope of its entry.
     pub scope: &'static str,
-    /// Why it failed.
+    /// The reason for a failure.
     pub error: Option<String>,
-    /// What is started or reached, in one line.
+    /// The command or address, in one line.
     pub target: String,
-    /// Its entry, as it was written.
+    /// Its entry as written.
     pub config: Value,
-    /// What it says of itself, once it is connected.
+    /// Its name and version, once it is connected.
     pub info: Option<Value>,
-    /// The revision of the protocol that both ends speak, once it is connected.
+    /// The agreed revision of the protocol, once it is connected.
     pub revision: Option<&'static str>,
-    /// What a model should know of it.
+    /// Its instructions for the model.
     pub instructions: Option<String>,
-    /// Its tools as it lists them, once it is connected.
+    /// Its listed tools, once it is connected.
     pub tools: Option<Vec<Value>>,
-    /// What of it is not as it was approved, with the difference, and how it is approved.
+    /// The unapproved changes, with the difference, and how to approve them.
     pub unapproved: Option<String>,
-    /// Its prompts, as the commands that people type, once it is connected.
+    /// Its prompts as slash commands, once it is connected.
     pub commands: Vec<String>,
-    /// The last lines that it wrote beside its answers, or logged.
+    /// The last lines that it wrote besides its answers, or logged.
     pub log: Vec<String>,
 }
 
-/// What came of setting servers.
+/// The result of setting servers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerChanges {
-    /// New ones.
+    /// The new servers.
     pub added: Vec<String>,
-    /// Those that are gone.
+    /// The removed servers.
     pub removed: Vec<String>,
-    /// Those that cannot be used, and why.
+    /// The unusable servers with the reasons.
     pub errors: Vec<(String, String)>,
 }
 
-/// Tools of a server that are others than before.
+/// The changed tools of a server.
 pub struct ToolChange {
-    /// The server.
+    /// The name of the server.
     pub server: String,
-    /// All its tools now.
+    /// All its current tools.
     pub tools: Vec<Arc<dyn DynTool>>,
 }
 
-/// What of the servers was taken over already: by name, and the version of each.
+/// The versions of the servers whose tools were already reported, by name.
 #[derive(Debug, Default)]
 pub struct SeenTools(Vec<(String, u64)>);
 
 impl Servers {
-    /// Adds entries. One whose name is taken is passed over, unless it is of a stronger scope.
+    /// Adds entries. An entry whose name is taken is ignored, unless its scope has precedence.
     pub fn add(&self, entries: impl IntoIterator<Item = Result<ServerEntry, SkippedServer>>) {
         let mut state = self.state();
         for read in entries {
@@ -109,7 +110,7 @@ impl Servers {
         }
     }
 
-    /// Switches off those that this names, until someone switches them on.
+    /// Disables the servers that the function selects, until they are enabled again.
     pub fn disable(&self, is_off: impl Fn(&ServerEntry) -> bool) {
         for server in &mut self.state().servers {
             if is_off(server.entry()) {
@@ -122,7 +123,7 @@ impl Servers {
         }
     }
 
-    /// Takes out the servers for which this says why they may not be used.
+    /// Removes the servers for which the function returns a reason.
     pub fn retain(&self, refused: impl Fn(&ServerEntry) -> Option<SkippedServer>) {
         let mut state = self.state();
         let servers = std::mem::take(&mut state.servers);
@@ -134,7 +135,7 @@ impl Servers {
         }
     }
 
-    /// Adds servers that the other end runs, by their names.
+    /// Adds servers that the SDK client runs, by name.
     pub fn add_sdk(&self, names: &[String]) {
         let new: Vec<Arc<ServerHandle>> = {
             let mut state = self.state();
@@ -150,8 +151,8 @@ impl Servers {
         self.start_all(&new);
     }
 
-    /// Puts these in the place of those that such a request named before; they are connected at once where the
-    /// others are. One that stays as it was stays connected.
+    /// Replaces the servers of the previous such request. The new ones are connected immediately if
+    /// the others are. An unchanged server stays connected.
     pub async fn set(&self, servers: &Map<String, Value>) -> ServerChanges {
         let read = entry::entries(servers, ServerScope::Given);
         let mut errors = Vec::new();
@@ -166,8 +167,8 @@ impl Servers {
         ServerChanges { errors, ..changes }
     }
 
-    /// Puts these in the place of those that plugins brought before, as [`Self::set`] does. A name that someone
-    /// else has stays theirs. `is_off`: those that are not connected until someone switches them on.
+    /// Replaces the servers of plugins, as [`Self::set`] does. A name that another server has stays
+    /// with that server. `is_off` selects servers that stay disabled until they are enabled.
     pub async fn set_of_plugins(
         &self,
         entries: Vec<Result<ServerEntry, SkippedServer>>,
@@ -202,7 +203,7 @@ impl Servers {
         self.replace(wanted, is_of_plugin).await
     }
 
-    /// Puts servers in the place of others; one that stays as it was stays connected.
+    /// Replaces servers; an unchanged one stays connected.
     async fn replace(
         &self,
         wanted: Vec<ServerHandle>,
@@ -248,7 +249,7 @@ impl Servers {
         changes
     }
 
-    /// Begins to connect all of them. Needs a tokio runtime; only the first time counts.
+    /// Starts to connect all servers. Needs a tokio runtime; only the first call has an effect.
     pub fn start(
         &self,
         options: ClientOptions,
@@ -268,8 +269,8 @@ impl Servers {
         }
     }
 
-    /// Further servers that are connected as these are, for one who needs them for a while; their tools are sent in
-    /// full. They end with these at the latest. `None`: these were not started.
+    /// Creates further servers with the same options, for a temporary use; their tools are sent in
+    /// full. They end at the latest with these servers. Returns `None` if these were not started.
     pub fn beside(
         &self,
         entries: impl IntoIterator<Item = Result<ServerEntry, SkippedServer>>,
@@ -301,7 +302,8 @@ impl Servers {
         }
     }
 
-    /// Waits until those that this names are connected or have failed, or it is no longer to be waited for.
+    /// Waits until the selected servers are connected or have failed, at most for `limit` or until
+    /// `until` is cancelled.
     pub async fn wait(
         &self,
         wanted: impl Fn(&ServerEntry) -> bool,
@@ -327,7 +329,7 @@ impl Servers {
         }
     }
 
-    /// The tools of all servers, and what was taken over by this.
+    /// Returns the tools of all servers, and the record of what was reported with them.
     pub fn tools(&self) -> (Vec<Arc<dyn DynTool>>, SeenTools) {
         let servers = self.state().servers.clone();
         let (mut tools, mut seen) = (Vec::new(), SeenTools::default());
@@ -338,14 +340,15 @@ impl Servers {
         (tools, seen)
     }
 
-    /// The tools of one server, once it is connected; why it is not.
+    /// Returns the tools of a server once it is connected. The error says why it is not.
     pub async fn tools_of(&self, name: &str) -> Result<Vec<Arc<dyn DynTool>>, String> {
         let server = self.server(name)?;
         server.connected().await?;
         Ok(server.tools())
     }
 
-    /// Waits until something is offered that was not taken over, and says what; `None`: the session is over.
+    /// Waits for tools that were not reported yet, and returns the changes. Returns `None` when the
+    /// session ends.
     pub async fn tool_changes(&self, seen: &mut SeenTools) -> Option<Vec<ToolChange>> {
         let shared = self.shared.get()?;
         let mut changes = shared.changes.subscribe();
@@ -391,14 +394,14 @@ impl Servers {
         changed
     }
 
-    /// Connects a server again. The error says why that cannot be.
+    /// Connects a server again. The error says why that failed.
     pub async fn reconnect(&self, name: &str) -> Result<(), String> {
         let server = self.server(name)?;
         server.reconnect().await;
         server.connected().await.map(drop)
     }
 
-    /// Switches a server on or off.
+    /// Enables or disables a server.
     pub async fn toggle(&self, name: &str, enabled: bool) -> Result<(), String> {
         let server = self.server(name)?;
         match (enabled, server.status()) {
@@ -414,7 +417,7 @@ impl Servers {
         }
     }
 
-    /// The directories of the session are others.
+    /// Reports to the servers that the directories of the session changed.
     pub fn roots_changed(&self) {
         for server in self.state().servers.iter() {
             if let Some(connection) = server.connection() {
@@ -423,14 +426,15 @@ impl Servers {
         }
     }
 
-    /// The session is over: nothing is connected any more, and what is connected ends by itself.
+    /// Ends the session: no server is connected any longer, and connected ones end in the
+    /// background.
     pub fn abandon(&self) {
         if let Some(shared) = self.shared.get() {
             shared.over.cancel();
         }
     }
 
-    /// Ends all of them, and waits for that.
+    /// Ends all servers and waits for them.
     pub async fn close(&self) {
         self.abandon();
         let servers = self.state().servers.clone();
@@ -441,7 +445,7 @@ impl Servers {
         while closing.join_next().await.is_some() {}
     }
 
-    /// The server of this name. The error names those that there are.
+    /// Returns the server with this name. The error lists the existing ones.
     pub fn server(&self, name: &str) -> Result<Arc<ServerHandle>, String> {
         let state = self.state();
         state.find(name).cloned().ok_or_else(|| {
@@ -459,17 +463,17 @@ impl Servers {
         })
     }
 
-    /// All of them.
+    /// Returns all servers.
     pub fn all(&self) -> Vec<Arc<ServerHandle>> {
         self.state().servers.clone()
     }
 
-    /// Is there a server of this name?
+    /// Returns whether there is a server with this name.
     pub fn has(&self, name: &str) -> bool {
         self.state().find(name).is_some()
     }
 
-    /// Does one that is connected say that it has resources?
+    /// Returns whether any connected server has resources.
     pub fn have_resources(&self) -> bool {
         let servers = self.state().servers.clone();
         servers.iter().any(|server| {
@@ -480,7 +484,7 @@ impl Servers {
         })
     }
 
-    /// Calls a tool by its name in our pool, and waits for the answer as the server gives it.
+    /// Calls a tool by its name in the pool and returns the server's unchanged result.
     pub async fn call(&self, name: &str, arguments: &Value) -> Result<Value, String> {
         let (server, tool) = self.find(name)?;
         let connection = server.connected().await?;
@@ -493,8 +497,8 @@ impl Servers {
         })
     }
 
-    /// The server to ask in order to call a tool by its name in our pool, and the server's name for it; or why it cannot
-    /// be called.
+    /// Finds the server of a tool by the tool's name in the pool. Returns the server and its own
+    /// name for the tool, or why the tool cannot be called.
     pub fn find(&self, name: &str) -> Result<(Arc<ServerHandle>, String), String> {
         let state = self.state();
         let mut others = Vec::new();
@@ -520,7 +524,7 @@ impl Servers {
         })
     }
 
-    /// Entries that were left out, for people.
+    /// Returns a message for the user about each entry that was left out.
     pub fn left_out(&self) -> Vec<String> {
         let state = self.state();
         let skipped = state.skipped.iter();
@@ -530,7 +534,7 @@ impl Servers {
         skipped.collect()
     }
 
-    /// What is known of them.
+    /// Returns the details of all servers.
     pub fn list(&self) -> ServerList {
         let state = self.state();
         let servers = state.servers.iter().map(|server| {
@@ -578,7 +582,7 @@ impl ServersState {
         self.servers.iter().find(|server| server.name() == name)
     }
 
-    /// Takes a server in; gives the one whose name it takes.
+    /// Adds a server and returns the one with the same name that it replaces.
     fn take(&mut self, server: Arc<ServerHandle>) -> Option<Arc<ServerHandle>> {
         let at = self
             .servers
@@ -594,7 +598,8 @@ impl ServersState {
     }
 }
 
-/// Is a server one that the first turn waits for by itself: run at the other end, or to be loaded always?
+/// Returns whether the first turn waits for a server by default: it is run by the SDK client or
+/// marked as always loaded.
 pub fn is_waited_for(entry: &ServerEntry) -> bool {
     entry.always_load || entry.kind == ServerKind::Sdk
 }

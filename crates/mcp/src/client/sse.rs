@@ -1,5 +1,5 @@
-//! Servers at an address, as in 2024-11-05: one stream of events for all that comes, and an address, named by the
-//! first event, for all that goes.
+//! Remote servers as in 2024-11-05: one event stream for all incoming messages, and an address for
+//! outgoing ones, which the first event names.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -20,10 +20,10 @@ use crate::{
     peer::{Peer, PeerError, PeerHandler, WeakPeer},
 };
 
-/// How long the head of an answer may take.
+/// The time limit for the headers of a response.
 const FIRST_BYTE: Duration = Duration::from_secs(60);
 
-/// Opens the way to a server. The stream is opened at once.
+/// Creates the transport to a server and opens the stream immediately.
 pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opened {
     let (sender, messages) = mpsc::channel(MOST_WAITING);
     let way = Arc::new(SseWay {
@@ -39,7 +39,7 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
         }),
         handler,
     );
-    let _ = way.peer.set(peer.downgrade()); // it is the first
+    let _ = way.peer.set(peer.downgrade()); // it is set only here
     let reading = haft_contract::spawn_boxed(Arc::clone(&way).read());
     let sending = haft_contract::spawn_boxed(Arc::clone(&way).send_all(messages));
     way.tasks()
@@ -50,7 +50,7 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
 struct SseWay {
     access: RemoteAccess,
     peer: OnceLock<WeakPeer>,
-    /// Where messages go, once the server has said so.
+    /// The address for messages, once the server has named it.
     place: watch::Sender<Option<String>>,
     tasks: Mutex<Vec<AbortHandle>>,
 }

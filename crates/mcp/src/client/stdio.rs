@@ -1,4 +1,4 @@
-//! Servers that are programs: a line a message, on their input and output.
+//! Servers that are programs: one message per line, on their standard input and output.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -29,14 +29,15 @@ use crate::{
     peer::{MessageSink, Peer, PeerError, PeerHandler, WeakPeer},
 };
 
-/// How much of what a server writes beside its messages is kept.
+/// The number of bytes of a server's standard error to store.
 const KEPT_WORDS: usize = 8 * 1024;
-/// How long a server may take to end by itself: once its input is closed, once it is asked to.
+/// The time a server may take to exit after its input was closed, and again after it was asked to
+/// exit.
 pub(super) const GRACE: Duration = Duration::from_millis(300);
-/// Read so much of its output at once.
+/// The size of the read buffer in bytes.
 pub(super) const BUFFER: usize = 64 * 1024;
 
-/// Starts a server. `environment` is all that it gets.
+/// Starts a server. Its environment contains only `environment`.
 pub(crate) fn open(
     command: &str,
     args: &[String],
@@ -61,7 +62,7 @@ pub(crate) fn open(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A guard must not be killed: it would leave its server behind.
+        // A guard process must not be killed: its server would survive.
         .kill_on_drop(launch.guard.is_none());
     let mut child = starting
         .spawn()
@@ -98,7 +99,7 @@ pub(crate) fn open(
     })
 }
 
-/// The program that a command names: one that is not there is no reason to try again.
+/// Resolves the program of a command. If it does not exist, there is no point in trying again.
 pub(super) fn find(
     command: &str,
     environment: &BTreeMap<OsString, OsString>,
@@ -129,7 +130,7 @@ pub(super) fn find(
     found.ok_or_else(|| format!("{command} cannot be started: it is in no folder of PATH"))
 }
 
-/// Where messages wait to be written.
+/// Queues messages to be written.
 pub(super) struct LineSink {
     sender: mpsc::WeakSender<RpcMessage>,
 }
@@ -153,14 +154,15 @@ impl MessageSink for LineSink {
 async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<RpcMessage>, peer: WeakPeer) {
     while let Some(message) = messages.recv().await {
         let mut bytes = message.to_line();
-        // What waits already goes with it.
+        // Everything that is already queued is written together.
         while bytes.len() < BUFFER
             && let Ok(next) = messages.try_recv()
         {
             next.write_line(&mut bytes);
         }
         if let Err(error) = stdin.write_all(&bytes).await {
-            // Its end says more, and comes at once; but it may only have closed its input.
+            // The exit of the program, which usually follows, explains more; but it may only have
+            // closed its input.
             tokio::time::sleep(GRACE).await;
             if let Some(peer) = peer.upgrade() {
                 peer.close(format!("it does not read what it is sent: {error}"));
@@ -170,7 +172,7 @@ async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<RpcMessage>, 
     }
 }
 
-/// Reads messages until the program is gone.
+/// Reads messages until the program exits.
 async fn follow(
     mut child: Child,
     stdout: ChildStdout,
@@ -180,7 +182,7 @@ async fn follow(
     ended: watch::Sender<Option<String>>,
 ) {
     let failed = read_frames(BufReader::with_capacity(BUFFER, stdout), &peer).await;
-    // It says nothing more, so it is of no use, whatever else it does.
+    // Its output has ended, so the program is of no further use.
     let status = match timeout(GRACE, child.wait()).await {
         Ok(status) => status,
         Err(_) => {
@@ -194,20 +196,20 @@ async fn follow(
             }
         }
     };
-    let _ = timeout(GRACE, reading_words).await; // a grandchild may hold it open
+    let _ = timeout(GRACE, reading_words).await; // a grandchild may keep it open
     let why = match (failed, status) {
         (Some(error), _) => format!("its output cannot be read: {error}"),
         (None, Ok(status)) => format!("it ended ({status})"),
         (None, Err(error)) => format!("it ended ({error})"),
     };
     let why = with_last_line(why, &words(&program.words));
-    let _ = ended.send(Some(why.clone())); // no one may wait for it
+    let _ = ended.send(Some(why.clone())); // the receiver may be gone
     if let Some(peer) = peer.upgrade() {
         peer.close(why);
     }
 }
 
-/// Hands on messages until there are no more; why they cannot be read.
+/// Passes on messages until the end of the output. Returns the error if it cannot be read.
 pub(super) async fn read_frames(
     output: impl AsyncBufRead + Unpin,
     peer: &WeakPeer,
@@ -227,7 +229,8 @@ pub(super) async fn read_frames(
     }
 }
 
-/// Why a server is gone, with the last line that it wrote beside its messages.
+/// Returns the reason for an exit, extended by the last line that the server wrote to its standard
+/// error.
 pub(super) fn with_last_line(why: String, words: &str) -> String {
     match words.lines().rev().find(|line| !line.trim().is_empty()) {
         Some(line) => {
@@ -238,14 +241,14 @@ pub(super) fn with_last_line(why: String, words: &str) -> String {
     }
 }
 
-/// What was kept of them.
+/// Returns the stored standard error as text.
 pub(super) fn words(kept: &Mutex<VecDeque<u8>>) -> String {
     let words = kept.lock().unwrap_or_else(PoisonError::into_inner);
     let bytes: Vec<u8> = words.iter().copied().collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What it writes beside its messages; a flood of it passes by.
+/// Reads the standard error and stores its last part.
 pub(super) async fn keep_words(mut stderr: impl AsyncRead + Unpin, kept: Arc<Mutex<VecDeque<u8>>>) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(length) = stderr.read(&mut buffer).await {
@@ -259,11 +262,11 @@ pub(super) async fn keep_words(mut stderr: impl AsyncRead + Unpin, kept: Arc<Mut
     }
 }
 
-/// A program that was started.
+/// A started program.
 struct Program {
     pid: Option<u32>,
     is_guarded: bool,
-    /// Taken away, its input is closed once everything is written.
+    /// Taking this closes the input after everything was written.
     input: Mutex<Option<mpsc::Sender<RpcMessage>>>,
     words: Words,
     end: watch::Receiver<Option<String>>,
@@ -271,11 +274,11 @@ struct Program {
 }
 
 impl Program {
-    /// Asks it to end, or makes it.
+    /// Asks the program to exit, or kills it.
     async fn end(&self, at_once: bool) {
         let Some(pid) = self.pid else { return };
         let is_guarded = self.is_guarded;
-        // Reading the list of processes takes a while.
+        // Reading the process list takes time.
         let ending = tokio::task::spawn_blocking(move || {
             if is_guarded {
                 haft_sandbox::end_guarded(pid, at_once);
@@ -283,7 +286,7 @@ impl Program {
                 haft_sandbox::end_group(pid, at_once);
             }
         });
-        let _ = ending.await; // a panic there is no reason for one here
+        let _ = ending.await; // a panic there need not cause one here
     }
 
     fn close_input(&self) {

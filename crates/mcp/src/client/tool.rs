@@ -1,4 +1,4 @@
-//! A tool of a server, in our pool.
+//! A tool of a server in the tool pool.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::{definition::Definition, result, server::ServerHandle};
 use crate::peer::{Patience, PeerError};
 
-/// A result of so many characters is worth a warning: about 10,000 tokens.
+/// The length in characters above which a result is worth a warning: about 10,000 tokens.
 const LONG: usize = 40_000;
 
 pub(super) struct ServerTool {
     pub(super) definition: Definition,
     pub(super) server: Arc<ServerHandle>,
-    /// Where what is neither text nor a picture is kept.
+    /// The folder for results that are neither text nor an image.
     pub(super) folder: PathBuf,
     pub(super) patience: Patience,
 }
@@ -110,7 +110,7 @@ impl ServerTool {
     }
 }
 
-/// Why a call failed, for the model: what happened, and what to do.
+/// Describes for the model why a call failed and what to do.
 fn in_words(server: &str, error: &PeerError) -> String {
     match error {
         PeerError::Answered(error) => format!("the server {server}: {}", error.message),
@@ -129,7 +129,7 @@ fn in_words(server: &str, error: &PeerError) -> String {
     }
 }
 
-/// A report of progress, as we report it.
+/// Converts a progress report.
 fn updates(params: &Value) -> Vec<Update> {
     let whole = |value: &Value| {
         let number = value

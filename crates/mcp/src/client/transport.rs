@@ -1,4 +1,4 @@
-//! How messages get to a server and back.
+//! Transports that carry messages to a server and back.
 
 use std::{
     collections::HashMap,
@@ -22,75 +22,78 @@ use crate::{
     revision::Revision,
 };
 
-/// An open way to a server.
+/// An open transport.
 pub(crate) struct Opened {
     pub(crate) peer: Peer,
     pub(crate) control: Arc<dyn TransportControl>,
 }
 
-/// What of a transport is not messages.
+/// The operations of a transport besides sending messages.
 pub(crate) trait TransportControl: Send + Sync {
-    /// No one holds the connection any more: what still runs for it ends at once.
+    /// Called when the connection was dropped: tasks that still run for it end immediately.
     fn abandoned(&self) {}
 
-    /// Both ends have agreed on this revision.
+    /// Called when both ends have agreed on a revision.
     fn agreed(&self, revision: Revision) {
         let _ = revision;
     }
 
-    /// The greeting is over.
+    /// Called when the greeting has finished.
     fn begun(self: Arc<Self>) {}
 
-    /// Those of the tools that can be called this way; what their calls need is remembered.
+    /// Returns the tools that can be called over this transport, and records what their calls need.
     fn usable_tools(&self, tools: Vec<Value>) -> Vec<Value> {
         tools
     }
 
-    /// Ends it: a program that was started is asked to end, then made to.
+    /// Closes the transport. A program that was started is asked to exit, and then killed.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    /// What the server writes beside its messages, the last of it.
+    /// Returns the last part of the server's standard error.
     fn words(&self) -> Option<Words> {
         None
     }
 }
 
-/// The way to MCP servers that the other side runs: JSON-RPC messages, by the server's name.
+/// The connection to MCP servers that the SDK client runs: JSON-RPC messages, by server name.
 pub trait ServerLink: Send + Sync {
-    /// Sends a message and waits for its answer, as long as it takes. Dropped while it waits, it takes the
-    /// message back.
+    /// Sends a message and waits for its answer without a time limit. If the future is dropped, the
+    /// message is withdrawn.
     fn send<'a>(&'a self, server: &'a str, message: Value) -> BoxFuture<'a, Result<Value, String>>;
 
-    /// Sends a message whose answer no one waits for.
+    /// Sends a message without waiting for an answer.
     fn notify(&self, server: &str, message: Value);
 }
 
-/// What the process of a server may touch, out of what its entry says.
+/// A function that returns the sandbox profile of a server's process, from the `sandbox` field of
+/// its entry.
 pub type SandboxOf = Arc<dyn Fn(ServerSandbox) -> SandboxProfile + Send + Sync>;
 
-/// The program that guards servers when it is started again, and where servers are started.
+/// The parameters for starting local servers.
 #[derive(Clone, Default)]
 pub struct ServerLaunch {
-    /// `None`: servers are started without a guard, and may outlive a process that is killed.
+    /// The program that guards servers. `None` starts servers without a guard; they may survive if
+    /// haft is killed.
     pub guard: Option<PathBuf>,
-    /// The directory they are started in.
+    /// The directory in which servers are started.
     pub cwd: PathBuf,
-    /// `None`: a server that is to be confined is not started.
+    /// The source of sandbox profiles. If it is `None`, a server with a `sandbox` field is not
+    /// started.
     pub sandbox: Option<SandboxOf>,
 }
 
-/// A server at the other end of a [`ServerLink`].
+/// Sends messages to a server at the other end of a [`ServerLink`].
 struct LinkSink {
     server: String,
     link: Arc<dyn ServerLink>,
     peer: OnceLock<WeakPeer>,
-    /// Requests that are under way.
+    /// Requests in progress.
     sending: Arc<Mutex<HashMap<RpcId, AbortHandle>>>,
 }
 
-/// Opens the way to a server that the other side runs.
+/// Creates the transport to a server that the SDK client runs.
 pub(crate) fn open_link(
     server: &str,
     link: &Arc<dyn ServerLink>,
@@ -103,14 +106,14 @@ pub(crate) fn open_link(
         sending: Arc::default(),
     });
     let peer = Peer::new(Arc::clone(&sink) as _, handler);
-    let _ = sink.peer.set(peer.downgrade()); // it is the first
+    let _ = sink.peer.set(peer.downgrade()); // it is set only here
     Opened {
         peer,
         control: Arc::new(NoControl),
     }
 }
 
-/// Messages that wait to be sent by a task, in order.
+/// Queues messages that a task sends in order.
 pub(super) struct QueueSink {
     pub(super) sender: mpsc::Sender<RpcMessage>,
     pub(super) control: Arc<dyn TransportControl>,
@@ -122,10 +125,11 @@ impl MessageSink for QueueSink {
     }
 }
 
-/// So many messages wait to be sent. A server that asks and asks and reads no answer gets no more of them.
+/// The maximum number of messages that wait to be sent. Beyond it, messages to a server that does
+/// not read are refused.
 pub(super) const MOST_WAITING: usize = 4_096;
 
-/// Puts a message behind those that wait, if there is room.
+/// Appends a message to the queue, if there is room.
 pub(super) fn enqueue(
     sender: &mpsc::Sender<RpcMessage>,
     message: RpcMessage,

@@ -1,12 +1,14 @@
-//! Our side as a server.
+//! The server: offers haft's tools to MCP clients.
 //!
-//! - [`service`]: what a server does, whatever carries its messages; `pool`: a pool of tools as one
-//! - `session`: the life of a session in the revisions that begin with `initialize`, and requests of the
-//!   stateless one; `parked`: requests of the latter that wait for an answer of the client's
-//! - `stdio`: lines of a pipe; `http`: streamable HTTP
+//! - [`service`]: the operations of a server, independent of the transport; `pool`: a tool pool as
+//!   a service
+//! - `session`: the life of a session in the revisions with `initialize`, and requests of the
+//!   stateless one; `parked`: requests of the stateless revision that wait for an answer of the
+//!   client
+//! - `stdio`: lines over a pipe; `http`: streamable HTTP
 //!
-//! **Invariants.** Each session has a service of its own. A request that is called off is dropped, and no other
-//! is. What a client sends is bounded before it is read.
+//! **Invariants.** Each session has its own service. A cancelled request is dropped, and no other.
+//! The size of input is limited before it is read.
 
 pub mod http;
 mod outgoing;

@@ -1,4 +1,4 @@
-//! What a client is asked, until it answers.
+//! The server's requests to a client that have no answer yet.
 
 use std::{
     collections::HashMap,
@@ -14,14 +14,14 @@ use tokio::sync::oneshot;
 use super::service::ClientAskError;
 use crate::{RpcError, RpcId};
 
-/// Questions of one session without an answer.
+/// The pending requests of a session.
 #[derive(Debug, Default)]
 pub(super) struct OpenAsks {
     next: AtomicI64,
     waiting: Mutex<HashMap<RpcId, oneshot::Sender<Result<Value, RpcError>>>>,
 }
 
-/// One of them. Forgotten when no one waits for it any more.
+/// A pending request. It is removed when its caller stops waiting.
 pub(super) struct OpenAsk<'a> {
     pub(super) id: RpcId,
     asks: &'a OpenAsks,
@@ -40,7 +40,7 @@ impl OpenAsks {
         }
     }
 
-    /// Takes an answer. Did anyone wait for it?
+    /// Processes an answer. Returns whether a request waited for it.
     pub(super) fn answered(&self, id: Option<&RpcId>, result: Result<Value, RpcError>) -> bool {
         let waiting = id.and_then(|id| self.waiting().remove(id));
         waiting.is_some_and(|waiting| waiting.send(result).is_ok())

@@ -1,8 +1,9 @@
-//! Requests of the stateless revision that wait for an answer of the client's.
+//! Requests of the stateless revision that wait for an answer of the client.
 //!
-//! There the server asks nothing by itself: a request that needs an answer is itself answered by what is asked,
-//! and made again with the answers. Here the work on it goes on in between, in a task of its own, so that a
-//! service asks in the same way whatever the revision.
+//! In this revision the server sends no requests. A request that needs input is answered
+//! with a list of input requests, and the client sends it again with the answers. In between, the
+//! work on the request continues in its own task, so that a service asks in the same way in every
+//! revision.
 
 use std::{
     collections::HashMap,
@@ -23,25 +24,25 @@ use super::{
 };
 use crate::{RpcError, RpcMessage, message::code};
 
-/// More do not wait at once.
+/// The maximum number of parked requests.
 const MOST_PARKED: usize = 64;
-/// So long a client may take to come back.
+/// The time a client may take to send a request again.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// So many questions of one request wait to be passed on.
+/// The maximum number of input requests of one request that wait to be sent.
 const WAITING_ASKS: usize = 16;
 
-/// The requests that wait.
+/// The parked requests.
 #[derive(Default)]
 pub(super) struct ParkedRequests(Mutex<HashMap<String, Parked>>);
 
 struct Parked {
     about: String,
     running: Running,
-    /// What was asked, by the keys under which it was.
+    /// The input requests that were sent, by their keys.
     asked: Vec<(String, Ask)>,
 }
 
-/// A request that is worked on. Dropped, it ends.
+/// A request in progress. Dropping it ends the work.
 struct Running {
     task: JoinHandle<ServiceAnswer>,
     asks: mpsc::Receiver<Ask>,
@@ -56,10 +57,10 @@ struct Ask {
     answer: oneshot::Sender<Value>,
 }
 
-/// The way back to the client of a request that may be made again.
+/// The channel to the client of a request that may be sent again.
 struct Parking {
     asks: mpsc::Sender<Ask>,
-    /// Where messages go that belong to the request at the moment.
+    /// The current target for messages that belong to the request.
     to: Mutex<Arc<dyn ReplyChannel>>,
 }
 
@@ -93,7 +94,7 @@ impl RequestChannel for Parking {
 }
 
 impl ParkedRequests {
-    /// Works on a request until it is done, or has something to ask.
+    /// Works on a request until it is finished or requests input.
     pub(super) async fn answer(
         self: &Arc<Self>,
         service: &Arc<dyn McpService>,
@@ -126,7 +127,7 @@ impl ParkedRequests {
         })
     }
 
-    /// Keeps a request until it is made again, and says what it asks.
+    /// Stores a request until it is sent again, and returns its input requests.
     fn park(self: &Arc<Self>, parked: Parked) -> ServiceAnswer {
         let state = random_name();
         let asked = parked.asked.iter();
@@ -179,7 +180,8 @@ impl Parked {
         &self.running.way
     }
 
-    /// Passes the answers on. An error: some are missing, and are asked for again.
+    /// Passes the answers on. Returns the parked request as an error if answers are missing; they
+    /// are requested again.
     fn answered(mut self, responses: &Value) -> Result<Running, Box<Self>> {
         let is_missing =
             |(key, _): &(String, Ask)| !responses.get(key).is_some_and(Value::is_object);
@@ -187,7 +189,7 @@ impl Parked {
             return Err(Box::new(self));
         }
         for (key, ask) in self.asked.drain(..) {
-            let _ = ask.answer.send(responses[&key].clone()); // it may have ended
+            let _ = ask.answer.send(responses[&key].clone()); // the receiver may have ended
         }
         Ok(self.running)
     }
@@ -225,7 +227,7 @@ impl Running {
         }
     }
 
-    /// What is asked at the same time goes together.
+    /// Combines input requests that are made at the same time.
     async fn with_others(&mut self, first: Ask) -> Vec<Ask> {
         let mut asks = vec![first];
         tokio::task::yield_now().await;
@@ -256,14 +258,14 @@ fn ended(done: Result<ServiceAnswer, tokio::task::JoinError>) -> ServiceAnswer {
     done.unwrap_or_else(|error| Err(RpcError::new(code::INTERNAL, error.to_string())))
 }
 
-/// What a request is about: it is the same one that is made again.
+/// Returns a description that identifies a request when it is sent again.
 fn about(method: &str, params: &Value) -> String {
     let what = params.get("name").or_else(|| params.get("uri"));
     let what = what.and_then(Value::as_str).unwrap_or_default();
     format!("{method} {what}")
 }
 
-/// A name that no one can guess.
+/// Returns a random name that cannot be guessed.
 pub(super) fn random_name() -> String {
     let mut bytes = [0; 16];
     getrandom::getrandom(&mut bytes).expect("the system has random numbers");

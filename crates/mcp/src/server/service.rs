@@ -1,4 +1,4 @@
-//! What a server does, whatever carries its messages.
+//! The operations of a server, independent of its transport.
 
 use std::{fmt, sync::Arc};
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value, json};
 
 use crate::{Revision, RpcError, RpcId};
 
-/// What comes of a request.
+/// The result of a request.
 pub type ServiceAnswer = Result<Value, RpcError>;
 
-/// One session of a server: answers what a client asks once both know each other.
+/// A session of a server: answers the requests of a client after the greeting.
 pub trait McpService: Send + Sync {
-    /// Who answers, and what it can do.
+    /// Returns the server's name and capabilities.
     fn description(&self) -> ServerDescription;
 
-    /// Answers a request. Dropped when the client no longer wants the answer.
+    /// Answers a request. The future is dropped if the client cancels the request.
     fn request<'a>(
         &'a self,
         method: &'a str,
@@ -23,38 +23,40 @@ pub trait McpService: Send + Sync {
         cx: &'a RequestContext,
     ) -> BoxFuture<'a, ServiceAnswer>;
 
-    /// The client tells of something that happened.
+    /// Handles a notification of the client.
     fn notification(&self, method: &str) {
         let _ = method;
     }
 
-    /// The input schema of a tool, where some of its parameters are to stand in headers too (`x-mcp-header`).
+    /// Returns the input schema of a tool, if some of its parameters must also be sent as headers
+    /// (`x-mcp-header`).
     fn schema_with_headers(&self, tool: &str) -> Option<Value> {
         let _ = tool;
         None
     }
 
-    /// The session is over: what still runs in it ends.
+    /// Ends the session and everything that still runs in it.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Opens sessions: each is on its own.
+/// Opens sessions, which are independent of each other.
 pub trait OpenSession: Send + Sync {
-    /// A new one. What it wants to say of itself goes to `notifier`. The error is for the client.
+    /// Opens a new session. Its own notifications go to `notifier`. The error is shown to the
+    /// client.
     fn open(&self, notifier: SessionNotifier)
     -> BoxFuture<'_, Result<Arc<dyn McpService>, String>>;
 }
 
-/// Who answers, and what it can do.
+/// The server's name and capabilities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerDescription {
-    /// Its name, for programs.
+    /// Its name for programs.
     pub name: String,
-    /// Its name, for people.
+    /// Its name for display.
     pub title: String,
     /// Its version.
     pub version: String,
-    /// How it is meant to be used.
+    /// Instructions for its use.
     pub instructions: Option<String>,
     /// Its capabilities, as they are sent.
     pub capabilities: Value,
@@ -66,46 +68,46 @@ impl ServerDescription {
     }
 }
 
-/// What is known of a client.
+/// The description of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientFacts {
-    /// The revision that it speaks.
+    /// The revision that it uses.
     pub revision: Revision,
-    /// What it says of itself.
+    /// Its name and version.
     pub info: Value,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Value,
 }
 
 impl ClientFacts {
-    /// Can a person be asked to fill in a form?
+    /// Returns whether the client can show a form to its user.
     pub fn has_forms(&self) -> bool {
         match &self.capabilities["elicitation"] {
-            // Before there were other kinds, this alone meant forms.
+            // Before there were other kinds, an empty object meant forms.
             Value::Object(kinds) => kinds.is_empty() || kinds.contains_key("form"),
             _ => false,
         }
     }
 }
 
-/// How much a log message matters. The worst is the greatest.
+/// The severity of a log message. The most severe is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// For those who look for a defect.
+    /// Details for debugging.
     Debug,
-    /// What happens.
+    /// Normal events.
     Info,
-    /// What happens, and is worth a look.
+    /// Notable events.
     Notice,
-    /// What may be wrong.
+    /// Possible problems.
     Warning,
-    /// What is wrong.
+    /// Errors.
     Error,
-    /// What is badly wrong.
+    /// Severe errors.
     Critical,
-    /// What must be seen to at once.
+    /// Problems that need immediate action.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
@@ -121,40 +123,40 @@ impl LogLevel {
         (Self::Emergency, "emergency"),
     ];
 
-    /// By its name.
+    /// Parses the name of a level.
     pub fn parse(name: &str) -> Option<Self> {
         let found = Self::ALL.into_iter().find(|(_, own)| *own == name);
         found.map(|(level, _)| level)
     }
 
-    /// Its name, as it is sent.
+    /// Returns the name as it is sent.
     pub fn as_str(self) -> &'static str {
         let found = Self::ALL.into_iter().find(|(level, _)| *level == self);
         found.map_or("info", |(_, name)| name)
     }
 }
 
-/// Why the client could not be asked.
+/// The reason why the client did not answer a request.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientAskError {
-    /// It answered with an error.
+    /// The client answered with an error.
     #[error(transparent)]
     Answered(#[from] RpcError),
-    /// It is gone, or no longer wants the answer to which this belongs.
+    /// The client has disconnected, or has cancelled the request that the question belongs to.
     #[error("the client is gone")]
     Gone,
 }
 
-/// The way back to a client while a request of its is worked on.
+/// The channel to a client while one of its requests is processed.
 pub(super) trait RequestChannel: Send + Sync {
-    /// Sends it something that belongs to the request. Lost where it does not keep up.
+    /// Sends a notification that belongs to the request. It is lost if the client does not keep up.
     fn notify(&self, method: &str, params: Value);
 
-    /// Ends the connection that waits, where its client can come back for the rest.
+    /// Closes the waiting connection, if the client can resume later.
     fn disconnect(&self) {}
 
-    /// Asks it something for the request, under this name where questions have names.
+    /// Sends a request to the client, with this name if the revision has names.
     fn ask(
         &self,
         name: Option<&str>,
@@ -163,14 +165,14 @@ pub(super) trait RequestChannel: Send + Sync {
     ) -> BoxFuture<'_, Result<Value, ClientAskError>>;
 }
 
-/// What is known of a request, and the way back to its client. Cheap to clone.
+/// The context of a request, with the channel to its client. Cheap to clone.
 #[derive(Clone)]
 pub struct RequestContext {
-    /// The request's id.
+    /// The id of the request.
     pub id: RpcId,
-    /// Who asks.
+    /// The client.
     pub client: Arc<ClientFacts>,
-    /// Fires when the client no longer wants the answer, or is gone.
+    /// Cancelled when the client cancels the request or disconnects.
     pub cancel: CancellationToken,
     pub(super) progress: Option<Value>,
     pub(super) log_level: Option<LogLevel>,
@@ -178,12 +180,12 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Does the client want progress?
+    /// Returns whether the client requested progress.
     pub fn wants_progress(&self) -> bool {
         self.progress.is_some()
     }
 
-    /// Reports how far it is, if the client wants to know. `done` must grow from report to report.
+    /// Reports progress, if the client requested it. `done` must increase from report to report.
     pub fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.progress else { return };
         let mut params = Map::new();
@@ -200,7 +202,7 @@ impl RequestContext {
         self.channel.notify("notifications/progress", params);
     }
 
-    /// Logs for the client, if it wants messages of this level.
+    /// Sends a log message, if the client wants messages of this level.
     pub fn log(&self, level: LogLevel, logger: &str, data: Value) {
         if self.log_level.is_some_and(|least| level >= least) {
             let params = json!({"level": level.as_str(), "logger": logger, "data": data});
@@ -208,21 +210,23 @@ impl RequestContext {
         }
     }
 
-    /// Ends the connection on which the client waits for the answer, to which it comes back later: for calls that take
-    /// long. Where it cannot come back (a pipe, the stateless revision), nothing happens.
+    /// Closes the connection on which the client waits for the answer; the client resumes later.
+    /// Useful for long calls. If the client cannot resume (a pipe, the stateless revision), nothing
+    /// happens.
     pub fn disconnect(&self) {
-        // Older clients are not told how.
+        // Older clients are not told how to resume.
         if self.client.revision >= Revision::V2025_11_25 {
             self.channel.disconnect();
         }
     }
 
-    /// Asks the client, and waits as long as it takes.
+    /// Sends a request to the client and waits for the answer without a time limit.
     pub async fn ask(&self, method: &str, params: Value) -> Result<Value, ClientAskError> {
         self.channel.ask(None, method, params).await
     }
 
-    /// The same under a name that says what is asked: clients of the stateless revision see it.
+    /// Like [`Self::ask`], but with a descriptive name, which clients of the stateless revision
+    /// see.
     pub async fn ask_as(
         &self,
         name: &str,
@@ -241,7 +245,7 @@ impl fmt::Debug for RequestContext {
     }
 }
 
-/// Whole numbers are written as such.
+/// Converts a number to JSON; integral numbers are written without a fraction.
 fn number(value: f64) -> Value {
     #[expect(
         clippy::cast_possible_truncation,
@@ -259,11 +263,11 @@ fn number(value: f64) -> Value {
     }
 }
 
-/// Sends a client what belongs to no request of its own.
+/// Sends notifications that belong to no request.
 #[derive(Clone)]
 pub struct SessionNotifier(Arc<SendNotice>);
 
-/// Sends a method with its parameters.
+/// A function that sends a method with its parameters.
 type SendNotice = dyn Fn(&str, Value) + Send + Sync;
 
 impl SessionNotifier {
@@ -271,12 +275,12 @@ impl SessionNotifier {
         Self(Arc::new(send))
     }
 
-    /// Sends it. Lost where there is no way to the client at the moment.
+    /// Sends a notification. It is lost if there is no channel to the client at the moment.
     pub fn notify(&self, method: &str, params: Value) {
         (self.0)(method, params);
     }
 
-    /// Logs something that belongs to no request.
+    /// Sends a log message that belongs to no request.
     pub fn log(&self, level: LogLevel, logger: &str, data: Value) {
         let params = json!({"level": level.as_str(), "logger": logger, "data": data});
         self.notify("notifications/message", params);

@@ -1,4 +1,4 @@
-//! The life of a session with one client.
+//! A session with one client.
 
 use std::{
     collections::HashMap,
@@ -24,12 +24,12 @@ use crate::{
     },
 };
 
-/// More requests are not worked on at once.
+/// The maximum number of requests that are processed concurrently.
 const MOST_INCOMING: usize = 256;
 
-/// Requests of the stateless revision that may be answered by a question.
+/// Requests of the stateless revision that may be answered with input requests.
 const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
-/// Those whose answers say how long they hold.
+/// Requests whose answers contain cache lifetimes.
 const CACHEABLE: [&str; 6] = [
     "tools/list",
     "prompts/list",
@@ -38,7 +38,7 @@ const CACHEABLE: [&str; 6] = [
     "resources/read",
     "server/discover",
 ];
-/// Those that the stateless revision no longer has.
+/// Requests that the stateless revision no longer has.
 const ONLY_WITH_INITIALIZE: [&str; 5] = [
     "initialize",
     "ping",
@@ -47,15 +47,15 @@ const ONLY_WITH_INITIALIZE: [&str; 5] = [
     "resources/unsubscribe",
 ];
 
-/// Where what belongs to a request goes.
+/// The target for messages that belong to a request.
 pub(super) trait ReplyChannel: Send + Sync {
-    /// Sends it as soon as there is room. `false`: the client is gone.
+    /// Sends a message when there is room. Returns `false` if the client has disconnected.
     fn send(&self, message: RpcMessage) -> BoxFuture<'_, bool>;
 
-    /// Sends it if there is room.
+    /// Sends a message if there is room.
     fn try_send(&self, message: RpcMessage) -> bool;
 
-    /// Ends the connection that waits, where its client can come back for the rest.
+    /// Closes the waiting connection, if the client can resume later.
     fn disconnect(&self) {}
 }
 
@@ -71,12 +71,12 @@ pub(super) struct McpSession {
 
 #[derive(Default)]
 struct SessionState {
-    /// Known since `initialize`.
+    /// Known after `initialize`.
     client: Option<Arc<ClientFacts>>,
     log_level: Option<LogLevel>,
-    /// Requests that are worked on.
+    /// Requests in progress.
     incoming: HashMap<RpcId, CancellationToken>,
-    /// The same, and those whose answers wait to be sent.
+    /// The number of requests in progress or whose answers wait to be sent.
     open: usize,
 }
 
@@ -95,28 +95,29 @@ impl McpSession {
         })
     }
 
-    /// The revision that was agreed on; `None` before `initialize`.
+    /// Returns the agreed revision, or `None` before `initialize`.
     pub(super) fn revision(&self) -> Option<Revision> {
         self.state().client.as_ref().map(|client| client.revision)
     }
 
-    /// Does the client want log messages of this level?
+    /// Returns whether the client wants log messages of this level.
     pub(super) fn wants_log(&self, level: LogLevel) -> bool {
         self.state().log_level.is_some_and(|least| level >= least)
     }
 
-    /// The schema of a tool some of whose parameters are to stand in headers.
+    /// Returns the schema of a tool with parameters that are sent as headers.
     pub(super) fn schema_with_headers(&self, tool: &str) -> Option<Value> {
         self.service.schema_with_headers(tool)
     }
 
-    /// Does it work on anything?
+    /// Returns whether any request is in progress.
     pub(super) fn is_busy(&self) -> bool {
         !self.state().incoming.is_empty()
     }
 
-    /// Takes a message; what belongs to a request goes back by `to`. What comes back from here is to be sent before
-    /// another message is taken, so that one who reads no answers is not listened to. Needs a tokio runtime.
+    /// Processes a message. Messages that belong to a request are sent to `to`. A returned message
+    /// must be sent before the next message is processed, so that a client that reads no answers is
+    /// not served further. Needs a tokio runtime.
     #[must_use]
     pub(super) fn receive(
         self: &Arc<Self>,
@@ -138,14 +139,14 @@ impl McpSession {
         }
     }
 
-    /// Ends everything in it.
+    /// Ends the session with all its requests.
     pub(super) async fn close(&self) {
         self.closed.cancel();
         self.call_off_all();
         self.service.close().await;
     }
 
-    /// The client no longer wants the answer to this request.
+    /// Cancels a request of the client.
     pub(super) fn call_off(&self, id: &RpcId) {
         let called_off = self.state().incoming.remove(id);
         if let Some(called_off) = called_off {
@@ -153,7 +154,7 @@ impl McpSession {
         }
     }
 
-    /// The client is gone: no one wants any answer.
+    /// Cancels all requests, because the client has disconnected.
     pub(super) fn call_off_all(&self) {
         let incoming = std::mem::take(&mut self.state().incoming);
         for called_off in incoming.into_values() {
@@ -168,7 +169,7 @@ impl McpSession {
                     self.call_off(&id);
                 }
             }
-            // What happens before the session has begun means nothing.
+            // Notifications before `initialize` are ignored.
             method if self.revision().is_some() => self.service.notification(method),
             _ => {}
         }
@@ -181,7 +182,7 @@ impl McpSession {
         params: Value,
         to: &Arc<dyn ReplyChannel>,
     ) -> Option<RpcMessage> {
-        // At once, and not in a task: what comes behind it may not wait for the answer.
+        // Handled synchronously, because the next messages may not wait for the answer.
         if method == "initialize" && params["_meta"].get(PROTOCOL_VERSION).is_none() {
             let answer = self.initialize(&params);
             return Some(RpcMessage::answer(id, answer));
@@ -206,12 +207,12 @@ impl McpSession {
             return Some(RpcMessage::answer(id, Err(error)));
         }
         let (session, to) = (Arc::clone(self), Arc::clone(to));
-        // In a box: what is moved into a task is copied more than once.
+        // Boxed, because a future that is moved into a task is copied more than once.
         tokio::spawn(Box::pin(async move {
             let _open = OpenRequest(&session);
             let answer = tokio::select! {
                 biased;
-                // The protocol wants no answer then.
+                // The protocol requires that a cancelled request gets no answer.
                 () = cancel.cancelled() => None,
                 answer = session.answer(&id, &method, params, &cancel, &to) => Some(answer),
             };
@@ -274,7 +275,8 @@ impl McpSession {
             }
             method if MAY_ASK.contains(&method) => {
                 let request = (method, params);
-                // In a box, as everything that few requests need: each would be as large as the largest.
+                // Boxed, like everything that few requests need; otherwise every future would be as
+                // large as the largest.
                 Box::pin(self.parked.answer(&self.service, request, cx, to)).await
             }
             method => self.service.request(method, params, &cx).await,
@@ -288,7 +290,7 @@ impl McpSession {
         })?;
         let revision = Revision::answer_to(wanted);
         {
-            // What was agreed on stays: calls that run already were begun under it.
+            // The agreed revision stays: requests in progress were started with it.
             let mut state = self.state();
             if state.client.is_some() {
                 let why = "the session has begun already; a new one needs a new connection";
@@ -334,7 +336,8 @@ impl McpSession {
         result
     }
 
-    /// Says which news are passed on, and then waits: there are none to tell as long as lists do not change.
+    /// Acknowledges the supported notifications and then waits. Nothing is sent, because the lists
+    /// do not change.
     async fn listen(&self, id: &RpcId, params: &Value, cx: &RequestContext) -> ServiceAnswer {
         let about = json!({SUBSCRIPTION_ID: id.to_value()});
         let asked = params["notifications"].as_object();
@@ -376,7 +379,7 @@ impl McpSession {
         self.description.capabilities.get(capability).is_some()
     }
 
-    /// What answers of the stateless revision say beside their content.
+    /// Adds the fields that answers of the stateless revision have besides their content.
     fn finished(&self, method: &str, answer: ServiceAnswer) -> ServiceAnswer {
         match answer {
             Ok(Value::Object(mut result)) => {
@@ -406,7 +409,8 @@ impl McpSession {
     }
 }
 
-/// A request until its answer is sent. Counted on its own: its id may be used again before that.
+/// A request until its answer is sent. Counted separately, because its id may be reused before
+/// that.
 struct OpenRequest<'a>(&'a McpSession);
 
 impl Drop for OpenRequest<'_> {
@@ -415,7 +419,7 @@ impl Drop for OpenRequest<'_> {
     }
 }
 
-/// Who makes a request of the stateless revision, and what it wants to be logged.
+/// Returns the client of a request in the stateless revision, and its log level.
 fn stateless_client(
     method: &str,
     meta: &Value,
@@ -443,7 +447,7 @@ fn stateless_client(
     Ok((client, meta[LOG_LEVEL].as_str().and_then(LogLevel::parse)))
 }
 
-/// The way back to a client that is connected.
+/// The channel to a connected client.
 struct Direct {
     session: Arc<McpSession>,
     to: Arc<dyn ReplyChannel>,
@@ -489,7 +493,7 @@ async fn wait(ask: OpenAsk<'_>, closed: &CancellationToken) -> Result<Value, Cli
     }
 }
 
-/// A question that is called off where no one waits for its answer any more.
+/// Cancels a request to the client if its caller stops waiting.
 struct UnansweredAsk<'a> {
     id: Option<RpcId>,
     to: &'a dyn ReplyChannel,

@@ -1,4 +1,4 @@
-//! One session over a pipe: messages are lines.
+//! One session over a pipe: each message is a line.
 
 use std::{
     future::ready,
@@ -25,15 +25,16 @@ use crate::{
     peer::ids_in,
 };
 
-/// So many messages wait to be written; a client that reads none of them is asked and answered no more.
+/// The maximum number of messages that wait to be written. If a client reads none, it is no longer
+/// served.
 const WAITING: usize = 1_024;
-/// So long what is still worked on may take when the input has ended.
+/// The time limit for requests in progress after the input has ended.
 const GRACE: Duration = Duration::from_secs(1);
-/// So much is written at once.
+/// The maximum number of bytes per write.
 const WRITTEN: usize = 64 * 1024;
 
-/// Serves one client until its input ends or `stop` fires. Messages may have `longest` bytes. The error says why
-/// there is no session, or what failed.
+/// Serves one client until its input ends or `stop` is cancelled. Messages may have at most
+/// `longest` bytes. The error says why there is no session, or what failed.
 pub async fn serve_lines(
     open: &dyn OpenSession,
     input: impl AsyncBufRead + Unpin,
@@ -68,7 +69,7 @@ pub async fn serve_lines(
             }
             None
         };
-        // A client that reads no answers may hold this up.
+        // A client that reads no answers may block this.
         let ended = tokio::select! {
             biased;
             ended = taken => ended,
@@ -85,7 +86,7 @@ pub async fn serve_lines(
     session.close().await;
     *known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     drop((session, channel, lines));
-    // Nothing sends any more. A client that reads nothing is not waited for.
+    // Nothing sends any longer. A client that does not read is not waited for.
     let _ = tokio::time::timeout(GRACE, writing).await;
     ended
 }
@@ -100,7 +101,7 @@ fn notifier(
         let (Some(lines), Some(session)) = (lines.upgrade(), known.as_ref()) else {
             return;
         };
-        // Of the stateless revision no client wants to hear unasked.
+        // Clients of the stateless revision expect no unsolicited messages.
         let level = params["level"].as_str().and_then(LogLevel::parse);
         let is_wanted = level.is_none_or(|level| session.wants_log(level));
         if session.revision().is_some() && is_wanted {
@@ -109,7 +110,7 @@ fn notifier(
     })
 }
 
-/// Takes what one line says.
+/// Processes the messages of a line.
 async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>) {
     let is_batch = line.trim_ascii_start().first() == Some(&b'[');
     match RpcMessage::parse_all(line) {
@@ -122,7 +123,7 @@ async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>
             let error = RpcError::new(code::INVALID_REQUEST, why);
             to.send(unreadable(error)).await;
         }
-        // The answers to a batch need not go together.
+        // The answers to a batch need not be sent together.
         Ok(messages) => {
             for message in messages {
                 let answer = match message {
@@ -140,7 +141,7 @@ async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>
 async fn refuse_long(to: &Arc<dyn ReplyChannel>, ends: &[u8], length: usize, longest: usize) {
     let words = format!("the message has {length} bytes; at most {longest} are taken");
     let error = RpcError::new(code::INVALID_REQUEST, words);
-    // The id is given where it can be seen; the first one there is the most likely one.
+    // The id is included if it is visible; the first one is the most likely.
     let id = ids_in(ends).into_iter().next();
     to.send(RpcMessage::Answer {
         id,
@@ -149,7 +150,7 @@ async fn refuse_long(to: &Arc<dyn ReplyChannel>, ends: &[u8], length: usize, lon
     .await;
 }
 
-/// The answer to what could not be read.
+/// Returns the answer to an unreadable message.
 pub(super) fn unreadable(error: RpcError) -> RpcMessage {
     RpcMessage::Answer {
         id: None,
@@ -161,7 +162,7 @@ struct LineChannel(mpsc::Sender<RpcMessage>);
 
 impl ReplyChannel for LineChannel {
     fn send(&self, message: RpcMessage) -> BoxFuture<'_, bool> {
-        // Nearly always there is room.
+        // There is nearly always room.
         match self.0.try_send(message) {
             Ok(()) => Box::pin(ready(true)),
             Err(TrySendError::Closed(_)) => Box::pin(ready(false)),
@@ -176,7 +177,7 @@ impl ReplyChannel for LineChannel {
     }
 }
 
-/// Writes messages as they come; what waits together is written together.
+/// Writes messages as they come; queued messages are written together.
 async fn write_all(
     mut messages: mpsc::Receiver<RpcMessage>,
     mut output: impl AsyncWrite + Unpin,
@@ -196,7 +197,7 @@ async fn write_all(
             output.flush().await
         };
         if let Err(error) = written.await {
-            // There is no one to answer any more.
+            // The client can no longer receive answers.
             tracing::debug!(%error, "the client is gone");
             stop.cancel();
             return;

@@ -1,4 +1,4 @@
-//! Who gives tokens for a server: RFC 9728 names it, RFC 8414 describes it.
+//! Finds the authorization server of a server: RFC 9728 names it, RFC 8414 describes it.
 
 use haft_contract::HttpStreams;
 use serde_json::Value;
@@ -6,26 +6,27 @@ use serde_json::Value;
 use super::{form, get_json, is_local, secure};
 use crate::client::remote::origin;
 
-/// Who gives tokens for a server, and how.
+/// The authorization server of a server, with its endpoints.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Authority {
-    /// What the token is for, where the server says so.
+    /// The resource that the token is for, if the server names it.
     pub(super) resource: Option<String>,
-    /// Which scopes to ask for, where anyone says so.
+    /// The scopes to request, if any are named.
     pub(super) scope: Option<String>,
     pub(super) authorize: String,
     pub(super) token: String,
     pub(super) register: Option<String>,
-    /// How a client shows at `token` who it is.
+    /// The client authentication methods of the token endpoint.
     pub(super) auth_methods: Vec<String>,
     pub(super) issuer: Option<String>,
-    /// Browsers that come back from there say who sent them.
+    /// True if the authorization response contains the issuer.
     pub(super) names_itself: bool,
-    /// A client may be known by the address of a document about it.
+    /// True if a client may use the address of a metadata document as its id.
     pub(super) reads_documents: bool,
 }
 
-/// Finds out who gives tokens for the server at `url`; `challenge` is what it refused with.
+/// Finds the authorization server of the server at `url`; `challenge` is the server's
+/// `WWW-Authenticate` header.
 pub(super) async fn discover(
     http: &dyn HttpStreams,
     url: &str,
@@ -63,7 +64,7 @@ pub(super) async fn discover(
         if named.is_some() {
             return Err(format!("{issuer} does not say how it gives tokens"));
         }
-        // As in 2025-03-26: usual places.
+        // The default endpoints of 2025-03-26.
         return Ok(Authority {
             resource: None,
             scope,
@@ -87,7 +88,7 @@ pub(super) async fn discover(
     if methods.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
         return Err(format!("{issuer} does not know PKCE with S256"));
     }
-    // Without it there is nothing to renew a token with.
+    // Without this scope there is no refresh token.
     let offers_offline = scopes(&found["scopes_supported"])
         .is_some_and(|all| all.split(' ').any(|one| one == OFFLINE));
     if offers_offline
@@ -127,7 +128,8 @@ pub(super) async fn discover(
 
 const OFFLINE: &str = "offline_access";
 
-/// What a server says of itself: where its refusal points, or at the usual places.
+/// Returns the protected resource metadata of the server: from the address in its challenge, or
+/// from the well-known addresses.
 async fn protected_resource(
     http: &dyn HttpStreams,
     url: &str,
@@ -148,7 +150,7 @@ async fn protected_resource(
     get_json(http, &usual).await
 }
 
-/// What an issuer says of itself, at the places where that may stand.
+/// Returns the metadata of an issuer from the well-known addresses.
 async fn authority(http: &dyn HttpStreams, issuer: &str) -> Result<Option<Value>, String> {
     let base = origin(issuer).ok_or("the issuer is no address")?;
     let path = path(issuer);
@@ -167,8 +169,9 @@ async fn authority(http: &dyn HttpStreams, issuer: &str) -> Result<Option<Value>
     Ok(None)
 }
 
-/// Is the one that a document names the one that was asked for it? Else anyone could speak for another (RFC 8414,
-/// 3.3). Many differ by a slash at the end; where no one named an issuer (2025-03-26), it is one of the same server.
+/// Returns whether the issuer in a metadata document is the requested one. Otherwise any server
+/// could pose as another issuer (RFC 8414, 3.3). Many differ by a trailing slash. If no issuer was
+/// named (2025-03-26), it must have the same origin.
 fn is_issuer(said: &str, asked: &str, was_named: bool) -> bool {
     match was_named {
         true => said.trim_end_matches('/') == asked,
@@ -176,7 +179,8 @@ fn is_issuer(said: &str, asked: &str, was_named: bool) -> bool {
     }
 }
 
-/// May the server at `url` name this place? One elsewhere must not lead us to what listens on this machine.
+/// Checks whether the server at `url` may name this address. A remote server must not direct haft
+/// to a service on this machine.
 fn reachable(url: &str, place: &str) -> Result<(), String> {
     match is_local(place) && !is_local(url) {
         false => Ok(()),
@@ -184,7 +188,7 @@ fn reachable(url: &str, place: &str) -> Result<(), String> {
     }
 }
 
-/// The path of an address, without a slash at its end.
+/// Returns the path of an address, without a trailing slash.
 fn path(url: &str) -> &str {
     let base = origin(url).unwrap_or_default();
     let rest = &url[base.len()..];
@@ -192,7 +196,7 @@ fn path(url: &str) -> &str {
     rest[..end].trim_end_matches('/')
 }
 
-/// Is an address the resource or below it?
+/// Returns whether an address is the resource or below it.
 fn covers(resource: &str, url: &str) -> bool {
     let same = origin(resource)
         .is_some_and(|own| origin(url).is_some_and(|other| own.eq_ignore_ascii_case(other)));

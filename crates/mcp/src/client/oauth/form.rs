@@ -1,6 +1,6 @@
-//! Forms, queries and parameters of headers.
+//! Encodes and decodes forms, queries and header parameters.
 
-/// Pairs as they stand in a query or a form.
+/// Encodes pairs as a query or a form.
 pub(super) fn encode(pairs: &[(&str, &str)]) -> String {
     let encoded = pairs
         .iter()
@@ -8,7 +8,7 @@ pub(super) fn encode(pairs: &[(&str, &str)]) -> String {
     encoded.collect::<Vec<_>>().join("&")
 }
 
-/// Everything but plain characters is escaped.
+/// Escapes everything except unreserved characters.
 pub(super) fn escape(text: &str) -> String {
     use std::fmt::Write;
     let mut escaped = String::with_capacity(text.len());
@@ -18,14 +18,14 @@ pub(super) fn escape(text: &str) -> String {
                 escaped.push(char::from(byte));
             }
             other => {
-                let _ = write!(escaped, "%{other:02X}"); // into a text: cannot fail
+                let _ = write!(escaped, "%{other:02X}"); // writing to a string cannot fail
             }
         }
     }
     escaped
 }
 
-/// The pairs of a query.
+/// Decodes the pairs of a query.
 pub(super) fn decode(query: &str) -> Vec<(String, String)> {
     let pairs = query
         .split('&')
@@ -57,7 +57,7 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A parameter of `WWW-Authenticate: Bearer name="value", …`.
+/// Returns a parameter of `WWW-Authenticate: Bearer name="value", …`.
 pub(super) fn parameter(challenge: &str, wanted: &str) -> Option<String> {
     let mut rest = challenge.trim();
     rest = rest.split_once(' ').map_or(rest, |(_, rest)| rest);

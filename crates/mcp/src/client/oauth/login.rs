@@ -1,4 +1,4 @@
-//! From a server to a token, through a person's browser.
+//! The authorization code flow through the user's browser.
 
 use std::time::Duration;
 
@@ -17,26 +17,27 @@ use super::{
     store::{KeptToken, TokenStore, now},
 };
 
-/// How long a person may take.
+/// The time limit for the user.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The longest request that a browser sends to us.
+/// The maximum size in bytes of the browser's request to the callback.
 const LONGEST_CALLBACK: usize = 16 * 1024;
 
-/// What is known of us at the one who gives tokens.
+/// The registration of haft with an authorization server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OAuthClient {
-    /// Our name there; `None`: we register.
+    /// The client id; `None` to register dynamically.
     pub id: Option<String>,
-    /// What shows that it is us.
+    /// The client secret.
     pub secret: Option<String>,
-    /// The port that browsers come back to; `None`: any.
+    /// The port of the callback address; `None` for any.
     pub port: Option<u16>,
-    /// Where a document about us is, for those who take its address as our name.
+    /// The address of a client metadata document, for authorization servers that accept it as
+    /// client id.
     pub document: Option<String>,
 }
 
 impl OAuthClient {
-    /// From `oauth` of an entry.
+    /// Reads the `oauth` field of an entry.
     pub fn of(entry: &Value) -> Self {
         let text = |name: &str| entry[name].as_str().map(str::to_owned);
         Self {
@@ -50,26 +51,26 @@ impl OAuthClient {
     }
 }
 
-/// A login.
+/// The parameters of a login.
 pub struct LoginRequest<'a> {
-    /// The server.
+    /// The address of the server.
     pub url: &'a str,
-    /// What it refused with (`WWW-Authenticate`).
+    /// The `WWW-Authenticate` header of its refusal.
     pub challenge: &'a str,
-    /// What is known of us there.
+    /// The registration to use.
     pub client: OAuthClient,
-    /// Brings an address to the person's browser.
+    /// Opens an address in the user's browser.
     pub visit: &'a (dyn Fn(&str) + Send + Sync),
 }
 
-/// Logs in and keeps the token.
+/// Logs in and stores the token.
 pub async fn login(
     http: &dyn HttpStreams,
     store: &TokenStore,
     request: LoginRequest<'_>,
 ) -> Result<(), String> {
     let mut authority = discover(http, request.url, request.challenge).await?;
-    // What is permitted already is not given up for more.
+    // The scopes granted so far are requested again, so that none is lost.
     if form::parameter(request.challenge, "error").as_deref() == Some("insufficient_scope") {
         let before = store.scope(request.url, &authority.token);
         authority.scope = union(before, authority.scope);
@@ -129,7 +130,7 @@ pub async fn login(
     store.keep(request.url, token)
 }
 
-/// The scopes of both, each once.
+/// Returns the union of both sets of scopes.
 fn union(first: Option<String>, second: Option<String>) -> Option<String> {
     let (Some(mut all), Some(more)) = (first.clone(), second.clone()) else {
         return first.or(second);
@@ -142,7 +143,7 @@ fn union(first: Option<String>, second: Option<String>) -> Option<String> {
     Some(all)
 }
 
-/// Who we are at the one who gives tokens.
+/// The client registration at an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Registration {
     pub(super) id: String,
@@ -207,7 +208,8 @@ async fn register(
     })
 }
 
-/// How we show who we are: as was agreed, else in the best way that is known there.
+/// Returns the authentication method: the agreed one, otherwise the best one that the authorization
+/// server supports.
 fn method(authority: &Authority, has_secret: bool, agreed: Option<&str>) -> String {
     let known = |name: &str| authority.auth_methods.iter().any(|one| one == name);
     match agreed {
@@ -222,7 +224,7 @@ fn method(authority: &Authority, has_secret: bool, agreed: Option<&str>) -> Stri
     .to_owned()
 }
 
-/// Asks for a token with this grant.
+/// Requests a token with this grant.
 pub(super) async fn ask_for_token(
     http: &dyn HttpStreams,
     place: &str,
@@ -255,7 +257,7 @@ pub(super) async fn ask_for_token(
     }
 }
 
-/// Waits for the browser to come back with a code.
+/// Waits for the browser to return with an authorization code.
 async fn code(
     listener: &TcpListener,
     state: &str,
@@ -271,7 +273,8 @@ async fn code(
             let found = query.iter().find(|(own, _)| own == name);
             found.map(|(_, value)| value.clone())
         };
-        // Anyone on this machine can call: what does not belong to this login is passed over.
+        // Any process on this machine can connect: requests that do not belong to this login are
+        // rejected.
         if value("state").as_deref() != Some(state) {
             let _ = reply(
                 &mut stream,
@@ -298,12 +301,13 @@ async fn code(
             Ok(_) => "You are logged in. You can close this window.",
             Err(_) => "The login failed. You can close this window.",
         };
-        let _ = reply(&mut stream, "200 OK", words).await; // the browser may be gone
+        let _ = reply(&mut stream, "200 OK", words).await; // the browser may have disconnected
         return said;
     }
 }
 
-/// Does a browser come from where it was sent to (RFC 9207)? The names are compared as they are written.
+/// Returns whether the response comes from the expected issuer (RFC 9207). The names are compared
+/// literally.
 fn is_sender(named: Option<&str>, authority: &Authority) -> bool {
     match (named, authority.issuer.as_deref()) {
         (Some(named), issuer) => issuer == Some(named),
@@ -345,7 +349,7 @@ async fn reply(stream: &mut TcpStream, status: &str, words: &str) -> std::io::Re
     stream.shutdown().await
 }
 
-/// 32 bytes that no one can guess, as text.
+/// Returns 32 random bytes as text.
 fn random() -> Result<String, String> {
     let mut bytes = [0; 32];
     getrandom::getrandom(&mut bytes).map_err(|error| error.to_string())?;
@@ -353,7 +357,7 @@ fn random() -> Result<String, String> {
 }
 
 impl KeptToken {
-    /// From the answer of the one who gives tokens.
+    /// Reads the response of the token endpoint.
     pub(super) fn of(
         answer: &Value,
         place: &str,

@@ -1,10 +1,12 @@
-//! Logging in to a server at an address: OAuth 2.1 with a browser, once; after that tokens are renewed by themselves.
+//! OAuth 2.1 for remote servers: one login in a browser; after that, tokens are refreshed
+//! automatically.
 //!
-//! - `discovery`: who gives tokens for a server; `login`: from there to a token, through a person's browser
-//! - `store`: tokens in a file that only its owner reads, renewed before they end; `form`: what is sent
+//! - `discovery`: finds the authorization server; `login`: gets a token through the user's browser
+//! - `store`: tokens in a file that only its owner can read, refreshed before they expire; `form`:
+//!   encoding
 //!
-//! **Invariants.** Only PKCE with S256. A token is sent to the server that it is for and to no other. What a
-//! server names is used only if it is HTTPS, or on this machine.
+//! **Invariants.** Only PKCE with S256 is used. A token is sent only to the server that it was
+//! issued for. An address that a server names is used only if it is HTTPS or on this machine.
 
 mod discovery;
 mod form;
@@ -17,10 +19,10 @@ pub use store::TokenStore;
 use haft_contract::{HttpMethod, HttpRequest, HttpResponse, HttpStreams};
 use serde_json::Value;
 
-/// Answers are no longer than this.
+/// The maximum size of a response in bytes.
 const LONGEST: usize = 1024 * 1024;
 
-/// A JSON document at an address; `None`: there is none.
+/// Returns the JSON document at an address, or `None` if there is none.
 async fn get_json(http: &dyn HttpStreams, url: &str) -> Result<Option<Value>, String> {
     secure(url)?;
     let request = HttpRequest {
@@ -37,7 +39,7 @@ async fn get_json(http: &dyn HttpStreams, url: &str) -> Result<Option<Value>, St
     Ok(serde_json::from_slice(&bytes).ok().filter(Value::is_object))
 }
 
-/// Sends something and reads the JSON of the answer, whatever the status.
+/// Sends a POST request and returns the status and the JSON of the response, whatever the status.
 async fn post(
     http: &dyn HttpStreams,
     url: &str,
@@ -69,7 +71,7 @@ async fn read(mut response: HttpResponse) -> Result<(u16, Value), String> {
     ))
 }
 
-/// What is said in an answer that is an error.
+/// Returns the description of an error response.
 fn problem(status: u16, answer: &Value) -> String {
     let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
     let words = [text("error"), text("error_description")];
@@ -80,9 +82,9 @@ fn problem(status: u16, answer: &Value) -> String {
     }
 }
 
-/// Is an address one that secrets may go to?
+/// Checks whether secrets may be sent to an address.
 fn secure(url: &str) -> Result<(), String> {
-    // Others may read such an address in another way than we do here.
+    // Other parsers may interpret such an address differently.
     if url.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control()) {
         return Err(format!("{url:?} is no address"));
     }
@@ -96,7 +98,7 @@ fn secure(url: &str) -> Result<(), String> {
     }
 }
 
-/// The host of an address.
+/// Returns the host of an address.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -107,7 +109,7 @@ fn host(url: &str) -> &str {
     }
 }
 
-/// Is a place on this machine?
+/// Returns whether an address is on this machine.
 fn is_local(url: &str) -> bool {
     let host = host(url).trim_end_matches('.').to_ascii_lowercase();
     match host.parse::<std::net::IpAddr>() {

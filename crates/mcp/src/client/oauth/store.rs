@@ -1,4 +1,5 @@
-//! Tokens in a file that only its owner reads. One process at a time changes it, so that a token is renewed once.
+//! Tokens in a file that only its owner can read. Only one process at a time changes it, so that a
+//! token is refreshed only once.
 
 use std::{
     collections::BTreeMap,
@@ -18,28 +19,28 @@ use tokio::time::sleep;
 use super::login::{Registration, ask_for_token};
 use crate::client::ServerTokens;
 
-/// A token is renewed so many seconds before it ends.
+/// The number of seconds before its expiry at which a token is refreshed.
 const EARLY: u64 = 60;
-/// How long another process may take to renew one.
+/// The time that another process may take to refresh a token.
 const LOCKED: Duration = Duration::from_secs(30);
 
-/// What is kept for a server.
+/// The stored token of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeptToken {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
-    /// In seconds since 1970.
+    /// The expiry time in seconds since 1970.
     pub(super) expires: Option<u64>,
-    /// Where it is renewed.
+    /// The address of the token endpoint.
     pub(super) place: String,
     pub(super) resource: String,
     pub(super) client: Registration,
-    /// What it permits, as far as that is known.
+    /// The granted scopes, if known.
     #[serde(default)]
     pub(super) scope: Option<String>,
 }
 
-/// Tokens for servers, by their addresses.
+/// Stored tokens by server address.
 #[derive(Clone)]
 pub struct TokenStore {
     file: PathBuf,
@@ -49,23 +50,23 @@ pub struct TokenStore {
 type Tokens = BTreeMap<String, KeptToken>;
 
 impl TokenStore {
-    /// Those in this file.
+    /// Creates a store with this file.
     pub fn new(file: PathBuf, http: Arc<dyn HttpStreams>) -> Self {
         Self { file, http }
     }
 
-    /// Is there a token for this server?
+    /// Returns whether there is a token for this server.
     pub fn has(&self, url: &str) -> bool {
         self.read().contains_key(url)
     }
 
-    /// What the token of a server permits, if it was given at this place.
+    /// Returns the granted scopes of a server's token, if it was issued by this token endpoint.
     pub(super) fn scope(&self, url: &str, place: &str) -> Option<String> {
         let kept = self.read().remove(url)?;
         kept.scope.filter(|_| kept.place == place)
     }
 
-    /// Forgets the token of a server. Says whether there was one.
+    /// Removes the token of a server. Returns whether there was one.
     pub fn forget(&self, url: &str) -> Result<bool, String> {
         let _lock = Lock::take(&self.file).map_err(|error| self.failed(&error))?;
         let mut tokens = self.read();
@@ -96,7 +97,7 @@ impl TokenStore {
         let new = self
             .file
             .with_extension(format!("{}.new", std::process::id()));
-        let _ = fs::remove_file(&new); // one that a killed process left
+        let _ = fs::remove_file(&new); // a leftover of a killed process
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -107,14 +108,14 @@ impl TokenStore {
         fs::rename(new, &self.file)
     }
 
-    /// A good token, renewed where `is_bad` says that the kept one is not.
+    /// Returns a usable token, and refreshes it if `is_bad` rejects the stored one.
     async fn good(&self, url: &str, is_bad: impl Fn(&KeptToken) -> bool) -> Option<String> {
         let kept = self.read().remove(url)?;
         if !is_bad(&kept) {
             return Some(kept.access);
         }
         let lock = Lock::wait(&self.file).await?;
-        // Another process may have been first.
+        // Another process may have refreshed it already.
         let kept = self.read().remove(url)?;
         if !is_bad(&kept) {
             return Some(kept.access);
@@ -167,13 +168,13 @@ impl ServerTokens for TokenStore {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map(|since| since.as_secs()).unwrap_or_default()
 }
 
-/// The right to change the file, across processes; a process that dies lets go of it.
+/// The cross-process lock for changing the file; it is released when its process exits.
 struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 
 impl Lock {

@@ -1,7 +1,8 @@
-//! Who may ask at all.
+//! Access control for HTTP clients.
 //!
-//! A page in a browser can send requests to this machine, and make its own name point here; so the host that is
-//! asked for must be ours, and a page must come from this machine. Beyond that, a token is asked for.
+//! A web page in a browser can send requests to this machine, and can let its own host name resolve
+//! to it (DNS rebinding). So the requested host must be this server, and the page's origin must be
+//! this machine. In addition, a token is required.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,25 +11,26 @@ use hyper::{HeaderMap, StatusCode, Uri, header, http::uri::Authority};
 use super::{Reply, reply};
 use crate::server::parked::random_name;
 
-/// Who may ask.
+/// The access control of a server.
 #[derive(Clone)]
 pub struct HttpAccess {
-    /// `None`: anyone.
+    /// `None` allows every client.
     tokens: Option<Vec<String>>,
     hosts: Vec<String>,
 }
 
-/// Who asks, as far as tokens tell: by the place of theirs among those that are known.
+/// Identifies a token holder by the index of the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct TokenHolder(usize);
 
 impl HttpAccess {
-    /// Anyone who shows this token.
+    /// Allows clients with this token.
     pub fn token(token: impl Into<String>) -> Self {
         Self::tokens([token.into()])
     }
 
-    /// Anyone who shows one of these tokens. The sessions of one are out of reach for the others.
+    /// Allows clients with one of these tokens. The sessions of one holder are not accessible to
+    /// the others.
     pub fn tokens(tokens: impl IntoIterator<Item = String>) -> Self {
         Self {
             tokens: Some(tokens.into_iter().collect()),
@@ -36,13 +38,13 @@ impl HttpAccess {
         }
     }
 
-    /// Anyone who shows a token that is made here.
+    /// Allows clients with a new random token, and returns the token.
     pub fn new_token() -> (Self, String) {
         let token = random_name();
         (Self::token(token.as_str()), token)
     }
 
-    /// Anyone who reaches the address: for loopback only.
+    /// Allows every client that can reach the address: for loopback only.
     pub fn open() -> Self {
         Self {
             tokens: None,
@@ -50,14 +52,14 @@ impl HttpAccess {
         }
     }
 
-    /// Also under this name, beside the address itself and `localhost`.
+    /// Also accepts this host name, besides the address itself and `localhost`.
     #[must_use]
     pub fn with_host(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into().to_ascii_lowercase());
         self
     }
 
-    /// Is this request one of those? The error is the answer.
+    /// Checks a request. The error is the response.
     pub(super) fn check(
         &self,
         uri: &Uri,
@@ -65,7 +67,7 @@ impl HttpAccess {
         address: SocketAddr,
     ) -> Result<TokenHolder, Box<Reply>> {
         let host = one(headers, &header::HOST);
-        // A whole address in the first line says it, too.
+        // An absolute address in the request line names the host too.
         let named = uri.authority().map(Authority::as_str);
         let mut hosts = host.into_iter().chain(named);
         if host.is_none() || !hosts.all(|host| self.is_ours(host, address)) {
@@ -105,7 +107,7 @@ impl HttpAccess {
 
     fn is_ours(&self, host: &str, address: SocketAddr) -> bool {
         let (name, port) = split_port(host);
-        // Behind a name of its own it may be reached by another port.
+        // With a configured host name, the server may be reached through another port.
         if self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name)) {
             return true;
         }
@@ -129,7 +131,7 @@ impl std::fmt::Debug for HttpAccess {
     }
 }
 
-/// The value of a header that stands there once, as text.
+/// Returns the value of a header that occurs exactly once, as text.
 fn one<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -143,7 +145,7 @@ fn host_of_origin(origin: &str) -> Option<&str> {
     (!rest.contains(['/', '@', '?', '#'])).then_some(rest)
 }
 
-/// `name:port`, of which the port may be missing, and the name may be an address in brackets.
+/// Splits `name:port`. The port may be missing, and the name may be an address in brackets.
 fn split_port(host: &str) -> (&str, Option<u16>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => match port.parse() {
@@ -154,7 +156,7 @@ fn split_port(host: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// Whose token it is. All are compared, so that nothing can be learned from how long it takes.
+/// Returns the holder of a token. All tokens are compared, so that the time reveals nothing.
 fn holder_of(shown: &str, tokens: &[String]) -> Option<TokenHolder> {
     let mut holder = None;
     for (at, token) in tokens.iter().enumerate() {
@@ -165,7 +167,7 @@ fn holder_of(shown: &str, tokens: &[String]) -> Option<TokenHolder> {
     holder
 }
 
-/// Takes as long whatever differs.
+/// Compares in a time that does not depend on where the difference is.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
     a.len() == b.len() && differences == 0

@@ -1,7 +1,8 @@
-//! What the headers of a message must say.
+//! Checks the headers of messages.
 //!
-//! The stateless revision repeats in headers what a body says, for those that pass messages on without reading
-//! them: both must agree, or one of them would be judged by what it is not.
+//! The stateless revision repeats parts of the body in headers, for intermediaries that route
+//! messages without reading them. Both must agree; otherwise an intermediary would decide based on
+//! something other than the actual request.
 
 use hyper::HeaderMap;
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub(super) const LAST_EVENT: &str = "last-event-id";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Is this request one of the stateless revision?
+/// Returns whether a request uses the stateless revision.
 pub(super) fn is_stateless(headers: &HeaderMap, method: &str, params: &Value) -> bool {
     if method == "server/discover" || params["_meta"].get(PROTOCOL_VERSION).is_some() {
         return true;
@@ -23,7 +24,7 @@ pub(super) fn is_stateless(headers: &HeaderMap, method: &str, params: &Value) ->
     method != "initialize" && said.is_some_and(|revision| !revision.has_initialize())
 }
 
-/// Do the headers of such a request say what its body says?
+/// Checks that the headers of such a request agree with its body.
 pub(super) fn check(headers: &HeaderMap, method: &str, params: &Value) -> Result<(), RpcError> {
     let version = params["_meta"].get(PROTOCOL_VERSION);
     let version = version
@@ -42,7 +43,7 @@ pub(super) fn check(headers: &HeaderMap, method: &str, params: &Value) -> Result
     }
 }
 
-/// Do the headers of a call say what those parameters say that are to stand there too?
+/// Checks that the headers of a call agree with the parameters that the schema marks as headers.
 pub(super) fn check_parameters(
     headers: &HeaderMap,
     schema: &Value,
@@ -68,7 +69,7 @@ pub(super) fn check_parameters(
     Ok(())
 }
 
-/// The revision that the header of a message in a session names must be one that we speak.
+/// Checks that the revision in the header of a session's message is supported.
 pub(super) fn version_of_session(headers: &HeaderMap) -> Result<(), RpcError> {
     match text(headers, VERSION) {
         Some(version) if Revision::parse(version).is_none() => Err(RpcError::new(
@@ -79,7 +80,7 @@ pub(super) fn version_of_session(headers: &HeaderMap) -> Result<(), RpcError> {
     }
 }
 
-/// The session that a message belongs to: one that names two belongs to none.
+/// Returns the session id of a message. A message with two ids has an invalid (empty) one.
 pub(super) fn session(headers: &HeaderMap) -> Option<&str> {
     let mut named = headers.get_all(SESSION).iter();
     let first = named.next()?.to_str().unwrap_or_default();
@@ -93,7 +94,7 @@ pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Does a header of this name stand there once, and say this?
+/// Checks that a header occurs exactly once with this value.
 fn same(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcError> {
     let values: Vec<_> = headers.get_all(name).iter().collect();
     let wrong = |why: String| Err(RpcError::new(code::HEADER_MISMATCH, why));
@@ -107,7 +108,7 @@ fn same(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcError>
     }
 }
 
-/// Values that a header cannot hold are written in base 64.
+/// Decodes a header value. Values that a header cannot hold are encoded as Base64.
 fn decoded(value: &str) -> Option<String> {
     let wrapped = value.strip_prefix("=?base64?");
     let Some(wrapped) = wrapped.and_then(|rest| rest.strip_suffix("?=")) else {

@@ -1,14 +1,16 @@
-//! Streamable HTTP: one address, to which messages are posted.
+//! Streamable HTTP: one address to which messages are posted.
 //!
-//! - `access`: who may ask at all; `headers`: what headers must say
-//! - `sessions`: the sessions of clients that begin with `initialize`, and what the requests of a client of the
-//!   stateless revision have in common
-//! - `post`: messages in; `streams`: what goes back, kept for clients whose connection broke; `reply`: answers
+//! - `access`: access control; `headers`: checks of headers
+//! - `sessions`: the sessions of clients that start with `initialize`, and the shared state of a
+//!   client's requests in the stateless revision
+//! - `post`: incoming messages; `streams`: outgoing messages, stored for clients that lose their
+//!   connection; `reply`: responses
 //!
-//! **Invariants.** A request is looked at only after its host, its origin and its token were found good. Bodies,
-//! heads, sessions and connections are bounded; a session that no one uses ends. A session is out of reach for those
-//! who show another token than the one who began it. In a session a connection that breaks calls nothing off, unless
-//! its client is not heard of for a while; a request of the stateless revision ends with its connection.
+//! **Invariants.** A request is processed only after its host, origin and token were checked. The
+//! sizes of bodies and headers and the numbers of sessions and connections are limited; an unused
+//! session ends. A session is not accessible to holders of another token than the one that started
+//! it. In a session, a lost connection cancels nothing, unless the client stays away for the time
+//! `gone`; a request of the stateless revision ends with its connection.
 
 mod access;
 mod headers;
@@ -37,35 +39,36 @@ use self::sessions::Sessions;
 use super::service::OpenSession;
 use crate::frames::LONGEST_FRAME;
 
-/// So many connections are open at once.
+/// The maximum number of open connections.
 const MOST_CONNECTIONS: usize = 256;
-/// The longest head.
+/// The maximum size of the request headers in bytes.
 const LONGEST_HEAD: usize = 64 * 1024;
 
-/// The body of an answer.
+/// A response.
 type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// How a server is reached.
+/// The options of a server.
 #[derive(Debug, Clone)]
 pub struct HttpServerOptions {
-    /// Who may ask.
+    /// The access control.
     pub access: HttpAccess,
-    /// The path that messages are posted to.
+    /// The path for messages.
     pub path: String,
-    /// The longest message, in bytes.
+    /// The maximum size of a message in bytes.
     pub longest: usize,
-    /// A session ends when it was not used for so long.
+    /// The time after which an unused session ends.
     pub idle: Duration,
-    /// What runs in a session is called off when its client was not heard of for so long and has no connection.
+    /// The time after which the requests of a session are cancelled, if its client has no
+    /// connection and sends nothing.
     pub gone: Duration,
-    /// So long a client may take for the head of a request.
+    /// The time limit for a client to send the request headers.
     pub head: Duration,
-    /// And so long for its body.
+    /// The time limit for a client to send the body.
     pub body: Duration,
 }
 
 impl HttpServerOptions {
-    /// With the usual path and limits.
+    /// Creates options with the default path and limits.
     pub fn new(access: HttpAccess) -> Self {
         Self {
             access,
@@ -79,7 +82,7 @@ impl HttpServerOptions {
     }
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct HttpServer {
     listener: TcpListener,
     state: Arc<HttpState>,
@@ -111,12 +114,12 @@ impl HttpServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.state.address
     }
 
-    /// Serves until `stop` fires; then every session ends.
+    /// Serves until `stop` is cancelled; then every session ends.
     pub async fn run(self, stop: CancellationToken) {
         let slots = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let mut connections = JoinSet::new();
@@ -135,7 +138,7 @@ impl HttpServer {
             let stream = match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Too many open files, or a client that was gone at once.
+                    // Too many open files, or a client that disconnected immediately.
                     tracing::warn!(%error, "a connection was not taken");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -186,7 +189,7 @@ impl HttpState {
         }
     }
 
-    /// Reads a body of bounded length.
+    /// Reads a body of limited size.
     async fn body(&self, body: Incoming) -> Result<Bytes, Reply> {
         let longest = self.options.longest;
         let too_long = || {

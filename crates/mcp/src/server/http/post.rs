@@ -1,4 +1,4 @@
-//! Messages in, and what goes back.
+//! Handles posted messages and their responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,13 +25,13 @@ use crate::{
     server::session::{McpSession, ReplyChannel},
 };
 
-/// An answer that comes within this time needs no stream.
+/// An answer within this time is sent without a stream.
 const AT_ONCE: Duration = Duration::from_secs(2);
-/// So many messages of one request wait to be read by its client.
+/// The maximum number of messages of a request that wait to be read by its client.
 const WAITING: usize = 256;
 
 impl HttpState {
-    /// Takes what is posted.
+    /// Handles a POST request.
     pub(super) async fn post(&self, request: Request<Incoming>, holder: TokenHolder) -> Reply {
         let (parts, body) = request.into_parts();
         if let Err(refused) = check_kinds(&parts.headers) {
@@ -150,7 +150,8 @@ impl HttpState {
         }
     }
 
-    /// Opens the stream of a session on which it hears what belongs to no request; or goes on with one that broke.
+    /// Opens the stream of a session for messages that belong to no request, or resumes a stream
+    /// that was interrupted.
     pub(super) fn listen(&self, all: &HeaderMap, holder: TokenHolder) -> Reply {
         let accepts = headers::text(all, ACCEPT.as_str()).unwrap_or_default();
         if !accepts.contains("text/event-stream") && !accepts.contains("*/*") {
@@ -202,13 +203,15 @@ fn session_is_over() -> Reply {
     reply::error(StatusCode::NOT_FOUND, words)
 }
 
-/// Does the client of this session know events without a message, which only say how to come back?
+/// Returns whether the session's client supports events without a message, which only tell how to
+/// resume.
 fn primes(session: &HttpSession) -> bool {
     let revision = session.mcp.revision();
     revision.is_some_and(|revision| revision >= Revision::V2025_11_25)
 }
 
-/// Gives messages to a session, and waits a moment for the first that comes back. Is that an error?
+/// Passes messages to a session and waits briefly for the first one that comes back. The second
+/// part of the result tells whether that is an error.
 async fn sent_to_session(session: &Arc<HttpSession>, messages: Vec<RpcMessage>) -> (Reply, bool) {
     let held = InUse::new(session);
     let is_request = |message: &&RpcMessage| matches!(message, RpcMessage::Request { .. });
@@ -238,14 +241,15 @@ async fn sent_to_session(session: &Arc<HttpSession>, messages: Vec<RpcMessage>) 
     }
 }
 
-/// What came back so far of a request that ends with its connection.
+/// The state of a request that ends with its connection.
 struct SentOnce {
     first: Option<RpcMessage>,
     more: Option<mpsc::Receiver<RpcMessage>>,
     abandoned: Abandoned,
 }
 
-/// Makes a request of the stateless revision, and waits a moment for the first that comes back.
+/// Processes a request of the stateless revision and waits briefly for the first message that comes
+/// back.
 async fn sent_once(
     session: &Arc<McpSession>,
     request: RpcId,
@@ -272,8 +276,8 @@ async fn sent_once(
     }
 }
 
-/// A request of the stateless revision whose client may be gone: dropped before it is answered, it is called off, as
-/// that revision demands.
+/// Cancels a request of the stateless revision if it is dropped before it is answered: that
+/// revision requires this when the client disconnects.
 struct Abandoned {
     session: Arc<McpSession>,
     request: RpcId,
@@ -297,7 +301,8 @@ impl ReplyChannel for PostChannel {
     }
 }
 
-/// What a client of the stateless revision says of itself: nothing else tells two of one token apart.
+/// Returns a name from the client's description of itself. In the stateless revision only this
+/// distinguishes clients with the same token.
 fn client_name(params: &Value) -> String {
     let info = &params["_meta"][CLIENT_INFO];
     let part = |name: &str| info[name].as_str().unwrap_or_default();
@@ -305,7 +310,7 @@ fn client_name(params: &Value) -> String {
     name.chars().take(200).collect()
 }
 
-/// Which status an error of the stateless revision has.
+/// Returns the HTTP status for an error in the stateless revision.
 fn status_of(error: &RpcError) -> StatusCode {
     match error.code {
         code::UNSUPPORTED_REVISION | code::MISSING_CAPABILITY | code::HEADER_MISMATCH => {
@@ -317,7 +322,7 @@ fn status_of(error: &RpcError) -> StatusCode {
     }
 }
 
-/// The client must send JSON, and take both kinds of answers.
+/// Checks that the client sends JSON and accepts both kinds of responses.
 fn check_kinds(all: &HeaderMap) -> Result<(), Box<Reply>> {
     let kind = headers::text(all, CONTENT_TYPE.as_str()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();

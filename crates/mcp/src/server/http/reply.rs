@@ -1,4 +1,4 @@
-//! Answers of a server.
+//! HTTP responses.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -15,7 +15,8 @@ use tokio::sync::mpsc;
 use super::{Reply, whole};
 use crate::{RpcError, RpcMessage, message::code, server::stdio::unreadable};
 
-/// A stream on which nothing is said says so, so that it is noticed when no one listens any more.
+/// The interval of keep-alive comments on an idle stream, which reveal that the client has
+/// disconnected.
 pub(super) const ALIVE: Duration = Duration::from_secs(15);
 
 pub(super) fn plain(status: StatusCode, text: &'static str) -> Reply {
@@ -30,14 +31,14 @@ pub(super) fn not_allowed(allowed: &'static str) -> Reply {
     reply
 }
 
-/// Messages without a request were taken.
+/// Returns the response to messages without a request.
 pub(super) fn accepted() -> Reply {
     let mut reply = Response::new(whole(""));
     *reply.status_mut() = StatusCode::ACCEPTED;
     reply
 }
 
-/// What is wrong before any request is known.
+/// Returns an error that belongs to no request.
 pub(super) fn error(status: StatusCode, words: &str) -> Reply {
     message(
         status,
@@ -45,17 +46,17 @@ pub(super) fn error(status: StatusCode, words: &str) -> Reply {
     )
 }
 
-/// One message.
+/// Returns one message.
 pub(super) fn message(status: StatusCode, message: &RpcMessage) -> Reply {
     json(status, message.to_json())
 }
 
-/// The same, already written.
+/// Returns one message that is already serialized.
 pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Reply {
     typed(status, "application/json", message)
 }
 
-/// This message, and then those that come, until there are no more. `held` is dropped with the stream.
+/// Returns a stream of this message and all that follow. `held` is dropped with the stream.
 pub(super) fn events<T: Send + 'static>(
     first: Option<RpcMessage>,
     messages: mpsc::Receiver<RpcMessage>,
@@ -80,7 +81,7 @@ pub(super) fn events<T: Send + 'static>(
     ))
 }
 
-/// Events as they come.
+/// Returns a stream of events.
 pub(super) fn event_stream(
     events: impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,
 ) -> Reply {

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// More sessions are not open at once; nor more of clients of the stateless revision.
+/// The maximum number of sessions, and of clients of the stateless revision.
 const MOST_SESSIONS: usize = 64;
 
 pub(super) struct Sessions {
@@ -32,30 +32,31 @@ pub(super) struct Sessions {
     idle: Duration,
     gone: Duration,
     by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
-    /// How many are being opened.
+    /// The number of sessions that are being opened.
     opening: AtomicUsize,
     stateless: Mutex<HashMap<StatelessName, Arc<StatelessClient>>>,
 }
 
-/// A session that began with `initialize`.
+/// A session that started with `initialize`.
 pub(super) struct HttpSession {
     pub(super) id: String,
     pub(super) mcp: Arc<McpSession>,
     pub(super) streams: ReplyStreams,
-    /// What belongs to no post.
+    /// The stream for messages that belong to no request.
     pub(super) standing: Arc<ReplyStream>,
     holder: TokenHolder,
     usage: Usage,
 }
 
-/// What tells clients of the stateless revision apart: the token they show, and what they say of themselves.
+/// Distinguishes clients of the stateless revision: by their token and their description of
+/// themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct StatelessName {
     pub(super) holder: TokenHolder,
     pub(super) client: String,
 }
 
-/// A client of the stateless revision, with what its requests have in common.
+/// A client of the stateless revision, with the shared state of its requests.
 #[derive(Default)]
 pub(super) struct StatelessClient {
     service: OnceCell<Arc<dyn McpService>>,
@@ -63,7 +64,7 @@ pub(super) struct StatelessClient {
     usage: Usage,
 }
 
-/// When something was used last, and whether it is used now.
+/// The time of the last use, and the number of current uses.
 pub(super) struct Usage {
     last: Mutex<Instant>,
     now: AtomicUsize,
@@ -87,13 +88,13 @@ impl Usage {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Was it not used for so long?
+    /// Returns whether it was unused for this time.
     fn is_over_for(&self, time: Duration) -> bool {
         self.now.load(Ordering::Relaxed) == 0 && self.last().elapsed() >= time
     }
 }
 
-/// Something that is used until this is dropped.
+/// Marks its target as used until it is dropped.
 pub(super) struct InUse<T: Used>(Arc<T>);
 
 pub(super) trait Used: Send + Sync {
@@ -128,8 +129,8 @@ impl<T: Used> Drop for InUse<T> {
 }
 
 impl Sessions {
-    /// `idle`: those that no one uses end after so long; `gone`: what runs in one whose client is not heard of for so
-    /// long is called off.
+    /// Creates the set of sessions. Unused ones end after `idle`; the requests of a session whose
+    /// client sends nothing for `gone` are cancelled.
     pub(super) fn new(open: Arc<dyn OpenSession>, idle: Duration, gone: Duration) -> Self {
         Self {
             open,
@@ -141,14 +142,14 @@ impl Sessions {
         }
     }
 
-    /// A new one. The error says why not.
+    /// Opens a new session. The error says why that failed.
     pub(super) async fn begin(&self, holder: TokenHolder) -> Result<Arc<HttpSession>, String> {
         let _opening = self.place()?;
         let standing = ReplyStream::new(0);
         let known = Arc::default();
         let service = self.open.open(notifier(&standing, &known)).await?;
         let mcp = McpSession::new(service, Arc::default());
-        let _ = known.set(Arc::downgrade(&mcp)); // it is set here and nowhere else
+        let _ = known.set(Arc::downgrade(&mcp)); // it is set only here
         let session = Arc::new(HttpSession {
             id: random_name(),
             mcp,
@@ -161,7 +162,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Is there room for another one? It is kept until it is dropped, so that no one takes it meanwhile.
+    /// Reserves a place for another session until the returned value is dropped.
     fn place(&self) -> Result<PlaceTaken<'_>, String> {
         let place = PlaceTaken::take(&self.opening);
         let open = || self.all().len() + self.opening.load(Ordering::Relaxed);
@@ -179,7 +180,8 @@ impl Sessions {
         }
     }
 
-    /// Ends the one that was not used for longest, if its client seems to be gone. If it is not, it begins another.
+    /// Ends the least recently used session whose client seems to be gone. If the client still
+    /// exists, it can start another session.
     fn end_oldest(&self) {
         let mut all = self.all();
         let unused = all
@@ -194,7 +196,7 @@ impl Sessions {
         }
     }
 
-    /// The session of this name, for the one who began it.
+    /// Returns the session with this id, if it belongs to this holder.
     pub(super) fn find(&self, id: &str, holder: TokenHolder) -> Option<Arc<HttpSession>> {
         let session = self.all().get(id).cloned();
         let session = session.filter(|session| session.holder == holder)?;
@@ -202,8 +204,8 @@ impl Sessions {
         Some(session)
     }
 
-    /// The client of one request of the stateless revision, and a session for this request. The error says why there
-    /// is none.
+    /// Returns the client of a request in the stateless revision, and a session for this request.
+    /// The error says why there is none.
     pub(super) async fn stateless(
         &self,
         name: StatelessName,
@@ -225,8 +227,8 @@ impl Sessions {
         Ok((in_use, session))
     }
 
-    /// Makes room: nothing tells a client of the stateless revision that it is forgotten, so only the one that was
-    /// not used for longest is.
+    /// Frees a place. A client of the stateless revision is not notified when it is forgotten, so
+    /// only the least recently used one is removed.
     fn end_oldest_stateless(&self) -> Result<(), String> {
         let mut all = self.all_stateless();
         let unused = all
@@ -242,7 +244,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Ends one of this holder's. `false`: there is no such session.
+    /// Ends a session of this holder. Returns `false` if there is no such session.
     pub(super) async fn end(&self, id: &str, holder: TokenHolder) -> bool {
         let session = {
             let mut all = self.all();
@@ -258,13 +260,13 @@ impl Sessions {
         }
     }
 
-    /// How often it is looked for sessions that no one uses.
+    /// Returns the interval at which unused sessions are searched.
     pub(super) fn sweep_every(&self) -> Duration {
         let shorter = self.idle.min(self.gone);
         (shorter / 4).clamp(Duration::from_millis(50), Duration::from_secs(60))
     }
 
-    /// Ends those that no one uses, and what runs for clients that are gone.
+    /// Ends unused sessions, and cancels the requests of clients that are gone.
     pub(super) fn end_idle(&self) {
         let mut ended = Vec::new();
         self.all().retain(|_, session| {
@@ -315,7 +317,7 @@ impl Sessions {
     }
 }
 
-/// A place for a session that is being opened.
+/// A reserved place for a session that is being opened.
 struct PlaceTaken<'a>(&'a AtomicUsize);
 
 impl<'a> PlaceTaken<'a> {
@@ -339,7 +341,8 @@ fn end_later(clients: impl IntoIterator<Item = Arc<StatelessClient>>) {
     }
 }
 
-/// What a session says of itself waits for its client to listen. It must not keep the session alive.
+/// Creates a notifier whose messages wait until the client listens. It must not keep the session
+/// alive.
 fn notifier(
     standing: &Arc<ReplyStream>,
     known: &Arc<OnceLock<Weak<McpSession>>>,
@@ -351,7 +354,7 @@ fn notifier(
         };
         let level = params["level"].as_str().and_then(LogLevel::parse);
         let session = known.get().and_then(Weak::upgrade);
-        // Before it has begun the client had no chance to say what it wants.
+        // Before `initialize`, the client could not set a log level.
         let is_wanted =
             session.is_none_or(|session| level.is_none_or(|level| session.wants_log(level)));
         if is_wanted {

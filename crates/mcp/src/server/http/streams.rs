@@ -1,7 +1,8 @@
-//! What goes back to the posts of a session, kept until its client has it.
+//! The responses to the posts of a session, stored until the client has received them.
 //!
-//! A connection may break at any time, and that calls nothing off: what belongs to a post waits in its stream, each
-//! event under a name of its own, and the client asks for the rest by naming the last one it has (`Last-Event-ID`).
+//! A connection may break at any time, and that cancels nothing. The messages for a post are stored
+//! in its stream, each event with its own id. The client requests the rest by sending the last id
+//! that it has received (`Last-Event-ID`).
 
 use std::{
     collections::VecDeque,
@@ -20,24 +21,25 @@ use tokio::sync::watch;
 use super::reply::ALIVE;
 use crate::{RpcMessage, server::session::ReplyChannel};
 
-/// So many events of a stream are kept; of more, the oldest that are no answers go.
+/// The maximum number of stored events of a stream; beyond it, the oldest that are not answers are
+/// dropped.
 const MOST_EVENTS: usize = 256;
-/// So many streams that are over are kept for clients that have not read to their ends.
+/// The maximum number of finished streams stored for clients that have not read them to the end.
 const MOST_OVER: usize = 32;
-/// So much of what they hold.
+/// The maximum size of their events in bytes.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
-/// A client that is to come back waits so long before it does, in milliseconds.
+/// The time in milliseconds that a client should wait before it resumes.
 const RETRY: u64 = 500;
 
 /// The streams of a session.
 #[derive(Default)]
 pub(super) struct ReplyStreams {
     next: AtomicU64,
-    /// Those whose clients may come back, oldest first.
+    /// The streams that clients may resume, oldest first.
     all: Mutex<VecDeque<Arc<ReplyStream>>>,
 }
 
-/// What belongs to one post, or to none.
+/// The messages for one post, or for none.
 pub(super) struct ReplyStream {
     number: u64,
     state: Mutex<StreamState>,
@@ -47,19 +49,19 @@ pub(super) struct ReplyStream {
 #[derive(Default)]
 struct StreamState {
     events: VecDeque<ReplyEvent>,
-    /// How many events there were.
+    /// The number of events so far.
     said: u64,
-    /// Up to here they were passed on once.
+    /// The number of the last event that was sent to a client.
     delivered: u64,
-    /// Nothing comes any more.
+    /// True if no more events will come.
     is_over: bool,
-    /// Which reader counts: another one takes over from it.
+    /// The number of the current reader; a new reader replaces it.
     reader: u64,
-    /// The next one is sent away at once.
+    /// True if the next reader is disconnected immediately.
     is_away: bool,
 }
 
-/// One message, as it is sent.
+/// A message in its serialized form.
 #[derive(Clone)]
 pub(super) struct ReplyEvent {
     number: u64,
@@ -69,7 +71,7 @@ pub(super) struct ReplyEvent {
 }
 
 impl ReplyStreams {
-    /// Opens one for the messages of a post, which `writer` takes.
+    /// Opens a stream for the messages of a post, and returns it with its writer.
     pub(super) fn open(&self) -> (Arc<ReplyStream>, Arc<StreamWriter>) {
         let number = 1 + self.next.fetch_add(1, Ordering::Relaxed);
         let stream = ReplyStream::new(number);
@@ -80,13 +82,13 @@ impl ReplyStreams {
         (stream, writer)
     }
 
-    /// The one of this number.
+    /// Returns the stream with this number.
     pub(super) fn find(&self, number: u64) -> Option<Arc<ReplyStream>> {
         let all = self.all();
         all.iter().find(|stream| stream.number == number).cloned()
     }
 
-    /// No one comes back for this one.
+    /// Removes a stream that no client will resume.
     pub(super) fn forget(&self, stream: &ReplyStream) {
         let mut all = self.all();
         all.retain(|one| one.number != stream.number);
@@ -97,7 +99,7 @@ impl ReplyStreams {
     }
 }
 
-/// Of streams that are over, the oldest go.
+/// Drops the oldest finished streams.
 fn forget_old(all: &mut VecDeque<Arc<ReplyStream>>) {
     let (mut over, mut bytes) = (0, 0);
     let mut kept: Vec<bool> = Vec::with_capacity(all.len());
@@ -118,7 +120,7 @@ fn forget_old(all: &mut VecDeque<Arc<ReplyStream>>) {
 }
 
 impl ReplyStream {
-    /// `0` is the number of the one that belongs to no post.
+    /// Creates a stream. The number `0` belongs to the stream without a post.
     pub(super) fn new(number: u64) -> Arc<Self> {
         Arc::new(Self {
             number,
@@ -127,7 +129,7 @@ impl ReplyStream {
         })
     }
 
-    /// Adds a message. `false`: there is no room for what is no answer.
+    /// Adds a message. Returns `false` if there is no room for a message that is not an answer.
     pub(super) fn push(&self, message: &RpcMessage) -> bool {
         let (is_answer, is_error) = match message {
             RpcMessage::Answer { result, .. } => (true, result.is_err()),
@@ -156,7 +158,7 @@ impl ReplyStream {
         true
     }
 
-    /// Waits for the first event, which stays; `None` where none comes.
+    /// Waits for the first event without removing it. Returns `None` if none will come.
     pub(super) async fn first(&self) -> Option<ReplyEvent> {
         let mut changed = self.changed.subscribe();
         loop {
@@ -173,12 +175,13 @@ impl ReplyStream {
         }
     }
 
-    /// What was not passed on yet begins behind this event.
+    /// Returns the number of the last event that was sent.
     pub(super) fn delivered(&self) -> u64 {
         self.state().delivered
     }
 
-    /// The one who reads it now, or would be the first to, is sent away to come back later.
+    /// Disconnects the current reader, or the first one if there is none yet, so that it resumes
+    /// later.
     fn send_away(&self) {
         {
             let mut state = self.state();
@@ -188,8 +191,9 @@ impl ReplyStream {
         self.changed.send_replace(());
     }
 
-    /// The events behind this one, as text, until there are no more or another reader takes over. `primes`: the client
-    /// is given a name to come back with at once. `held` is dropped with the stream.
+    /// Returns the events after number `behind` as text, until the stream ends or another reader
+    /// replaces this one. If `primes` is set, the client first receives an id to resume with.
+    /// `held` is dropped with the stream.
     pub(super) fn read<T: Send + 'static>(
         self: Arc<Self>,
         behind: u64,
@@ -239,7 +243,7 @@ impl ReplyStream {
     }
 }
 
-/// One who reads a stream.
+/// A reader of a stream.
 struct StreamReader {
     stream: Arc<ReplyStream>,
     changed: watch::Receiver<()>,
@@ -281,7 +285,7 @@ impl StreamReader {
     }
 }
 
-/// Where what belongs to a post is written. Dropped, the stream is over.
+/// Writes the messages for a post. Dropping it finishes the stream.
 pub(super) struct StreamWriter(Arc<ReplyStream>);
 
 impl ReplyChannel for StreamWriter {
@@ -305,7 +309,7 @@ impl Drop for StreamWriter {
     }
 }
 
-/// The stream and the event that a client names as the last one it has.
+/// Parses the stream number and event number of a `Last-Event-ID`.
 pub(super) fn last_event(text: &str) -> Option<(u64, u64)> {
     let (stream, event) = text.split_once('-')?;
     Some((stream.parse().ok()?, event.parse().ok()?))

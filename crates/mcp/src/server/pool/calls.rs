@@ -13,29 +13,29 @@ use tokio::sync::{mpsc, oneshot};
 use super::OpenCalls;
 use crate::{RpcError, message::code};
 
-/// A turn takes no more calls than this: what it remembers of them goes when it ends.
+/// The maximum number of calls in a turn: the memory of its calls is freed when it ends.
 const MOST_IN_A_TURN: usize = 512;
 
-/// What the task is to do.
+/// A command to the task.
 pub(super) enum CallCommand {
-    /// To run a call.
+    /// Run a call.
     Run(WaitingCall),
-    /// Calls work in these directories from now on.
+    /// Set the directories in which calls work from now on.
     Directories {
         directories: Vec<PathBuf>,
         done: oneshot::Sender<()>,
     },
 }
 
-/// A call to be run.
+/// A call to run.
 pub(super) struct WaitingCall {
     call: ToolUse,
     answer: oneshot::Sender<CallResult>,
-    /// Fires to cancel it; known once it is taken up.
+    /// Cancels the call; set once the call has started.
     cancel: Arc<OnceLock<CancellationToken>>,
 }
 
-/// Runs a call. Dropped while it waits, it cancels that call and no other.
+/// Runs a call. If the future is dropped, only this call is cancelled.
 pub(super) async fn carry_out(
     calls: &mpsc::Sender<CallCommand>,
     call: ToolUse,
@@ -58,7 +58,7 @@ pub(super) async fn carry_out(
     answered.await.map_err(|_| over())
 }
 
-/// A call whose result someone waits for.
+/// A call whose caller waits for the result.
 struct WantedCall<'a> {
     id: String,
     open: &'a OpenCalls,
@@ -68,7 +68,7 @@ struct WantedCall<'a> {
 impl Drop for WantedCall<'_> {
     fn drop(&mut self) {
         self.open.all().remove(&self.id);
-        // One that is over does not mind.
+        // Cancelling a finished call has no effect.
         if let Some(cancel) = self.cancel.get() {
             cancel.cancel();
         }
@@ -83,7 +83,7 @@ pub(super) struct CallRunner {
 
 impl Drop for CallRunner {
     fn drop(&mut self) {
-        // Those who wait for results learn that there will be none.
+        // Callers that wait for results are woken with an error.
         self.reports.waiting().clear();
     }
 }
@@ -99,7 +99,7 @@ impl CallRunner {
         Self { scheduler, reports }
     }
 
-    /// Until no one can call any more, or the session is over.
+    /// Runs until all callers are gone or the session ends.
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<CallCommand>) {
         let over = self.scheduler.cancel_token();
         loop {
@@ -117,7 +117,7 @@ impl CallRunner {
         drop(self.scheduler.turn().await);
     }
 
-    /// Calls that overlap, until none runs.
+    /// Runs overlapping calls until none is left.
     async fn turn(&mut self, first: CallCommand, commands: &mut mpsc::Receiver<CallCommand>) {
         let mut turn = self.scheduler.turn().await;
         turn.witnessed_by(Arc::clone(&self.reports) as _);
@@ -128,11 +128,11 @@ impl CallRunner {
                 Some(CallCommand::Run(command)) if !command.answer.is_closed() => {
                     pushed += 1;
                     let id = command.call.id.clone();
-                    // First: it may be over before the next line is.
+                    // Registered first, because the call may finish immediately.
                     self.reports.waiting().insert(id.clone(), command.answer);
                     let cancel = turn.push(command.call);
                     let _ = command.cancel.set(cancel.clone());
-                    // Its client may have gone before the token was known.
+                    // The client may have disconnected before the token was set.
                     let waiting = self.reports.waiting();
                     if waiting.get(&id).is_none_or(oneshot::Sender::is_closed) {
                         cancel.cancel();
@@ -140,7 +140,7 @@ impl CallRunner {
                 }
                 Some(CallCommand::Directories { directories, done }) => {
                     turn.set_directories(directories);
-                    let _ = done.send(()); // no one may wait for it
+                    let _ = done.send(()); // the caller may have stopped waiting
                 }
                 Some(CallCommand::Run(_)) | None => {}
             }
@@ -158,18 +158,18 @@ impl CallRunner {
     }
 }
 
-/// Reports to clients how far their calls are, and what they came to.
+/// Reports progress and results of calls to clients.
 struct CallReports {
     open: OpenCalls,
-    /// The calls that run and whose clients want to know, by the engine's ids.
+    /// The running calls whose clients requested progress, by the engine's ids.
     known: Mutex<HashMap<CallId, RelayedCall>>,
-    /// Who waits for the results of calls, by the ids of these.
+    /// The receivers of results, by the ids of their calls.
     waiting: Mutex<HashMap<String, oneshot::Sender<CallResult>>>,
 }
 
 struct RelayedCall {
     id: String,
-    /// What was last reported.
+    /// The last reported number.
     done: u64,
 }
 
@@ -188,7 +188,7 @@ impl CallReports {
         let Some(cx) = self.open.find(&relayed.id) else {
             return;
         };
-        // The protocol wants it to grow, also where there are only words.
+        // The protocol requires progress to increase, even for text-only reports.
         let (done, total, words) = match update {
             Update::Step { done, total } => (done.max(relayed.done + 1), total, None),
             Update::Note { text } | Update::Text { text } => {
@@ -211,7 +211,7 @@ impl CallReports {
         drop(known);
         let answer = self.waiting().remove(&finished.id);
         if let Some(answer) = answer {
-            let _ = answer.send(finished); // no one may want it
+            let _ = answer.send(finished); // the caller may have stopped waiting
         }
     }
 }
@@ -228,7 +228,7 @@ impl CallObserver for CallReports {
 
     fn ended(&self, _: &CallResult) {}
 
-    /// At once: a client that asks one thing after the other waits for it, and for nothing else.
+    /// Answers immediately: a client that sends one request after the other waits only for this.
     fn take(&self, finished: CallResult) -> Option<CallResult> {
         self.answer(finished);
         None

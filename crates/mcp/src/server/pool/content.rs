@@ -1,4 +1,4 @@
-//! What tools give back, as a client reads it.
+//! Converts tool results for clients.
 
 use haft_contract::{Content, output::MediaSource};
 use haft_engine::CallResult;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::KeptResults;
 use crate::Revision;
 
-/// The result of a call.
+/// Converts the result of a call.
 pub(super) fn result(finished: CallResult, revision: Revision, kept: &KeptResults) -> Value {
     let has_links = revision >= Revision::V2025_06_18;
     let link = has_links.then(|| link(&finished, kept)).flatten();
@@ -23,7 +23,8 @@ pub(super) fn result(finished: CallResult, revision: Revision, kept: &KeptResult
     Value::Object(result)
 }
 
-/// A link to what was too long to send, whether the engine kept it or the tool itself.
+/// Returns a link to a result that was too long to send, whether the engine stored it or the tool
+/// itself.
 fn link(finished: &CallResult, kept: &KeptResults) -> Option<Value> {
     let mut texts = finished.content.iter().filter_map(Content::as_text);
     let stored = finished.metadata.stored.clone();

@@ -12,25 +12,25 @@ use serde_json::{Value, json};
 use crate::{RpcError, message::code, server::ServiceAnswer};
 
 const SCHEME: &str = "haft://results/";
-/// The newest are listed, so many.
+/// The maximum number of results to list, newest first.
 const MOST_LISTED: usize = 200;
 
-/// The folder of kept results of a session.
+/// The folder of a session's stored results.
 #[derive(Debug, Clone)]
 pub struct KeptResults {
     folder: PathBuf,
-    /// How the names of files in it begin, in texts.
+    /// The folder's path with a trailing slash, as it appears in texts.
     prefix: String,
 }
 
 impl KeptResults {
-    /// Those in this folder, which need not be there yet.
+    /// Creates the set of results in this folder, which need not exist yet.
     pub fn new(folder: PathBuf) -> Self {
         let prefix = format!("{}/", folder.display());
         Self { folder, prefix }
     }
 
-    /// A link to a kept result; `None` for a file elsewhere.
+    /// Returns a link to a stored result, or `None` for a file elsewhere.
     pub(super) fn link(&self, path: &Path) -> Option<Value> {
         let name = path.file_name()?.to_str()?;
         (path.parent()? == self.folder).then(|| {
@@ -44,9 +44,9 @@ impl KeptResults {
         })
     }
 
-    /// The file of a result that a tool kept by itself, and names in what it says.
+    /// Returns the file of a result that a tool stored itself and named in its text.
     pub(super) fn named_in(&self, text: &str) -> Option<PathBuf> {
-        // Most results are short, and to look for a long text has its price.
+        // Most results are short, and searching a long text takes time.
         if text.len() < self.prefix.len() {
             return None;
         }
@@ -56,7 +56,7 @@ impl KeptResults {
         (is_plain(name) && path.is_file()).then_some(path)
     }
 
-    /// The answer to `resources/list`: the newest first.
+    /// Returns the answer to `resources/list`, newest first.
     pub(super) fn list(&self) -> Value {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut files: Vec<(SystemTime, String, u64)> = entries
@@ -80,7 +80,7 @@ impl KeptResults {
         json!({"resources": resources.collect::<Vec<_>>()})
     }
 
-    /// The answer to `resources/read`.
+    /// Returns the answer to `resources/read`.
     pub(super) async fn read(&self, uri: &Value) -> ServiceAnswer {
         let Some(uri) = uri.as_str() else {
             return Err(RpcError::invalid_params("`uri` is missing"));
@@ -97,7 +97,7 @@ impl KeptResults {
     }
 }
 
-/// The name of a file in the folder itself, as the store names them.
+/// Returns whether a name is a plain file name with the store's extension.
 fn is_plain(name: &str) -> bool {
     let path = Path::new(name);
     path.file_name() == Some(OsStr::new(name)) && path.extension() == Some(OsStr::new("txt"))

@@ -1,9 +1,9 @@
-//! A pool of tools as a server.
+//! A tool pool as an MCP service.
 //!
-//! Calls run through the scheduler of the session, like a model's: side by side where that is harmless, each
-//! answered as soon as it ends. The task in `calls` owns the scheduler; `content` makes results of what tools
-//! give back; `kept` are the results that were too long to send; `roots` are the directories of the client, `prompts`
-//! what people at it may call.
+//! Calls run through the scheduler of the session, like calls of a model: concurrently where that
+//! is safe, and each is answered as soon as it ends. The task in `calls` owns the scheduler.
+//! `content` converts tool results; `kept` offers results that were too long to send; `roots`
+//! tracks the client's directories; `prompts` are the prompts that users of the client can call.
 
 mod calls;
 mod content;
@@ -36,10 +36,10 @@ use self::{
 use super::service::{McpService, RequestContext, ServerDescription, ServiceAnswer};
 use crate::{Revision, RpcError};
 
-/// So many calls wait to be taken up.
+/// The maximum number of calls that wait to be started.
 const WAITING: usize = 64;
 
-/// A session of tools, for one client.
+/// A session of tools for one client.
 pub struct PoolService {
     description: ServerDescription,
     tools: Vec<Value>,
@@ -52,25 +52,25 @@ pub struct PoolService {
     roots: Option<KnownRoots>,
 }
 
-/// The calls of a session that are being worked on, by the ids under which the engine knows them: who asks
-/// something on behalf of a call finds its client here. Cheap to clone.
+/// The running calls of a session by the engine's ids. Code that asks a question on behalf of a
+/// call finds the call's client here. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct OpenCalls(Arc<Mutex<HashMap<String, RequestContext>>>);
 
 impl OpenCalls {
-    /// The request that a call came with.
+    /// Returns the request that a call came with.
     pub fn find(&self, id: &str) -> Option<RequestContext> {
         self.all().get(id).cloned()
     }
 
-    /// Does the client of a call want to know how far it is?
+    /// Returns whether the client of a call requested progress.
     fn wants_progress(&self, id: &str) -> bool {
         self.all()
             .get(id)
             .is_some_and(RequestContext::wants_progress)
     }
 
-    /// Is there a client among theirs whose person can be asked?
+    /// Returns whether any client of these calls can show a form to its user.
     pub fn has_forms(&self) -> bool {
         self.all().values().any(|cx| cx.client.has_forms())
     }
@@ -81,8 +81,8 @@ impl OpenCalls {
 }
 
 impl PoolService {
-    /// Serves the tools of this scheduler. `updates` is what its calls report; `open` is shared with those who
-    /// ask on behalf of calls. Needs a tokio runtime.
+    /// Serves the tools of this scheduler. `updates` receives the progress of its calls; `open` is
+    /// shared with code that asks questions on behalf of calls. Needs a tokio runtime.
     pub fn new(
         scheduler: Scheduler,
         updates: haft_contract::progress::Updates,
@@ -94,7 +94,7 @@ impl PoolService {
             .iter()
             .map(|tool| definition(tool.spec(), Format::Mcp))
             .collect();
-        // What is promised must be true of every result, and a hook may put anything in its place.
+        // A declared output schema must hold for every result, but a hook may replace results.
         if scheduler.engine().may_change_results() {
             let tools = tools.iter_mut().filter_map(Value::as_object_mut);
             tools.for_each(|tool| drop(tool.remove("outputSchema")));
@@ -117,7 +117,7 @@ impl PoolService {
         }
     }
 
-    /// The same with prompts.
+    /// Adds prompts.
     #[must_use]
     pub fn with_prompts(mut self, prompts: Box<dyn PromptSource>) -> Self {
         if let Some(capabilities) = self.description.capabilities.as_object_mut() {
@@ -127,7 +127,7 @@ impl PoolService {
         self
     }
 
-    /// The same, which works in those directories of its client's that this picks.
+    /// Restricts the session to the client's directories that `narrow` selects.
     #[must_use]
     pub fn with_roots(mut self, narrow: Box<NarrowRoots>) -> Self {
         self.roots = Some(KnownRoots::new(narrow));
@@ -148,7 +148,7 @@ impl PoolService {
         json!({"tools": tools.collect::<Vec<_>>()})
     }
 
-    /// The call that a request asks for.
+    /// Parses the tool call of a request.
     fn read_call(&self, mut params: Value) -> Result<ToolUse, RpcError> {
         let Some(Value::String(name)) = params.get_mut("name").map(Value::take) else {
             return Err(RpcError::invalid_params("`name` is missing: which tool?"));
@@ -162,10 +162,11 @@ impl PoolService {
         Ok(ToolUse { id, name, input })
     }
 
-    /// A name that no tool has is the engine's to answer, since a model can learn from what it says: it knows
-    /// aliases, names that are much like it, and what rules keep out.
+    /// Calls a tool. An unknown tool name is left to the engine, whose error helps a model: it
+    /// knows aliases, similar names, and tools that rules exclude.
     async fn call_tool(&self, call: ToolUse, cx: &RequestContext) -> ServiceAnswer {
-        // In a box, as everything that few requests need: each would be as large as the largest.
+        // Boxed, like everything that few requests need; otherwise every future would be as large
+        // as the largest.
         if let Some(roots) = self.roots.as_ref().filter(|roots| roots.has_to_ask(cx)) {
             Box::pin(roots.learn(cx, &self.calls)).await;
         }
@@ -186,7 +187,8 @@ impl McpService for PoolService {
         params: Value,
         cx: &'a RequestContext,
     ) -> BoxFuture<'a, ServiceAnswer> {
-        // On its own, and small: most requests are calls, and the allocator is slow from about a kilobyte on.
+        // A separate, small future: most requests are calls, and the allocator is slow from about
+        // one kilobyte on.
         if method == "tools/call" {
             return match self.read_call(params) {
                 Ok(call) => Box::pin(self.call_tool(call, cx)),

@@ -1,4 +1,4 @@
-//! Prompts that a server has for people at its clients.
+//! Prompts that a server offers to users of its clients.
 
 use haft_contract::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -8,25 +8,26 @@ use crate::{
     server::{RequestContext, ServiceAnswer},
 };
 
-/// A prompt, as it is listed.
+/// A prompt as listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptDefinition {
     /// Its name.
     pub name: String,
-    /// Its name, for people.
+    /// Its name for display.
     pub title: Option<String>,
-    /// What it is for.
+    /// The description.
     pub description: String,
-    /// What may be filled in: a name, and a word on it.
+    /// The arguments: names and descriptions.
     pub arguments: Vec<(String, String)>,
 }
 
-/// Where prompts come from.
+/// A source of prompts.
 pub trait PromptSource: Send + Sync {
-    /// Those that there are now.
+    /// Returns the current prompts.
     fn list(&self) -> Vec<PromptDefinition>;
 
-    /// What one says, with these arguments in the order of its definition. The error is for the person.
+    /// Returns the text of a prompt with these arguments, which are in the order of its definition.
+    /// The error is shown to the user.
     fn get<'a>(
         &'a self,
         name: &'a str,
@@ -35,7 +36,7 @@ pub trait PromptSource: Send + Sync {
     ) -> BoxFuture<'a, Result<String, String>>;
 }
 
-/// The answer to `prompts/list`.
+/// Returns the answer to `prompts/list`.
 pub(super) fn list(source: &dyn PromptSource, revision: Revision) -> Value {
     let prompts = source.list().into_iter().map(|prompt| {
         let arguments = prompt.arguments.iter();
@@ -56,7 +57,7 @@ pub(super) fn list(source: &dyn PromptSource, revision: Revision) -> Value {
     json!({"prompts": prompts.collect::<Vec<_>>()})
 }
 
-/// The answer to `prompts/get`.
+/// Returns the answer to `prompts/get`.
 pub(super) async fn get(
     source: &dyn PromptSource,
     params: &Value,

@@ -1,7 +1,7 @@
-//! The directories that a client says it works in.
+//! The client's root directories.
 //!
-//! It is asked when it first calls a tool, and again when it says that they have changed. What they mean for the
-//! session is not decided here.
+//! The client is asked for them at its first tool call, and again after it reports a change. What
+//! they mean for the session is decided elsewhere.
 
 use std::{
     ffi::OsString,
@@ -17,15 +17,15 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use super::calls::CallCommand;
 use crate::server::service::RequestContext;
 
-/// So long a client may take to say which they are; its call waits for that.
+/// The time limit for the client's answer; its call waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// More are not looked at.
+/// The maximum number of roots to use.
 const MOST_ROOTS: usize = 256;
 
-/// Which directories a session works in, when its client works in these.
+/// A function that selects the session's directories from the client's roots.
 pub type NarrowRoots = dyn Fn(Vec<PathBuf>) -> Vec<PathBuf> + Send + Sync;
 
-/// What is known of the roots of a client.
+/// The state of a client's roots.
 pub(super) struct KnownRoots {
     narrow: Box<NarrowRoots>,
     is_known: AtomicBool,
@@ -41,12 +41,12 @@ impl KnownRoots {
         }
     }
 
-    /// They are others now.
+    /// Marks the roots as changed.
     pub(super) fn forget(&self) {
         self.is_known.store(false, Ordering::Release);
     }
 
-    /// Has the client any, and was it not asked since they changed?
+    /// Returns whether the client has roots and was not asked since they changed.
     pub(super) fn has_to_ask(&self, cx: &RequestContext) -> bool {
         let has_roots = || {
             let can = cx.client.capabilities.get("roots");
@@ -55,17 +55,17 @@ impl KnownRoots {
         !self.is_known.load(Ordering::Acquire) && has_roots()
     }
 
-    /// Asks the client, if it has any and was not asked since they changed.
+    /// Asks the client, if it has roots and was not asked since they changed.
     pub(super) async fn learn(&self, cx: &RequestContext, calls: &mpsc::Sender<CallCommand>) {
         if !self.has_to_ask(cx) {
             return;
         }
-        // Another call waits for the same answer.
+        // Another call may already be waiting for the same answer.
         let _asking = self.asking.lock().await;
         if !self.has_to_ask(cx) {
             return;
         }
-        // Before it is asked: they may change while it answers.
+        // Set before the request, because the roots may change while the client answers.
         self.is_known.store(true, Ordering::Release);
         let answer = tokio::time::timeout(PATIENCE, cx.ask("roots/list", json!({}))).await;
         let answer = match answer {
@@ -86,12 +86,12 @@ impl KnownRoots {
         let (done, applied) = oneshot::channel();
         let command = CallCommand::Directories { directories, done };
         if calls.send(command).await.is_ok() {
-            let _ = applied.await; // the session may be over
+            let _ = applied.await; // the session may have ended
         }
     }
 }
 
-/// The directory that a `file:` address names.
+/// Returns the directory of a `file:` address.
 fn directory(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
