@@ -164,7 +164,7 @@ impl Chromium {
         ended
     }
 
-    /// Returns the tab that actions go to, and opens one if there is none.
+    /// Returns the tab that actions go to, and opens one if necessary.
     ///
     /// # Errors
     /// The process exited or does not answer.

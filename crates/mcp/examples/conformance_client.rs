@@ -157,7 +157,7 @@ async fn use_everything(connection: &Connection, context: &Value) -> Option<Stri
         })),
         None => calls.extend(tools.iter().map(|tool| {
             let name = tool["name"].as_str().unwrap_or_default();
-            // The first tool is the one whose schema must be echoed unchanged.
+            // The schema of the first tool must be echoed unchanged.
             let arguments = match name {
                 "json_schema_echo" => json!({"schema": tools[0]["inputSchema"]}),
                 _ => arguments(tool),

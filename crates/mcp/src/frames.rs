@@ -47,8 +47,8 @@ impl<R: AsyncBufRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// Returns the next line, or `None` at the end. A last line without a line end counts as a
-    /// line. The future may be dropped at any time.
+    /// Returns the next line, or `None` at the end. A last line without a line end is returned too.
+    /// The future may be dropped at any time.
     pub async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             let chunk = self.inner.fill_buf().await?;

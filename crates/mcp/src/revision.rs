@@ -38,7 +38,7 @@ impl Revision {
         Self::ALL.into_iter().find(|one| one.as_str() == date)
     }
 
-    /// Returns the date as it is sent.
+    /// Returns the date in the form of the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",

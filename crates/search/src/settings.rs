@@ -15,7 +15,7 @@ pub struct IndexSettings {
     /// The maximum number of bytes of file contents to cache. By default an eighth of the machine's
     /// memory, at most 256 MB.
     pub memory: Option<usize>,
-    /// Cached contents are freed when there was no search for this long.
+    /// Cached contents are freed after this long without a search.
     pub contents_kept: Duration,
     /// Compares each answer with that of a plain walk, and panics if they differ.
     pub verify: bool,

@@ -111,7 +111,7 @@ impl Watch {
         self.met.get().is_some()
     }
 
-    /// Returns the completion of the search. Only a stop that a thread acted on counts: if the
+    /// Returns the completion of the search. Only a stop that a thread acted on matters: if the
     /// deadline passes after the last file was read, the search is complete.
     pub(crate) fn completion(&self) -> Completion {
         self.met

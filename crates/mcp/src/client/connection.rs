@@ -78,7 +78,7 @@ impl ServerFacts {
     }
 }
 
-/// The reason why there is no connection.
+/// The reason why the connection failed.
 #[derive(Debug)]
 pub(crate) struct GreetingError {
     pub(crate) error: PeerError,

@@ -99,7 +99,8 @@ pub enum ServerKind {
     Sse(RemoteServer),
     /// An address for WebSocket, which is not supported.
     WebSocket(RemoteServer),
-    /// The SDK client runs the server.
+    /// The SDK client, the program that controls haft through its input and output, runs the
+    /// server.
     Sdk,
 }
 

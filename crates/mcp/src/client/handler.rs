@@ -79,7 +79,7 @@ pub enum ElicitationAnswer {
     Accept(Value),
     /// Declined.
     Decline,
-    /// Neither: there is no user, or they dismissed the question.
+    /// Neither: no user is present, or they dismissed the question.
     Cancel,
 }
 

@@ -49,7 +49,7 @@ impl ServerLog {
     pub(super) fn lines(&self) -> Vec<String> {
         let known = lock(&self.words).clone();
         // If a restarted server has not written anything yet, the output of the previous start is
-        // shown, because it may tell why it ended.
+        // shown, because it may show why it ended.
         let mut written = known.iter().flatten().map(|words| stdio::words(words));
         let written = written.find(|text| !text.trim().is_empty());
         let written = written.unwrap_or_default();

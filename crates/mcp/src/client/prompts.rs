@@ -51,7 +51,7 @@ impl Servers {
 
     /// Returns the content of a prompt with these arguments, which are matched to the prompt's
     /// arguments by position. Waits for a server that may have the prompt and is being connected.
-    /// Returns `None` if there is no such prompt.
+    /// Returns `None` if the prompt does not exist.
     pub async fn prompt(
         &self,
         command: &str,

@@ -139,7 +139,7 @@ impl ServerHandle {
         &self.entry
     }
 
-    /// Waits for the connection and returns it. The error says why there is none.
+    /// Waits for the connection and returns it. The error says why it failed.
     pub async fn connected(&self) -> Result<Arc<Connection>, String> {
         let mut status = self.status.subscribe();
         let limit = self

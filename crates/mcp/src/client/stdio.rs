@@ -99,7 +99,7 @@ pub(crate) fn open(
     })
 }
 
-/// Resolves the program of a command. If it does not exist, there is no point in trying again.
+/// Resolves the program of a command. If it does not exist, trying again is pointless.
 pub(super) fn find(
     command: &str,
     environment: &BTreeMap<OsString, OsString>,

@@ -58,7 +58,7 @@ pub struct ServerDescription {
     pub version: String,
     /// Instructions for its use.
     pub instructions: Option<String>,
-    /// Its capabilities, as they are sent.
+    /// Its capabilities in the form of the protocol.
     pub capabilities: Value,
 }
 
@@ -129,7 +129,7 @@ impl LogLevel {
         found.map(|(level, _)| level)
     }
 
-    /// Returns the name as it is sent.
+    /// Returns the name in the form of the protocol.
     pub fn as_str(self) -> &'static str {
         let found = Self::ALL.into_iter().find(|(level, _)| *level == self);
         found.map_or("info", |(_, name)| name)
@@ -214,7 +214,7 @@ impl RequestContext {
     /// Useful for long calls. If the client cannot resume (a pipe, the stateless revision), nothing
     /// happens.
     pub fn disconnect(&self) {
-        // Older clients are not told how to resume.
+        // Older clients receive no id to resume with.
         if self.client.revision >= Revision::V2025_11_25 {
             self.channel.disconnect();
         }
@@ -275,7 +275,7 @@ impl SessionNotifier {
         Self(Arc::new(send))
     }
 
-    /// Sends a notification. It is lost if there is no channel to the client at the moment.
+    /// Sends a notification. It is lost if the client is not connected.
     pub fn notify(&self, method: &str, params: Value) {
         (self.0)(method, params);
     }

@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const WRITTEN: usize = 64 * 1024;
 
 /// Serves one client until its input ends or `stop` is cancelled. Messages may have at most
-/// `longest` bytes. The error says why there is no session, or what failed.
+/// `longest` bytes. The error says why no session was opened, or what failed.
 pub async fn serve_lines(
     open: &dyn OpenSession,
     input: impl AsyncBufRead + Unpin,

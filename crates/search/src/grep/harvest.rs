@@ -67,7 +67,7 @@ impl<K: Ord + Clone> Harvest<K> {
     where
         K: Borrow<Q>,
     {
-        // The flag avoids the lock in the usual case that there is no end yet.
+        // The flag avoids the lock as long as no end is set, which is the usual case.
         self.has_end.load(Ordering::Acquire)
             && self
                 .end

@@ -56,8 +56,8 @@ pub struct Tally {
     pub files: usize,
     /// The number of rows, before `offset` and limit are applied.
     pub rows: usize,
-    /// In content mode, the rows that are a match. In count mode, the sum of the counts. `None` in
-    /// files mode, where the search of a file ends at its first match.
+    /// In content mode, the number of matching rows. In count mode, the total. `None` in files
+    /// mode, where the search of a file ends at its first match.
     pub matches: Option<u64>,
 }
 

@@ -100,7 +100,7 @@ fn run(holder: &Holder) {
         // Wait for more work, or until nothing was requested for `contents_kept`.
         loop {
             let idle = holder.work().last_asked.elapsed();
-            // Without cached texts there is nothing to free, so there is no need to wait.
+            // Without cached texts, nothing has to be freed, so do not wait.
             if holder.has_ended() || idle >= holder.contents_kept || holder.budget.used() == 0 {
                 break;
             }

@@ -2,8 +2,8 @@
 //!
 //! The pattern is parsed as grep-regex parses it and analysed bottom-up. For each part either all
 //! texts it can match are known (*exact*), or how every match starts and ends and what it must
-//! contain. Where nothing is known the result is [`TrigramQuery::Any`]: a plan may select too many
-//! files, but never too few.
+//! contain. If nothing can be derived, the result is [`TrigramQuery::Any`]: a plan may select too
+//! many files, but never too few.
 
 use std::collections::BTreeSet;
 

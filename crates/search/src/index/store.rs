@@ -209,8 +209,7 @@ impl AskedTree {
 pub(crate) enum Need {
     /// The names only.
     Tree,
-    /// The contents too. Contains the files that the index did not know, or `None` if there was no
-    /// tree.
+    /// The contents too. Contains the files that are not indexed, or `None` without a tree.
     Index(Option<Unread>),
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct IgnoreRules {
 /// The files outside the tree that these rules depend on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Elsewhere {
-    /// Paths of files that were looked up, whether they exist or not.
+    /// Paths of files that were tried, whether they exist or not.
     pub(crate) paths: Vec<PathBuf>,
     /// True if an ignore file is a link: whether it applies then depends on where a search starts.
     pub(crate) has_linked_rules: bool,

@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Runs one thread until there are no tasks left.
+    /// Runs one thread until the queue is empty.
     fn work(&self, mut visit: Visitor<'_>) {
         // If this thread panics, the others must not wait for it.
         let _end = EndOnPanic(&self.queue);

@@ -1,7 +1,7 @@
 //! Lays out the draft as rows, broken after spaces where possible, with chips shown as their
 //! labels.
 //!
-//! Only lines near the caret are laid out, so that a key press costs the same in a long draft.
+//! The layout covers only lines near the caret, so that a key press costs the same in a long draft.
 
 use std::ops::Range;
 

@@ -207,7 +207,7 @@ impl Editor {
         self.moved();
     }
 
-    /// Replaces the chip before or after the caret by its text. Returns `false` if there is no such
+    /// Replaces the chip before or after the caret by its text. Returns `false` without such a
     /// chip.
     pub fn unfold(&mut self) -> bool {
         let caret = self.buffer.caret();

@@ -386,7 +386,7 @@ fn item_rows(item: &HistoryItem, width: usize) -> Vec<TextLine> {
     }
 }
 
-/// Returns the last words of a model's thinking as one faint row.
+/// Returns the end of a model's thinking as one faint row.
 pub fn thinking_row(text: &str, width: usize, theme: &Theme) -> TextLine {
     let last = text.trim_end().lines().next_back().unwrap_or_default();
     let plain = TextLine::plain(last.trim());

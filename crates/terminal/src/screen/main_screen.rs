@@ -88,8 +88,8 @@ impl Screen {
         self.is_stale = true;
     }
 
-    /// Forgets the region: none of it is on the screen any longer, and the cursor is at the start
-    /// of an empty row.
+    /// Forgets the region: it was erased from the screen, and the cursor is at the start of an
+    /// empty row.
     pub fn forget(&mut self) {
         self.drawn = Drawn::default();
         self.is_stale = true;

@@ -1,5 +1,5 @@
 //! Decides when to draw: after a key immediately, after other changes at most every 16 ms, and
-//! after a resize when no more resizes come. If there is nothing to draw, there is no timer.
+//! after a resize when it has finished. Without pending changes no timer runs.
 
 use std::time::{Duration, Instant};
 

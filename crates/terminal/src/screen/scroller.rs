@@ -17,7 +17,7 @@ pub trait ScrollText {
     /// Returns a line.
     fn line(&self, number: usize) -> TextLine;
 
-    /// Returns whether there are no lines.
+    /// Returns whether the text is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

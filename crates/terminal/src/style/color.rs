@@ -55,9 +55,9 @@ pub fn contrast(one: Rgb, two: Rgb) -> f64 {
 /// A requested colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextColor {
-    /// One of the terminal's 16 colours, which the user may have configured.
+    /// An entry of the terminal's 16 colours, which the user may have configured.
     Ansi(u8),
-    /// One of the fixed palette of 256.
+    /// An entry of the fixed palette of 256 colours.
     Indexed(u8),
     /// Exactly this colour.
     Rgb(Rgb),

@@ -45,7 +45,7 @@ impl ThemeName {
 /// A theme: the styles of text by purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
-    /// What the user should see first: prompts, selected entries.
+    /// Text that the user should notice first: prompts, selected entries.
     pub accent: TextStyle,
     /// Success.
     pub success: TextStyle,

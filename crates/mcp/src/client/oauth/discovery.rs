@@ -88,7 +88,7 @@ pub(super) async fn discover(
     if methods.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
         return Err(format!("{issuer} does not know PKCE with S256"));
     }
-    // Without this scope there is no refresh token.
+    // Without this scope, no refresh token is issued.
     let offers_offline = scopes(&found["scopes_supported"])
         .is_some_and(|all| all.split(' ').any(|one| one == OFFLINE));
     if offers_offline

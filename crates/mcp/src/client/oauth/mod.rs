@@ -22,7 +22,7 @@ use serde_json::Value;
 /// The maximum size of a response in bytes.
 const LONGEST: usize = 1024 * 1024;
 
-/// Returns the JSON document at an address, or `None` if there is none.
+/// Returns the JSON document at an address, if any.
 async fn get_json(http: &dyn HttpStreams, url: &str) -> Result<Option<Value>, String> {
     secure(url)?;
     let request = HttpRequest {

@@ -203,15 +203,15 @@ fn session_is_over() -> Reply {
     reply::error(StatusCode::NOT_FOUND, words)
 }
 
-/// Returns whether the session's client supports events without a message, which only tell how to
-/// resume.
+/// Returns whether the session's client supports events without a message, which only contain an id
+/// to resume with.
 fn primes(session: &HttpSession) -> bool {
     let revision = session.mcp.revision();
     revision.is_some_and(|revision| revision >= Revision::V2025_11_25)
 }
 
 /// Passes messages to a session and waits briefly for the first one that comes back. The second
-/// part of the result tells whether that is an error.
+/// part of the result is true if that is an error.
 async fn sent_to_session(session: &Arc<HttpSession>, messages: Vec<RpcMessage>) -> (Reply, bool) {
     let held = InUse::new(session);
     let is_request = |message: &&RpcMessage| matches!(message, RpcMessage::Request { .. });

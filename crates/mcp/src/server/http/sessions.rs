@@ -205,7 +205,7 @@ impl Sessions {
     }
 
     /// Returns the client of a request in the stateless revision, and a session for this request.
-    /// The error says why there is none.
+    /// The error says why that failed.
     pub(super) async fn stateless(
         &self,
         name: StatelessName,
@@ -244,7 +244,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Ends a session of this holder. Returns `false` if there is no such session.
+    /// Ends a session of this holder. Returns `false` if it does not exist.
     pub(super) async fn end(&self, id: &str, holder: TokenHolder) -> bool {
         let session = {
             let mut all = self.all();
@@ -266,7 +266,7 @@ impl Sessions {
         (shorter / 4).clamp(Duration::from_millis(50), Duration::from_secs(60))
     }
 
-    /// Ends unused sessions, and cancels the requests of clients that are gone.
+    /// Ends unused sessions, and cancels the requests of clients that have disconnected.
     pub(super) fn end_idle(&self) {
         let mut ended = Vec::new();
         self.all().retain(|_, session| {

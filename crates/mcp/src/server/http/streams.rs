@@ -129,7 +129,7 @@ impl ReplyStream {
         })
     }
 
-    /// Adds a message. Returns `false` if there is no room for a message that is not an answer.
+    /// Adds a message. Returns `false` if a message that is not an answer does not fit.
     pub(super) fn push(&self, message: &RpcMessage) -> bool {
         let (is_answer, is_error) = match message {
             RpcMessage::Answer { result, .. } => (true, result.is_err()),
@@ -180,8 +180,7 @@ impl ReplyStream {
         self.state().delivered
     }
 
-    /// Disconnects the current reader, or the first one if there is none yet, so that it resumes
-    /// later.
+    /// Disconnects the current reader, or the first future one, so that it resumes later.
     fn send_away(&self) {
         {
             let mut state = self.state();

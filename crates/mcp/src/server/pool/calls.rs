@@ -99,7 +99,7 @@ impl CallRunner {
         Self { scheduler, reports }
     }
 
-    /// Runs until all callers are gone or the session ends.
+    /// Runs until all senders are dropped or the session ends.
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<CallCommand>) {
         let over = self.scheduler.cancel_token();
         loop {

@@ -176,7 +176,7 @@ fn class_at(text: &str, at: usize, class_of: fn(char) -> LetterClass) -> LetterC
         .map_or(LetterClass::Blank, class_of)
 }
 
-/// Returns the start of the next word; an empty line counts as a word.
+/// Returns the start of the next word; an empty line is treated as a word.
 fn word_forward(text: &str, at: usize, class_of: fn(char) -> LetterClass) -> usize {
     let begun = class_at(text, at, class_of);
     let mut at = at;
